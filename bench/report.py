@@ -1,0 +1,197 @@
+"""The results as tables for people and as JSON for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bench.machine import Machine
+from bench.results import Goal, Line, Measurement, Results, Spread, goals
+from bench.settings import Copier
+
+_UNKNOWN = "-"
+
+
+def print_report(console: Console, results: Results, machine: Machine, setup: Mapping[str, int]) -> None:
+    """Everything on the terminal: speed, CPU, goals."""
+    console.print(_machine_line(machine, setup))
+    console.print(speed_table(results, rounds=setup["rounds"]))
+    console.print(cpu_table(results))
+    console.print(_notes(results))
+    console.print(goal_table(goals(results)))
+
+
+def _machine_line(machine: Machine, setup: Mapping[str, int]) -> Text:
+    parts = ", ".join(f"{value} {name}" for name, value in setup.items())
+    return Text(f"{machine.line()}\n{parts}", style="dim")
+
+
+def speed_table(results: Results, *, rounds: int) -> Table:
+    """Records and megabytes per second of each copier, and how many times as fast ours is."""
+    table = Table(title="Records per second while copying (and MB/s of values)", title_justify="left")
+    table.add_column("workload", overflow="fold")
+    for copier in Copier:
+        table.add_column(copier.label, justify="right")
+    table.add_column("x default", justify="right")
+    table.add_column("x tuned", justify="right")
+    for workload in results.workloads:
+        lines = [results.line(workload, copier) for copier in Copier]
+        table.add_row(
+            f"{workload.title}\n[dim]{workload.name}[/]",
+            *(_speed_cell(line, rounds) for line in lines),
+            _times(results.speedup(workload, Copier.MM2_DEFAULT)),
+            _times(results.speedup(workload, Copier.MM2_TUNED)),
+        )
+    return table
+
+
+def cpu_table(results: Results) -> Table:
+    """CPU seconds of each copier in the same window."""
+    table = Table(title="CPU seconds of the copier's processes while copying", title_justify="left")
+    table.add_column("workload")
+    for copier in Copier:
+        table.add_column(copier.label, justify="right")
+    table.add_column("of default", justify="right")
+    table.add_column("of tuned", justify="right")
+    for workload in results.workloads:
+        lines = [results.line(workload, copier) for copier in Copier]
+        table.add_row(
+            workload.name,
+            *(f"{line.cpu_seconds.median:.2f}" if line else _UNKNOWN for line in lines),
+            _share(results.cpu_share(workload, Copier.MM2_DEFAULT)),
+            _share(results.cpu_share(workload, Copier.MM2_TUNED)),
+        )
+    return table
+
+
+def goal_table(reached: tuple[Goal, ...]) -> Table:
+    """What must be reached, and whether it was."""
+    table = Table(title="Must reach", title_justify="left")
+    table.add_column("what")
+    table.add_column("limit", justify="right")
+    table.add_column("measured", justify="right")
+    table.add_column("by")
+    table.add_column("")
+    marks = {True: "[green]reached[/]", False: "[bold red]not reached[/]", None: "[dim]not measured[/]"}
+    for goal in reached:
+        value = _UNKNOWN if goal.value is None else f"{goal.value:.2f}"
+        table.add_row(goal.text, f"{goal.limit:g}", value, goal.detail, marks[goal.reached])
+    return table
+
+
+def _notes(results: Results) -> RenderableType:
+    own = [(each, each.own) for each in results.measurements if each.own is not None]
+    lines = [
+        "First record on the target to last, by its end offsets; see docs/performance.md. "
+        "In brackets: the second half of the copy alone."
+    ]
+    lines += [
+        f"mirror, {each.workload.name}, round {each.round}: run {figures.run_seconds:.2f} s "
+        f"({figures.run_cpu_seconds:.2f} s CPU), copy stage as reported {figures.copy_seconds:.2f} s, "
+        f"window {each.window.seconds:.2f} s, worker memory {figures.worker_peak_bytes / 2**20:.0f} MB "
+        f"(idle {figures.worker_idle_bytes / 2**20:.0f} MB)"
+        for each, figures in own
+    ]
+    if results.idle_seconds:
+        idle = ", ".join(f"{seconds:.2f}" for seconds in results.idle_seconds)
+        lines.append(f"mirror, nothing to copy: {idle} s")
+    wrong = [each for each in results.measurements if not each.complete]
+    failures = [Text(_difference(each), style="bold red") for each in wrong]
+    return Group(*(Text(line, style="dim") for line in lines), *failures)
+
+
+def _difference(each: Measurement) -> str:
+    return (
+        f"{each.copier.label}, {each.workload.name}: {each.comparison.target_records} of "
+        f"{each.workload.records} records, "
+        f"{each.comparison.differing} of {each.comparison.sampled} sampled ones differ"
+    )
+
+
+def _speed_cell(line: Line | None, rounds: int) -> str:
+    if line is None:
+        return _UNKNOWN
+    cell = (
+        f"{_thousands(line.rate.median)} [dim]({_thousands(line.second_half_rate.median)})[/]\n"
+        f"[dim]{line.megabytes_per_second:.0f} MB/s[/]"
+    )
+    if rounds > 1:
+        cell += f"\n[dim]{_thousands(line.rate.low)} to {_thousands(line.rate.high)}[/]"
+    return cell if line.complete else f"[red]{cell}\nnot equal[/]"
+
+
+def _thousands(rate: float) -> str:
+    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate / 1e3:.0f} k"
+
+
+def _times(ratio: float | None) -> str:
+    return _UNKNOWN if ratio is None else f"{ratio:.1f}"
+
+
+def _share(ratio: float | None) -> str:
+    return _UNKNOWN if ratio is None else f"{ratio * 100:.0f} %"
+
+
+def to_json(results: Results, machine: Machine, setup: Mapping[str, int]) -> dict[str, Any]:
+    """Everything that was measured, with the summary and the goals."""
+    return {
+        "machine": asdict(machine),
+        "setup": dict(setup),
+        "workloads": [asdict(workload) for workload in results.workloads],
+        "summary": [_line(line) for line in _lines(results)],
+        "ratios": [
+            {
+                "workload": workload.name,
+                "speedup": {peer.value: results.speedup(workload, peer) for peer in _peers()},
+                "cpu_share": {peer.value: results.cpu_share(workload, peer) for peer in _peers()},
+            }
+            for workload in results.workloads
+        ],
+        "idle_seconds": list(results.idle_seconds),
+        "goals": [asdict(goal) for goal in goals(results)],
+        "measurements": [_measurement(each) for each in results.measurements],
+    }
+
+
+def _peers() -> tuple[Copier, ...]:
+    return Copier.MM2_DEFAULT, Copier.MM2_TUNED
+
+
+def _lines(results: Results) -> list[Line]:
+    lines = (results.line(workload, copier) for workload in results.workloads for copier in Copier)
+    return [line for line in lines if line is not None]
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "workload": line.workload.name,
+        "copier": line.copier.value,
+        "records_per_second": _spread(line.rate),
+        "second_half_records_per_second": _spread(line.second_half_rate),
+        "megabytes_per_second": line.megabytes_per_second,
+        "cpu_seconds": _spread(line.cpu_seconds),
+        "cpu_seconds_per_million_records": line.cpu_per_million,
+        "equal": line.complete,
+    }
+
+
+def _spread(spread: Spread) -> dict[str, float]:
+    return asdict(spread)
+
+
+def _measurement(each: Measurement) -> dict[str, Any]:
+    return {
+        "workload": each.workload.name,
+        "copier": each.copier.value,
+        "round": each.round,
+        "records": each.window.records,
+        "seconds": each.window.seconds,
+        "cpu_seconds": each.window.cpu_seconds,
+        "comparison": asdict(each.comparison),
+        "own": asdict(each.own) if each.own else None,
+    }

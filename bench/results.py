@@ -1,0 +1,196 @@
+"""What was measured, and what follows from it: medians, ratios, goals reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from bench.settings import Copier
+from bench.window import Window
+from bench.workloads import BatchKind, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether a copy equals its source."""
+
+    #: Records on the target, by log start and end offsets.
+    target_records: int
+    #: Records whose key, value, timestamp and headers were compared with the source's at the same place.
+    sampled: int
+    differing: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFigures:
+    """What only this project's run can say of itself."""
+
+    #: The copy stage as the run reports it.
+    copy_seconds: float
+    #: The whole run: connecting, planning, opening positions, copying, committing.
+    run_seconds: float
+    #: CPU of the driver, the JVM and the Python workers over the whole run.
+    run_cpu_seconds: float
+    #: Memory of the largest Python worker before its first copy, and at its peak while copying.
+    worker_idle_bytes: int
+    worker_peak_bytes: int
+
+    @property
+    def worker_growth_bytes(self) -> int:
+        """What copying added to an idle worker."""
+        return max(self.worker_peak_bytes - self.worker_idle_bytes, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One copy of one workload."""
+
+    workload: Workload
+    copier: Copier
+    round: int
+    window: Window
+    comparison: Comparison
+    own: OwnFigures | None = None
+
+    @property
+    def complete(self) -> bool:
+        """The target holds exactly the source's records, as far as counts and samples tell."""
+        return self.comparison.target_records == self.workload.records and self.comparison.differing == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over the rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """Summarise at least one value."""
+        known = sorted(values)
+        return cls(median(known), known[0], known[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One workload and one copier, over all rounds."""
+
+    workload: Workload
+    copier: Copier
+    rate: Spread
+    second_half_rate: Spread
+    cpu_seconds: Spread
+    complete: bool
+
+    @property
+    def megabytes_per_second(self) -> float:
+        """Values moved per second, uncompressed, in 10^6 bytes."""
+        return self.rate.median * self.workload.value_bytes / 1e6
+
+    @property
+    def cpu_per_million(self) -> float:
+        """CPU seconds for a million records."""
+        return self.cpu_seconds.median * 1e6 / self.workload.records
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One thing the comparison must show. `reached` is None where nothing was measured that could tell."""
+
+    text: str
+    limit: float
+    value: float | None
+    detail: str
+    reached: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All measurements of one run of the comparison."""
+
+    workloads: tuple[Workload, ...]
+    measurements: tuple[Measurement, ...]
+    #: Seconds of runs that found nothing to copy, on the warm session.
+    idle_seconds: tuple[float, ...]
+
+    def line(self, workload: Workload, copier: Copier) -> Line | None:
+        """The summary of a workload and copier, None when it was not measured."""
+        rounds = [each for each in self.measurements if each.workload == workload and each.copier is copier]
+        if not rounds:
+            return None
+        return Line(
+            workload=workload,
+            copier=copier,
+            rate=Spread.of(each.window.rate for each in rounds),
+            second_half_rate=Spread.of(each.window.second_half_rate for each in rounds),
+            cpu_seconds=Spread.of(each.window.cpu_seconds for each in rounds),
+            complete=all(each.complete for each in rounds),
+        )
+
+    def speedup(self, workload: Workload, peer: Copier) -> float | None:
+        """How many times the peer's median rate ours is."""
+        return self._ratio(workload, peer, lambda line: line.rate.median)
+
+    def cpu_share(self, workload: Workload, peer: Copier) -> float | None:
+        """Our median CPU seconds as a share of the peer's."""
+        return self._ratio(workload, peer, lambda line: line.cpu_seconds.median)
+
+    def _ratio(self, workload: Workload, peer: Copier, figure: Callable[[Line], float]) -> float | None:
+        ours, theirs = self.line(workload, Copier.MIRROR), self.line(workload, peer)
+        if ours is None or theirs is None or figure(theirs) == 0:
+            return None
+        return figure(ours) / figure(theirs)
+
+
+_PEERS = (Copier.MM2_DEFAULT, Copier.MM2_TUNED)
+_MEGABYTE = 1024 * 1024
+
+
+def goals(results: Results) -> tuple[Goal, ...]:
+    """What must be reached, each judged by its worst workload."""
+    full = [workload for workload in results.workloads if workload.kind is BatchKind.FULL]
+    small = [workload for workload in results.workloads if workload.kind is BatchKind.SMALL]
+    growth = [each.own.worker_growth_bytes / _MEGABYTE for each in results.measurements if each.own is not None]
+    copies = len(results.measurements)
+    complete = sum(each.complete for each in results.measurements)
+    return (
+        _speed("Full batches: times MM2 default", 5.0, results, full, Copier.MM2_DEFAULT),
+        _speed("Full batches: times MM2 tuned", 2.5, results, full, Copier.MM2_TUNED),
+        _speed("Small batches: times MM2 default", 2.5, results, small, Copier.MM2_DEFAULT),
+        *(_cpu(f"CPU of the copier: share of {peer.label}", 0.25, results, peer) for peer in _PEERS),
+        _at_most("Nothing to copy, warm session: seconds added", 1.5, results.idle_seconds),
+        _at_most("Memory of a copy task above an idle worker: MB", 512.0, growth),
+        Goal(
+            text="Copies that equal their source: share",
+            limit=1.0,
+            value=complete / copies if copies else None,
+            detail=f"{complete} of {copies}",
+            reached=complete == copies if copies else None,
+        ),
+    )
+
+
+def _speed(text: str, limit: float, results: Results, workloads: Iterable[Workload], peer: Copier) -> Goal:
+    ratios = {workload.name: results.speedup(workload, peer) for workload in workloads}
+    worst = min(((ratio, name) for name, ratio in ratios.items() if ratio is not None), default=None)
+    if worst is None:
+        return Goal(text, limit, None, "not measured", None)
+    return Goal(text, limit, worst[0], f"worst: {worst[1]}", worst[0] >= limit)
+
+
+def _cpu(text: str, limit: float, results: Results, peer: Copier) -> Goal:
+    shares = {workload.name: results.cpu_share(workload, peer) for workload in results.workloads}
+    worst = max(((share, name) for name, share in shares.items() if share is not None), default=None)
+    if worst is None:
+        return Goal(text, limit, None, "not measured", None)
+    return Goal(text, limit, worst[0], f"worst: {worst[1]}", worst[0] <= limit)
+
+
+def _at_most(text: str, limit: float, values: Iterable[float]) -> Goal:
+    known = tuple(values)
+    if not known:
+        return Goal(text, limit, None, "not measured", None)
+    return Goal(text, limit, max(known), f"worst of {len(known)}", max(known) < limit)

@@ -1,0 +1,108 @@
+"""The properties files of the copiers: MM2 as it comes, MM2 tuned, and this project's flow.
+
+All three read the same keys. Each copy has a source alias of its own, so that target topics and internal topics of two
+copies never meet: `tuned1.orders`, `mm2-offsets.tuned1.internal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+TARGET_ALIAS = "target"
+
+
+class Copier(StrEnum):
+    """Who copies."""
+
+    MM2_DEFAULT = "mm2-default"
+    MM2_TUNED = "mm2-tuned"
+    MIRROR = "mirror"
+
+    @property
+    def label(self) -> str:
+        """For table heads."""
+        return {
+            Copier.MM2_DEFAULT: "MM2 default",
+            Copier.MM2_TUNED: "MM2 tuned",
+            Copier.MIRROR: "mirror",
+        }[self]
+
+
+@dataclass(frozen=True, slots=True)
+class CopySetup:
+    """One copy: who, from where to where, and what."""
+
+    copier: Copier
+    round: int
+    topic: str
+    source_bootstrap: str
+    target_bootstrap: str
+    tasks: int
+
+    @property
+    def source_alias(self) -> str:
+        """Different for each copier and round; holds no separator of any policy."""
+        return f"{self.copier.replace('-', '')}{self.round}"
+
+    @property
+    def flow(self) -> str:
+        """As the properties file writes it."""
+        return f"{self.source_alias}->{TARGET_ALIAS}"
+
+    @property
+    def target_topic(self) -> str:
+        """By DefaultReplicationPolicy."""
+        return f"{self.source_alias}.{self.topic}"
+
+
+#: What an MM2 operator would set for throughput. The Connect worker makes the data producer of the target cluster, so
+#: its settings are `<target>.producer.*`; `max.in.flight.requests.per.connection` stays 1, as Connect needs for order.
+TUNED_PRODUCER: Mapping[str, str] = {
+    "linger.ms": "50",
+    "batch.size": str(512 * 1024),
+    "compression.type": "lz4",
+    "buffer.memory": str(128 * 1024 * 1024),
+    "max.request.size": str(8 * 1024 * 1024),
+}
+TUNED_CONSUMER: Mapping[str, str] = {
+    "max.poll.records": "10000",
+    "fetch.max.bytes": str(64 * 1024 * 1024),
+    "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+}
+TUNED_FLOW: Mapping[str, str] = {"offset.lag.max": "100000"}
+
+
+def properties(setup: CopySetup) -> dict[str, str]:
+    """The whole file for a copy, as keys and values."""
+    source, target, flow = setup.source_alias, TARGET_ALIAS, setup.flow
+    settings = {
+        "clusters": f"{source}, {target}",
+        f"{source}.bootstrap.servers": setup.source_bootstrap,
+        f"{target}.bootstrap.servers": setup.target_bootstrap,
+        f"{flow}.enabled": "true",
+        f"{flow}.topics": setup.topic,
+        "tasks.max": str(setup.tasks),
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "config.storage.replication.factor": "1",
+        # Not the copy's work, and without heartbeats MM2 runs no worker for the way back.
+        "emit.heartbeats.enabled": "false",
+        "emit.checkpoints.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+    }
+    if setup.copier is Copier.MM2_TUNED:
+        settings |= {f"{target}.producer.{name}": value for name, value in TUNED_PRODUCER.items()}
+        settings |= {f"{source}.consumer.{name}": value for name, value in TUNED_CONSUMER.items()}
+        settings |= {f"{flow}.{name}": value for name, value in TUNED_FLOW.items()}
+    return settings
+
+
+def render(settings: Mapping[str, str]) -> str:
+    """Properties as a file's text. The keys and values used here need no escapes."""
+    return "".join(f"{name} = {value}\n" for name, value in settings.items())

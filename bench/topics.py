@@ -1,0 +1,121 @@
+"""The few topic operations of the comparison, by an ordinary client that shares no code with the copiers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from bench.errors import BenchError
+from bench.window import Look
+
+_TIMEOUT = 30.0
+_EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+#: How often the target is looked at while it is copied to.
+LOOK_SECONDS = 0.02
+#: A copy that adds nothing for so long is stuck.
+STALL_SECONDS = 90.0
+
+
+class Topics:
+    """Topics of one cluster."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
+
+    def names(self) -> set[str]:
+        """All topics."""
+        return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
+
+    def create(self, name: str, partitions: int) -> None:
+        """Create a topic with one replica and the broker's defaults, and wait until it has leaders."""
+        self._admin.create_topics([NewTopic(name, partitions, 1)])[name].result(_TIMEOUT)
+        self._until(lambda: self._has_leaders(name, partitions), f"{name} got no leaders")
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete topics and wait until they are gone; those that do not exist are no error."""
+        wanted = set(names) & self.names()
+        if not wanted:
+            return
+        for future in self._admin.delete_topics(sorted(wanted)).values():
+            future.result(_TIMEOUT)
+        self._until(lambda: not wanted & self.names(), f"{', '.join(sorted(wanted))} could not be deleted")
+
+    def records(self, topic: str, partitions: int) -> int:
+        """End offsets minus log starts, summed."""
+        ends = self._offsets(topic, partitions, _LATEST)
+        starts = self._offsets(topic, partitions, _EARLIEST)
+        return sum(ends) - sum(starts)
+
+    def watch(
+        self,
+        topic: str,
+        partitions: int,
+        *,
+        expected: int,
+        cpu_seconds: Callable[[], float],
+        still_running: Callable[[], None],
+        start_seconds: float,
+    ) -> list[Look]:
+        """Look at a topic's end offsets until they reach `expected`.
+
+        Args:
+            topic: may not exist yet.
+            cpu_seconds: what the copier has used so far.
+            still_running: raises when the copier has ended.
+            start_seconds: how long the first record may take to arrive.
+
+        Raises:
+            BenchError: the copy did not begin, or came to a halt.
+        """
+        looks: list[Look] = []
+        changed, allowed = time.monotonic(), start_seconds
+        while True:
+            began = time.monotonic()
+            exists = bool(looks) or topic in self.names()
+            if exists:
+                used = cpu_seconds()
+                total = sum(self._offsets(topic, partitions, _LATEST))
+                looks.append(Look(time.monotonic(), total, used))
+                if total >= expected:
+                    return looks
+                if total > 0 and (len(looks) < 2 or total != looks[-2].records):
+                    changed, allowed = looks[-1].at, STALL_SECONDS
+                elif total == 0:
+                    # Only the last look before the first record matters.
+                    del looks[:-1]
+            if time.monotonic() - changed > allowed:
+                seen = looks[-1].records if looks else 0
+                raise BenchError(f"{topic} stands at {seen} of {expected} records for {allowed:.0f} s.")
+            still_running()
+            time.sleep(max(LOOK_SECONDS - (time.monotonic() - began), 0.001))
+
+    def _offsets(self, topic: str, partitions: int, spec: Any) -> list[int]:
+        wanted = {TopicPartition(topic, partition): spec for partition in range(partitions)}
+        try:
+            answers = self._admin.list_offsets(wanted, request_timeout=_TIMEOUT)
+            return [int(answer.result(_TIMEOUT).offset) for answer in answers.values()]
+        except KafkaException as error:
+            raise BenchError(f"the offsets of {topic} cannot be read: {error}.") from error
+
+    def _has_leaders(self, topic: str, partitions: int) -> bool:
+        described: Any = self._admin.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
+        if described is None or described.error is not None:
+            return False
+        return len(described.partitions) == partitions and all(
+            partition.leader >= 0 for partition in described.partitions.values()
+        )
+
+    def _until(self, condition: Callable[[], bool], otherwise: str) -> None:
+        deadline = time.monotonic() + _TIMEOUT
+        while not condition():
+            if time.monotonic() > deadline:
+                raise BenchError(f"{otherwise} within {_TIMEOUT:.0f} s.")
+            time.sleep(0.05)

@@ -1,0 +1,27 @@
+"""Everything that depends on the version of Airflow or of its Spark provider, in one place.
+
+Written for Airflow 3.3 and provider 6.3; an upgrade starts by reading this file.
+"""
+
+from __future__ import annotations
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import DAG, BaseHook, Context, Param, RetryDecision, RetryPolicy, TriggerRule, get_parsing_context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+__all__ = [
+    "DAG",
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowNotFoundException",
+    "BaseHook",
+    "Context",
+    "Param",
+    "PythonOperator",
+    "RetryDecision",
+    "RetryPolicy",
+    "SparkSubmitOperator",
+    "TriggerRule",
+    "get_parsing_context",
+]

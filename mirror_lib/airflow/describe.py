@@ -1,0 +1,85 @@
+"""A flow in words: the page of documentation that Airflow shows with its DAG. No I/O."""
+
+from __future__ import annotations
+
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import ClientSettings, FlowConfig
+
+_SAMPLE_TOPIC = "orders"
+
+
+def documentation(flow: FlowConfig, config_path: str) -> str:
+    """The flow's picture, its settings and how to trigger it by hand, as Markdown."""
+    return "\n\n".join([_picture(flow), _settings(flow, config_path), _triggering(flow), _failing()]) + "\n"
+
+
+def _picture(flow: FlowConfig) -> str:
+    source, target = flow.flow.source, flow.flow.target
+    remote = flow_topology(flow).remote_topic(_SAMPLE_TOPIC)
+    boxes = [
+        (f"cluster {source}", f"cluster {target}"),
+        (_bootstrap(flow.clients.source_admin), _bootstrap(flow.clients.target_admin)),
+        (f"topic {_SAMPLE_TOPIC}", f"topic {remote}"),
+    ]
+    left = max(len(line[0]) for line in boxes)
+    right = max(len(line[1]) for line in boxes)
+    arrow = ["", "-------->", ""]
+    rows = [f"| {a:<{left}} |{gap:^12}| {b:<{right}} |" for (a, b), gap in zip(boxes, arrow, strict=True)]
+    edge = f"+{'-' * (left + 2)}+{' ' * 12}+{'-' * (right + 2)}+"
+    picture = "\n".join([edge, *rows, edge])
+    return f"Copies what is new on **{source}** to **{target}**, in bounded batches.\n\n```\n{picture}\n```"
+
+
+def _settings(flow: FlowConfig, config_path: str) -> str:
+    budget = flow.copy_settings.run_max_seconds
+    rows = {
+        "topics": _list(flow.topics),
+        "topics.exclude": _list(flow.topics_exclude),
+        "replication.policy.class": _code(flow.replication_policy_class),
+        "isolation.level": _code(flow.isolation_level.value),
+        "tasks.max": _code(str(flow.tasks_max)),
+        "mirror.schedule": _code(flow.schedule) if flow.schedule else "by hand only",
+        "mirror.run.max.seconds": f"{budget:g}" if budget else "one round a run",
+        "mirror.spark.connection": _code(flow.spark_connection),
+        "file": _code(config_path),
+    }
+    lines = ["| setting | value |", "|---|---|", *(f"| `{key}` | {value} |" for key, value in rows.items())]
+    return "### Settings\n\n" + "\n".join(lines)
+
+
+def _triggering(flow: FlowConfig) -> str:
+    pattern = flow.topics[0] if flow.topics else _SAMPLE_TOPIC
+    return (
+        "### Triggering by hand\n\n"
+        "Every field of the form may stay empty. By REST or `airflow dags trigger --conf` the names are `topics` "
+        "(list of names or Java regular expressions), `tasks` (integer), `max_seconds` (number) and `dry_run` "
+        "(true or false), for example:\n\n"
+        f'```json\n{{"topics": ["{_json_text(pattern)}"], "dry_run": true}}\n```'
+    )
+
+
+def _failing() -> str:
+    return (
+        "### When it fails\n\n"
+        "Partitions fail one by one: the others are copied. Faults that pass (a broker that restarts) are retried, and "
+        "a retry copies only what is left. A wrong configuration, and states that a person must judge (lost records, "
+        "a changed target), fail at once; the `report` task says what to do."
+    )
+
+
+def _bootstrap(settings: ClientSettings) -> str:
+    servers = settings.properties["bootstrap.servers"].split(",")
+    return servers[0].strip() + (f" and {len(servers) - 1} more" if len(servers) > 1 else "")
+
+
+def _list(values: tuple[str, ...]) -> str:
+    return ", ".join(_code(value) for value in values) or "none"
+
+
+def _code(text: str) -> str:
+    """A Markdown table cell may not hold a bare pipe, and regexes often do."""
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def _json_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

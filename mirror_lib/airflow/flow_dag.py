@@ -1,0 +1,79 @@
+"""One DAG per flow. Building it reads nothing but the flow's configuration: Airflow does it every few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.airflow import tasks
+from mirror_lib.airflow.compatibility import DAG, PythonOperator, TriggerRule
+from mirror_lib.airflow.describe import documentation
+from mirror_lib.airflow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.airflow.schedule import airflow_schedule
+from mirror_lib.airflow.trigger_form import trigger_form
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.observe.airflow_runs import dag_id_of
+
+#: Any moment in the past will do: with `catchup` off, runs begin when the DAG is unpaused.
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+#: A first copy may take long, but a run that hangs for a day is stuck.
+_RUN_TIMEOUT = timedelta(hours=24)
+#: Airflow then pauses the DAG. A run that fails has spent its retries, so this many are far more than a short outage.
+_FAILED_RUNS_BEFORE_PAUSE = 10
+_CHECK_TIMEOUT = timedelta(minutes=10)
+_RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": 2,
+    "max_retry_delay": timedelta(minutes=5),
+}
+
+
+def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
+    """The DAG of one flow: preflight, sync_topics, replicate, report.
+
+    Tasks get the file's path and the flow's name and read the file again when they run: a DAG holds no secrets.
+    """
+    source, target = flow.flow.source, flow.flow.target
+    budget = timedelta(seconds=flow.copy_settings.run_max_seconds)
+    name, path = str(flow.flow), str(config_path)
+    with DAG(
+        dag_id=dag_id_of(flow.flow),
+        dag_display_name=f"Mirror {source} → {target}",
+        description=f"Copies new records of cluster {source} to cluster {target}",
+        doc_md=documentation(flow, path),
+        schedule=airflow_schedule(flow.schedule),
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        max_consecutive_failed_dag_runs=_FAILED_RUNS_BEFORE_PAUSE,
+        dagrun_timeout=_RUN_TIMEOUT + budget,
+        params=trigger_form(flow),
+        tags=sorted({"mirror", source, target}),
+        default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
+    ) as dag:
+        preflight = _python(tasks.preflight, name, path, execution_timeout=_CHECK_TIMEOUT)
+        sync_topics = _python(tasks.sync_topics, name, path)
+        replicate = ReplicateOperator(
+            task_id="replicate",
+            flow=name,
+            config_path=path,
+            conn_id=flow.spark_connection,
+            doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
+        )
+        report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
+        preflight >> sync_topics >> replicate >> report
+    return dag
+
+
+def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> PythonOperator:
+    return PythonOperator(
+        task_id=function.__name__,
+        python_callable=function,
+        op_kwargs={"flow": flow, "config_path": config_path},
+        doc_md=function.__doc__,
+        **more,
+    )

@@ -1,0 +1,64 @@
+"""From the environment to DAGs: which configuration files Airflow serves, and what is said when one is broken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.flow_dag import build_flow_dag
+from mirror_lib.config.load import load
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.observe.airflow_runs import dag_id_of
+
+#: One properties file, or several separated as in PATH.
+CONFIG_VARIABLE = "MIRROR_CONFIG"
+
+
+def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
+    """The files to serve: `MIRROR_CONFIG`, else what `mirror dev up` wrote, else the example."""
+    named = [Path(part) for part in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if part.strip()]
+    if named:
+        return named
+    state = Path(environment.get("MIRROR_STATE_DIR") or project / ".mirror")
+    local = state / "mirror.properties"
+    return [local if local.is_file() else project / "examples" / "mirror.properties"]
+
+
+def build_flow_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
+
+    A worker that asks for one DAG gets it even when another file is broken.
+
+    Raises:
+        ConfigurationError: a file cannot be used, or two flows have the same DAG id. Every file's problems are named.
+    """
+    dags: dict[str, DAG] = {}
+    origin: dict[str, Path] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            flows = load(path).enabled_flows
+        except MirrorError as error:
+            problems.append(str(error))
+            continue
+        for flow in flows:
+            dag_id = dag_id_of(flow.flow)
+            if dag_id in origin:
+                problems.append(_clash(flow, dag_id, path, origin[dag_id]))
+                continue
+            origin[dag_id] = path
+            if only in (None, dag_id):
+                dags[dag_id] = build_flow_dag(flow, path.absolute())
+    if problems and not (only and dags):
+        raise ConfigurationError("\n".join(problems))
+    return dags
+
+
+def _clash(flow: FlowConfig, dag_id: str, path: Path, other: Path) -> str:
+    return (
+        f"flow {flow.flow} of {path} and a flow of {other} both make the DAG {dag_id}. "
+        f"Keep one of them, or rename a cluster alias."
+    )

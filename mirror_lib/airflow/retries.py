@@ -1,0 +1,46 @@
+"""Which failures Airflow tries again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Context, RetryDecision, RetryPolicy
+from mirror_lib.errors import AuthenticationError, MirrorError
+
+#: Exit codes of design section 7 that no repetition can mend: wrong configuration, and a decision for a person.
+_HOPELESS = frozenset({2, 3})
+
+
+def is_hopeless(error: BaseException) -> bool:
+    """Whether a task that raised this should fail at once.
+
+    A refused login counts, since repeating it can lock the account. Everything unknown is tried again.
+    """
+    return isinstance(error, AuthenticationError) or (isinstance(error, MirrorError) and error.exit_code in _HOPELESS)
+
+
+class ErrorClassRetryPolicy(RetryPolicy):  # type: ignore[misc]  # Airflow is untyped here
+    """Fails at once what only a person can mend, and leaves everything else to the task's `retries`."""
+
+    def evaluate(
+        self,
+        exception: BaseException,
+        try_number: int,
+        max_tries: int,
+        context: Context | None = None,
+    ) -> RetryDecision:
+        """Called by Airflow in the task's own process."""
+        del try_number, max_tries, context
+        if is_hopeless(exception):
+            return RetryDecision.fail(reason=f"trying again cannot help: {exception}")
+        return RetryDecision.default()
+
+    def serialize(self) -> dict[str, Any]:
+        """Nothing to store: the policy has no settings."""
+        return {}
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> ErrorClassRetryPolicy:
+        """The counterpart of `serialize`."""
+        del data
+        return cls()

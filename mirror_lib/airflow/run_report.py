@@ -1,0 +1,71 @@
+"""The text that the `report` task prints. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mirror_lib.observe.run_totals import TopicTotal, human_bytes, text_table
+
+_HEADER = ("topic", "on the target", "partitions", "records", "size", "seconds", "failed")
+_PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
+
+
+def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[TopicTotal]) -> str:
+    """One run in words and columns; `outcome` is `JobReport.to_dict()`, None when the Spark job never ended."""
+    if outcome is not None and outcome["dry_run"]:
+        return _plan_text(flow, outcome)
+    if outcome is None and not totals:
+        return f"Flow {flow} copied nothing: the Spark job was not run or was ended from outside."
+    if not totals:
+        text = f"Flow {flow}: nothing was copied."
+        if outcome is not None and not outcome["exit_code"]:
+            text = f"Flow {flow}: there was nothing new to copy."
+    else:
+        text = f"Flow {flow} copied {sum(total.records for total in totals):,} records:\n\n{_table(totals)}"
+    return text + ("" if outcome is None else _problems("Not copied", outcome))
+
+
+def _problems(title: str, outcome: Mapping[str, Any]) -> str:
+    problems = list(outcome["problems"])
+    if not problems:
+        return ""
+    left_out = outcome["failed"] - len(problems)
+    more = [f"... and {left_out} more"] if left_out > 0 else []
+    return f"\n\n{title}:\n" + "\n".join(f"- {problem}" for problem in [*problems, *more])
+
+
+def _table(totals: Sequence[TopicTotal]) -> str:
+    rows = [
+        (
+            total.topic,
+            total.target_topic,
+            str(total.partitions),
+            f"{total.records:,}",
+            human_bytes(total.bytes),
+            f"{total.seconds:.1f}",
+            str(total.failed or ""),
+        )
+        for total in totals
+    ]
+    return text_table(_HEADER, rows)
+
+
+def _plan_text(flow: str, outcome: Mapping[str, Any]) -> str:
+    planned = outcome["planned"]
+    problems = _problems("Not possible as things are (sync_topics makes missing topics and partitions)", outcome)
+    if not planned:
+        return f"Dry run of flow {flow}: there is nothing that can be copied now.{problems}"
+    rows = [
+        (
+            str(topic["topic"]),
+            str(topic["target_topic"]),
+            str(topic["partitions"]),
+            f"{topic['offsets']:,}",
+            human_bytes(topic["estimated_bytes"]),
+        )
+        for topic in planned
+    ]
+    return (
+        f"Dry run of flow {flow}, nothing was changed. A run would copy:\n\n{text_table(_PLAN_HEADER, rows)}{problems}"
+    )

@@ -1,0 +1,130 @@
+"""What the Python tasks of a flow's DAG do. Kafka and SQL are imported when a task runs, not while DAGs are parsed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.compatibility import AirflowFailException
+from mirror_lib.airflow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.run_report import report_text
+from mirror_lib.airflow.spark_connection import describe_master, runs_here, spark_master
+from mirror_lib.airflow.trigger_form import TriggerChoices
+from mirror_lib.errors import MirrorError
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.observe.run_totals import topic_totals
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+
+#: Runs of one DAG run: one for each attempt of `replicate`.
+_RUNS_LOOKED_AT = 50
+
+
+def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects."""
+    config, settings = _load(config_path, flow)
+    for problem in config.warnings:
+        _log.warning("%s: %s", config.path, problem.message)
+    topology = _topology(settings, TriggerChoices.from_params(params))
+    topics = _topics_of(settings, settings.clients.source_admin)
+    _topics_of(settings, settings.clients.target_admin)
+    selected = [topic for topic in topics if topology.replicates(topic)]
+    if not selected:
+        _log.warning(
+            "Flow %s selects none of the %d topics of cluster %s: check `topics`, and the trigger form's choice.",
+            flow,
+            len(topics),
+            settings.flow.source,
+        )
+    _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
+    _open_ledger(config)
+    _check_spark(settings.spark_connection)
+    return {"selected_topics": len(selected), "source_topics": len(topics)}
+
+
+def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Creates missing target topics and adds missing partitions; a dry run only prints what it would do."""
+    from mirror_lib.sync.flow_topics import sync_flow_topics
+
+    choices = TriggerChoices.from_params(params)
+    _, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    return sync_flow_topics(settings, topology, dry_run=choices.dry_run)
+
+
+def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
+    """Prints what this run copied, topic by topic, and fails the run when something was not copied."""
+    config, _ = _load(config_path, flow)
+    instance, dag_run = context["ti"], context["dag_run"]
+    outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
+    ledger = _open_ledger(config)
+    trigger = trigger_text(dag_run.dag_id, dag_run.run_id)
+    # Oldest first: the last row of a partition decides whether it failed.
+    runs = ledger.runs(flow, _RUNS_LOOKED_AT, trigger=trigger)[::-1]
+    rows = [row for run in runs for row in ledger.partition_runs(run.id)]
+    totals = topic_totals(rows)
+    _log.info("%s", report_text(flow, outcome, totals))
+    if outcome is None:
+        raise AirflowFailException(f"flow {flow} was not copied: a task before the report failed, see its log.")
+    if outcome["exit_code"]:
+        raise AirflowFailException(f"flow {flow}: " + "; ".join(outcome["problems"] or ["the Spark job failed"]))
+    return {
+        "dry_run": outcome["dry_run"],
+        "records": sum(total.records for total in totals),
+        "bytes": sum(total.bytes for total in totals),
+        "topics": len(totals),
+        "runs": [run.id for run in runs],
+    }
+
+
+def _load(config_path: str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
+    from mirror_lib.config.load import load
+    from mirror_lib.relay.job import find_flow
+
+    config = load(Path(config_path))
+    return config, find_flow(config, flow)
+
+
+def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:
+    from mirror_lib.config.flow_topology import flow_topology
+
+    topology = flow_topology(settings)
+    return topology.include_only(choices.topics) if choices.topics else topology
+
+
+def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
+    from mirror_lib.cluster.admin import ClusterAdmin
+    from mirror_lib.cluster.connection import Connection
+
+    try:
+        with ClusterAdmin(Connection.from_settings(client)) as admin:
+            return list(admin.list_topics())
+    except MirrorError:
+        servers = client.properties["bootstrap.servers"]
+        _log.error("Flow %s cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
+        raise
+
+
+def _open_ledger(config: MirrorConfig) -> Ledger:
+    from mirror_lib.ledger.location import ledger_url
+    from mirror_lib.ledger.store import Ledger
+
+    ledger = Ledger.open(ledger_url(config))
+    ledger.migrate()
+    return ledger
+
+
+def _check_spark(conn_id: str) -> None:
+    """Spark's driver is a JVM on this machine in client mode, which is the only mode Python jobs have there."""
+    from mirror_lib.dev.java import find_java
+
+    _log.info("%s", describe_master(conn_id))
+    if runs_here(spark_master(conn_id)):
+        find_java()

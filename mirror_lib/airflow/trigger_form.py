@@ -1,0 +1,77 @@
+"""The form that Airflow shows when a person triggers a flow, and reading its values inside a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.config.model import FlowConfig
+
+_WHAT, _HOW = "What to copy", "How to run"
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerChoices:
+    """One run's answers on the trigger form; scheduled runs have the defaults."""
+
+    topics: tuple[str, ...] = ()
+    tasks: int | None = None
+    max_seconds: float | None = None
+    dry_run: bool = False
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> TriggerChoices:
+        """Read what Airflow has already validated against the form's JSON schema."""
+        return cls(
+            topics=tuple(text.strip() for text in params.get("topics") or () if text.strip()),
+            tasks=params.get("tasks"),
+            max_seconds=params.get("max_seconds"),
+            dry_run=bool(params.get("dry_run")),
+        )
+
+
+def trigger_form(flow: FlowConfig) -> dict[str, Param]:
+    """The Params of a flow's DAG. Every field may stay empty: the configuration then decides."""
+    return {
+        "topics": Param(
+            None,
+            # Without examples on purpose: Airflow 3.3 makes those of an array a select list that takes no own text.
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Only these topics",
+            description_md=(
+                "One topic name or Java regular expression a line; empty copies every topic that the flow selects. "
+                "A run can only narrow the flow's own selection, which is:\n\n"
+                + "\n".join(f"- `{pattern}`" for pattern in flow.topics)
+            ),
+            section=_WHAT,
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Work out and print what the run would do on both clusters, and change nothing.",
+            section=_WHAT,
+        ),
+        "tasks": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Spark tasks",
+            description_md=f"At most this many tasks copy side by side; empty means `tasks.max` ({flow.tasks_max}).",
+            section=_HOW,
+        ),
+        "max_seconds": Param(
+            None,
+            type=["null", "number"],
+            minimum=0,
+            title="Time budget (seconds)",
+            description_md=(
+                "No new round begins after this time; a round that has begun is finished. 0 makes one round. "
+                f"Empty means `mirror.run.max.seconds` ({flow.copy_settings.run_max_seconds:g})."
+            ),
+            section=_HOW,
+        ),
+    }

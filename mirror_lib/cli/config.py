@@ -1,0 +1,85 @@
+"""`mirror config`: check a properties file, show what it means for a flow, list all keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirror_lib.cli.output import JsonOption, reporting
+
+FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
+
+_app = typer.Typer(name="config", help="Check and explain a properties file.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def check(file: FileArgument, as_json: JsonOption = False) -> None:
+    """List every problem of a file; exit code 2 when one of them is an error."""
+    from mirror_lib.config import load
+    from mirror_lib.config.model import Severity
+
+    with reporting(as_json) as output:
+        problems = load.check(file)
+        errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        columns = ("line", "severity", "key", "message", "suggestion")
+        rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
+        output.document({"file": str(file), "errors": errors, "warnings": len(problems) - errors})
+        output.document({"problems": [dict(zip(columns, row, strict=True)) for row in rows]})
+        for problem in problems:
+            output.note(f"{file}: {load.describe(problem)}")
+        output.note(f"{file}: {errors} error(s), {len(problems) - errors} warning(s)")
+        output.exit_code = 2 if errors else 0
+
+
+@_app.command()
+def show(
+    file: FileArgument,
+    flow: Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")],
+    only_set: Annotated[bool, typer.Option("--set", help="Leave out settings that have their default.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what counts for a flow: every setting, also those of its clients, and where it comes from."""
+    from mirror_lib.config.load import explain
+    from mirror_lib.config.masking import shown
+
+    with reporting(as_json) as output:
+        settings = {
+            name: setting
+            for name, setting in explain(file, flow).items()
+            if setting.origin != "default" or not only_set
+        }
+        rows = [
+            (name, shown(name, setting), setting.origin, setting.line, setting.key)
+            for name, setting in settings.items()
+        ]
+        output.document({"flow": flow})
+        output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
+
+
+@_app.command()
+def keys(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/configuration.md.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List every key with its type, default and meaning."""
+    from mirror_lib.config.reference import all_definitions, markdown_reference
+
+    with reporting(as_json) as output:
+        if markdown and not as_json:
+            typer.echo(markdown_reference(), nl=False)
+            return
+        output.table(
+            "keys",
+            ("name", "type", "default", "scope", "since", "meaning", "instead"),
+            [
+                (d.name, d.type.value, d.default, d.scope.value, d.since, d.meaning, d.instead)
+                for d in all_definitions()
+            ],
+        )

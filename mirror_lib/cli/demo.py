@@ -1,0 +1,93 @@
+"""`mirror demo`: the main job on this machine, and `mirror demo stop`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.cli.output import Progress
+    from mirror_lib.dev.demo import DemoOutcome, Steps
+
+_app = typer.Typer(name="demo", help="Run the main job on this machine: brokers, input, Airflow, one flow, proof.")
+_COLUMNS = ("topic", "records", "size", "seconds", "on the target", "expected", "equal")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.callback(invoke_without_command=True)
+def demo(
+    context: typer.Context,
+    records: Annotated[int, typer.Option("--records", min=1, help="Records to write, over all topics.")] = 300_000,
+    as_json: JsonOption = False,
+) -> None:
+    """Start what does not run yet, write new input, trigger the flow's DAG and show what it copied."""
+    if context.invoked_subcommand is not None:
+        return
+    with reporting(as_json) as output:
+        from mirror_lib.dev.demo import run_demo
+
+        outcome = run_demo(records, _steps(output))
+        _tell(output, outcome)
+        output.exit_code = 0 if outcome.proven else 1
+
+
+@_app.command()
+def stop(as_json: JsonOption = False) -> None:
+    """End Airflow and the brokers; their data stays for the next demo."""
+    with reporting(as_json) as output:
+        from mirror_lib.dev.demo import stop_demo
+
+        with output.progress("Stopping"):
+            ended = stop_demo()
+        output.document({"ended": ended})
+        output.note(f"Ended: {', '.join(ended)}." if ended else "Nothing was running.")
+
+
+def _steps(output: Output) -> Steps:
+    @contextmanager
+    def step(text: str, total: float | None) -> Iterator[Progress]:
+        with output.progress(text, total) as progress:
+            yield progress
+        # The bar goes when it is done; what has been done stays to be read.
+        output.note(f"- {text}: done")
+
+    return step
+
+
+def _tell(output: Output, outcome: DemoOutcome) -> None:
+    from mirror_lib.observe.run_totals import human_bytes
+
+    rows = [
+        (
+            proof.total.topic,
+            proof.total.records,
+            human_bytes(proof.total.bytes),
+            proof.total.seconds,
+            proof.on_target,
+            proof.expected,
+            proof.proven,
+        )
+        for proof in outcome.proofs
+    ]
+    output.table("copied", _COLUMNS, rows)
+    output.values(
+        "run",
+        {
+            "written": sum(outcome.written.values()),
+            "copied": outcome.records,
+            "seconds": round(outcome.seconds, 1),
+            "configuration": str(outcome.config),
+            "page of the run": outcome.run_page,
+            "Airflow": outcome.airflow_url,
+        },
+    )
+    output.note("Run it again: new orders are written and only those are copied. To end everything: ./run stop")

@@ -1,0 +1,103 @@
+"""`mirror dev`: two local Kafka clusters to try things with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.dev.jars import FetchProgress
+    from mirror_lib.dev.stack import ClusterStatus
+
+_app = typer.Typer(name="dev", help="Run two local Kafka clusters, A and B.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def up(as_json: JsonOption = False) -> None:
+    """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
+    from mirror_lib.dev import stack
+
+    with reporting(as_json) as output:
+        with output.progress("Kafka") as progress:
+
+            def fetching(now: FetchProgress) -> None:
+                progress.update(now.done, now.total, f"Fetching Kafka {now.jar_set}: {now.what}")
+
+            def step(text: str) -> None:
+                progress.update(0, None, text)
+
+            clusters = stack.up(report=fetching, step=step)
+        _show(output, clusters)
+        output.document({"properties_file": str(stack.properties_file())})
+        output.note(f"Configuration of the flow A->B: {stack.properties_file()}")
+        output.note("Stop with: mirror dev down")
+
+
+@_app.command()
+def down(
+    delete_data: Annotated[bool, typer.Option("--delete-data", help="Remove their topics and records too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop both clusters; their data stays for the next start."""
+    from mirror_lib.dev import stack
+
+    with reporting(as_json) as output:
+        with output.progress("Kafka") as progress:
+            stopped = stack.down(delete_data=delete_data, step=lambda text: progress.update(0, None, text))
+        output.document({"stopped": stopped})
+        output.note(f"Stopped: {', '.join(stopped)}." if stopped else "Neither cluster was running.")
+
+
+@_app.command()
+def status(as_json: JsonOption = False) -> None:
+    """Show both clusters; exit code 1 unless both run."""
+    from mirror_lib.dev import stack
+
+    with reporting(as_json) as output:
+        clusters = stack.status()
+        _show(output, clusters)
+        output.exit_code = 0 if all(cluster.running for cluster in clusters) else 1
+
+
+@_app.command()
+def fetch(
+    mirror_maker: Annotated[bool, typer.Option("--mirror-maker", help="MirrorMaker 2 and its client too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch Kafka's jars now, so that nothing waits for them later."""
+    from mirror_lib.dev import jars
+
+    with reporting(as_json) as output:
+        sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]
+        folders = {}
+        for jar_set in sets:
+            with output.progress(f"Fetching Kafka {jar_set.name}") as progress:
+                found = jars.fetch(
+                    jar_set,
+                    report=lambda now: progress.update(
+                        now.done, now.total, f"Fetching Kafka {now.jar_set}: {now.what}"
+                    ),
+                )
+            folders[jar_set.name] = str(found)
+        output.values("jars", folders)
+
+
+def _show(output: Output, clusters: tuple[ClusterStatus, ...]) -> None:
+    columns = ("name", "bootstrap servers", "running", "pid", "directory")
+    output.table(
+        "clusters",
+        columns,
+        # A process id is a name, not a quantity.
+        [
+            (c.name, c.bootstrap_servers if c.running else None, c.running, c.pid and str(c.pid), c.directory)
+            for c in clusters
+        ],
+    )

@@ -1,0 +1,57 @@
+"""The `mirror` command.
+
+Exit codes: 0 done, 1 work failed, 2 wrong usage or configuration, 3 something needs a person.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from mirror_lib.cli import config, demo, dev
+
+_DISTRIBUTION = "batch-mirror"
+
+app = typer.Typer(
+    name="mirror",
+    help="Kafka replication as scheduled batches, configured by MirrorMaker 2's properties file.",
+    no_args_is_help=True,
+    # Local variables hold passwords of clusters.
+    pretty_exceptions_show_locals=False,
+)
+
+# Every module brings its commands; it imports what is heavy (Kafka clients, SQL) inside them, so that
+# `mirror --help` and `mirror config` start at once.
+for module in (config, dev, demo):
+    module.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        typer.echo(f"mirror {version(_DISTRIBUTION)}")
+    except PackageNotFoundError:
+        typer.echo("mirror (not installed)")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Kafka replication as scheduled batches, configured by MirrorMaker 2's properties file."""
+
+
+def main() -> None:
+    """Run the command line; ends the process."""
+    sys.exit(app())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""What commands print: tables and values for people, or one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, is_dataclass
+from typing import Annotated, Any, Protocol
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+from rich.text import Text
+
+from mirror_lib.errors import MirrorError
+
+#: The option that every command has.
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+_PIPE_WIDTH = 240
+
+
+class Progress(Protocol):
+    """One piece of long work."""
+
+    def advance(self, amount: float = 1) -> None:
+        """So much more is done."""
+
+    def update(self, completed: float, total: float | None = None, description: str | None = None) -> None:
+        """So much is done altogether; the total and the text may change on the way."""
+
+
+class Output(Protocol):
+    """Where a command puts its results.
+
+    `name` is the member of the JSON document that holds a result; the console shows it as a heading.
+    """
+
+    #: What the process ends with when the command ends normally: 0 done, 1 work failed, 2 usage, 3 needs a person.
+    exit_code: int
+
+    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Rows under named columns; in JSON a list of objects."""
+
+    def values(self, name: str, values: Mapping[str, Any]) -> None:
+        """Names and values; in JSON an object."""
+
+    def note(self, text: str) -> None:
+        """A sentence for people; not in the JSON document."""
+
+    def document(self, data: Mapping[str, Any]) -> None:
+        """Members of the JSON document; not shown on the console."""
+
+    def error(self, error: MirrorError) -> None:
+        """What went wrong; several errors may be told."""
+
+    def progress(self, description: str, total: float | None = None) -> AbstractContextManager[Progress]:
+        """Show that long work goes on; nothing of it is in the JSON document."""
+
+    def finish(self) -> None:
+        """Everything has been told."""
+
+
+class ConsoleOutput:
+    """Results on stdout, errors and progress on stderr."""
+
+    def __init__(self, out: Console | None = None, err: Console | None = None) -> None:
+        self.exit_code = 0
+        # Rich takes 80 columns where there is no terminal, which would break the words that other programs look for.
+        self._out = out or Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+        self._err = err or Console(stderr=True, highlight=False)
+
+    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for index, column in enumerate(columns):
+            numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(_cell(value)) for value in row))
+        self._out.print(Text(_heading(name), style="bold italic"))
+        self._out.print(table)
+
+    def values(self, name: str, values: Mapping[str, Any]) -> None:
+        grid = Table.grid(padding=(0, 2))
+        for key, value in values.items():
+            grid.add_row(Text(key, style="bold"), Text(_cell(value)))
+        self._out.print(Text(_heading(name), style="bold italic"))
+        self._out.print(grid)
+
+    def note(self, text: str) -> None:
+        self._out.print(Text(text), soft_wrap=True)
+
+    def document(self, data: Mapping[str, Any]) -> None:
+        """Only for programs."""
+
+    def error(self, error: MirrorError) -> None:
+        place = f"{error.where}: " if str(error.where) else ""
+        self._err.print(Text.assemble(("error: ", "bold red"), place + error.what), soft_wrap=True)
+        if error.action:
+            self._err.print(Text(error.action), soft_wrap=True)
+
+    @contextmanager
+    def progress(self, description: str, total: float | None = None) -> Iterator[Progress]:
+        bar = RichProgress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._err,
+            transient=True,
+        )
+        with bar:
+            yield _Bar(bar, description, total)
+
+    def finish(self) -> None:
+        """Everything is printed already."""
+
+
+class _Bar:
+    def __init__(self, bar: RichProgress, description: str, total: float | None) -> None:
+        self._bar = bar
+        self._task = bar.add_task(description, total=total)
+
+    def advance(self, amount: float = 1) -> None:
+        self._bar.advance(self._task, amount)
+
+    def update(self, completed: float, total: float | None = None, description: str | None = None) -> None:
+        self._bar.update(self._task, completed=completed, total=total, description=description)
+
+
+class JsonOutput:
+    """One JSON document on stdout at the end; it always has `exit_code`, and `error` when something went wrong."""
+
+    def __init__(self) -> None:
+        self.exit_code = 0
+        self._document: dict[str, Any] = {}
+
+    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        keys = [column.replace(" ", "_") for column in columns]
+        self._document[name] = [dict(zip(keys, row, strict=True)) for row in rows]
+
+    def values(self, name: str, values: Mapping[str, Any]) -> None:
+        self._document[name] = dict(values)
+
+    def note(self, text: str) -> None:
+        """Only for people."""
+
+    def document(self, data: Mapping[str, Any]) -> None:
+        self._document.update(data)
+
+    def error(self, error: MirrorError) -> None:
+        if "error" in self._document:
+            self._document.setdefault("further_errors", []).append(error.attributes())
+        self._document.setdefault("error", error.attributes())
+
+    @contextmanager
+    def progress(self, description: str, total: float | None = None) -> Iterator[Progress]:  # noqa: ARG002
+        yield _Silent()
+
+    def finish(self) -> None:
+        document = {**self._document, "exit_code": self.exit_code}
+        sys.stdout.write(json.dumps(document, indent=2, default=_plain) + "\n")
+
+
+class _Silent:
+    def advance(self, amount: float = 1) -> None:
+        pass
+
+    def update(self, completed: float, total: float | None = None, description: str | None = None) -> None:
+        pass
+
+
+@contextmanager
+def reporting(as_json: bool) -> Iterator[Output]:
+    """The one frame around every command: gives it its output, tells its errors, and ends it with its exit code.
+
+    Raises:
+        typer.Exit: always.
+    """
+    output: Output = JsonOutput() if as_json else ConsoleOutput()
+    try:
+        yield output
+    except MirrorError as error:
+        output.error(error)
+        output.exit_code = error.exit_code
+    output.finish()
+    raise typer.Exit(output.exit_code)
+
+
+def _heading(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_cell(member) for member in value)
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """JSON for what the standard encoder does not know."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return str(value)

@@ -1,0 +1,90 @@
+"""confluent-kafka's answers to administrative requests, as our types; and requests cut into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from confluent_kafka.admin import ConfigSource  # type: ignore[attr-defined]  # public, but not marked so
+
+from mirror_lib.cluster.admin_model import (
+    ConfigEntry,
+    ConfigOrigin,
+    PartitionDescription,
+    PerTopic,
+    TopicConfigs,
+    TopicDescription,
+)
+from mirror_lib.errors import MirrorError
+
+_Item = TypeVar("_Item")
+
+_ORIGINS = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG.value: ConfigOrigin.TOPIC,
+    ConfigSource.DYNAMIC_BROKER_CONFIG.value: ConfigOrigin.BROKER,
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value: ConfigOrigin.CLUSTER,
+    ConfigSource.STATIC_BROKER_CONFIG.value: ConfigOrigin.BROKER_FILE,
+    ConfigSource.DEFAULT_CONFIG.value: ConfigOrigin.DEFAULT,
+}
+#: What Kafka before 2.8 answers for a topic's id.
+_NO_TOPIC_ID = ("", "AAAAAAAAAAAAAAAAAAAAAA")
+_URL_SAFE = str.maketrans("+/", "-_")
+
+
+def batches(
+    items: Sequence[_Item], limit: int, weight: Callable[[_Item], int] = lambda _: 1
+) -> Iterator[Sequence[_Item]]:
+    batch: list[_Item] = []
+    total = 0
+    for item in items:
+        size = weight(item)
+        if batch and total + size > limit:
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+    if batch:
+        yield batch
+
+
+def per_topic(answers: Mapping[str, Any], convert: Callable[[str, Any], _Item]) -> PerTopic[_Item]:
+    errors = {topic: answer for topic, answer in answers.items() if isinstance(answer, MirrorError)}
+    found = {topic: convert(topic, answer) for topic, answer in answers.items() if topic not in errors}
+    return PerTopic(found, errors)
+
+
+def description(native: Any) -> TopicDescription:
+    # librdkafka writes plain Base64, Java's `Uuid` the URL-safe alphabet.
+    topic_id = str(native.topic_id).translate(_URL_SAFE)
+    partitions = (
+        PartitionDescription(
+            partition=info.id,
+            leader=info.leader.id if info.leader is not None and info.leader.id >= 0 else None,
+            leader_host=info.leader.host if info.leader is not None and info.leader.id >= 0 else None,
+            replicas=tuple(node.id for node in info.replicas),
+            isr=tuple(node.id for node in info.isr),
+        )
+        for info in native.partitions
+    )
+    return TopicDescription(
+        name=native.name,
+        topic_id=None if topic_id in _NO_TOPIC_ID else topic_id,
+        partitions=tuple(sorted(partitions, key=lambda partition: partition.partition)),
+        is_internal=bool(native.is_internal),
+    )
+
+
+def configs(topic: str, native: Mapping[str, Any]) -> TopicConfigs:
+    return TopicConfigs(
+        topic,
+        {
+            name: ConfigEntry(
+                name=name,
+                value=entry.value,
+                origin=_ORIGINS.get(int(getattr(entry.source, "value", entry.source)), ConfigOrigin.OTHER),
+                read_only=entry.is_read_only,
+                sensitive=entry.is_sensitive,
+            )
+            for name, entry in native.items()
+        },
+    )

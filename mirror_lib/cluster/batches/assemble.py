@@ -1,0 +1,320 @@
+"""From the raw bytes of fetches to batches for the target: one `BatchAssembler` per source partition.
+
+A source batch goes on as it is when it can: the header is rewritten, nothing is decompressed. Small batches are
+gathered, because a produce request may hold only one batch for a partition. Batches that cannot go as they are (holes
+left by compaction, a range cut out of them, log-append times, old formats, larger than the target accepts) are rebuilt.
+Control batches are dropped, and with `read_committed` what belongs to aborted transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from crc32c import crc32c
+
+from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
+from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    clean_header,
+)
+from mirror_lib.cluster.batches.legacy import codec as legacy_codec
+from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
+from mirror_lib.cluster.batches.legacy import read_legacy
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.rebuild import BatchBuilder, rebuild
+from mirror_lib.cluster.batches.records import Record, RecordError, read_records
+from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+
+__all__ = ["BatchAssembler", "ReadyBatch"]
+
+_MAGIC = 2
+#: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
+_SMALLEST_LEGACY = LOG_OVERHEAD + 14
+_NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
+
+
+class BatchAssembler:
+    """Turns [start, end) of one source partition into ready batches, fetch by fetch.
+
+    Nothing here raises: what cannot be read or sent is kept in `failure`, and what precedes it is still delivered.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        partition: int,
+        start: int,
+        end: int,
+        passthrough_min_bytes: int,
+        batch_max_bytes: int,
+        target_max_message_bytes: int,
+        read_committed: bool,
+    ) -> None:
+        """Begin at source offset `start`.
+
+        Args:
+            passthrough_min_bytes: batches of this size or more go on as they are; smaller ones are gathered.
+            batch_max_bytes: uncompressed size at which a gathered batch is full.
+            target_max_message_bytes: the target topic's `max.message.bytes`.
+            read_committed: whether records of aborted transactions are dropped.
+        """
+        self._topic = topic
+        self._partition = partition
+        self._end = end
+        self._passthrough_min = passthrough_min_bytes
+        self._batch_max = batch_max_bytes
+        self._target_max = target_max_message_bytes
+        self._read_committed = read_committed
+        self._builder: BatchBuilder | None = None
+        #: A small batch that waits alone: it needs no rebuilding unless another one joins it.
+        self._alone: tuple[BatchHeader, bytes] | None = None
+        #: The source offset to fetch next: after everything that was fed.
+        self.next_offset = start
+        #: Why the partition cannot go on at `next_offset`; None while all is well.
+        self.failure: MirrorError | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything before `end` was fed."""
+        return self.next_offset >= self._end
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait for more small batches."""
+        if self._alone is not None:
+            return len(self._alone[1])
+        return self._builder.size if self._builder is not None else 0
+
+    def feed(self, data: bytes | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
+        """Take what one fetch returned for the partition and give what became ready.
+
+        Args:
+            data: batches in a row; an incomplete one at the end is left to the next fetch.
+            aborted: (producer id, first offset) of the aborted transactions in it.
+        """
+        out: list[ReadyBatch] = []
+        if self.failure is not None:
+            return out
+        transactions = AbortedTransactions(aborted)
+        position, size = 0, len(data)
+        view = memoryview(data)
+        try:
+            while self.next_offset < self._end and size - position > MAGIC_AT:
+                if data[position + MAGIC_AT] < _MAGIC:
+                    used = self._take_legacy(view[position:], out)
+                else:
+                    used = self._take(view, position, size, transactions, out)
+                if not used:
+                    break
+                position += used
+        except MirrorError as error:
+            self._fail(error, out)
+        except (RecordError, CodecError) as error:
+            self._fail(CorruptBatchError(f"the source's batch is damaged: {error}."), out)
+        return out
+
+    def flush(self) -> ReadyBatch | None:
+        """Give what waits for more small batches."""
+        out: list[ReadyBatch] = []
+        self._close(out)
+        return out[0] if out else None
+
+    def skip_to_end(self) -> ReadyBatch | None:
+        """Declare that the source holds nothing more before `end`; gives what waited."""
+        held = self.flush()
+        self.next_offset = max(self.next_offset, self._end)
+        return held
+
+    def _fail(self, error: MirrorError, out: list[ReadyBatch]) -> None:
+        offset = self.next_offset if error.where.offset is None else error.where.offset
+        if isinstance(error, CorruptBatchError):
+            error.action = (
+                "Compare the source's replicas of this partition (kafka-dump-log); the position stays before the batch."
+            )
+        error.where = replace(error.where, topic=self._topic, partition=self._partition, offset=offset)
+        self.failure = error
+        self._close(out)
+
+    def _take(
+        self, view: memoryview, position: int, size: int, transactions: AbortedTransactions, out: list[ReadyBatch]
+    ) -> int:
+        """Work on the magic-2 batch at `position`; returns its bytes, 0 when it is incomplete."""
+        if size - position < HEADER_SIZE:
+            return 0
+        header = BatchHeader(*HEADER.unpack_from(view, position))
+        base, length, _, magic, crc, attributes, last_delta = header[:7]
+        used = LOG_OVERHEAD + length
+        if used < HEADER_SIZE or magic != _MAGIC:
+            raise CorruptBatchError(f"the source's batch header at offset {base} is damaged (magic {magic}).")
+        if used > size - position:
+            return 0
+        end = position + used
+        if crc32c(view[position + ATTRIBUTES_AT : end]) != crc:
+            raise CorruptBatchError(f"the CRC of the source's batch at offset {base} is wrong.")
+        last = base + last_delta
+        if last < self.next_offset:
+            return used
+        if base >= self._end:
+            self.next_offset = self._end
+            return 0
+        if attributes & (CONTROL_BIT | TRANSACTIONAL_BIT) and self._drops(header, view[position:end], transactions):
+            self.next_offset = last + 1
+            return used
+        whole = base >= self.next_offset and last < self._end and header.count == last_delta + 1
+        if whole and used <= self._target_max and not attributes & _NEEDS_REBUILDING:
+            if used >= self._passthrough_min:
+                self._close(out)
+                out.append(_passed_on(view[position:end], header))
+            else:
+                self._gather(header, bytes(view[position:end]), out)
+        else:
+            self._rebuild(header, view[position:end], out)
+        self.next_offset = min(last + 1, self._end)
+        return used
+
+    def _drops(self, header: BatchHeader, batch: memoryview, transactions: AbortedTransactions) -> bool:
+        last = header.base_offset + header.last_offset_delta
+        if header.attributes & CONTROL_BIT:
+            if self._read_committed and header.count:
+                abort = is_abort_marker(bytes(batch[HEADER_SIZE:]))
+                transactions.control(header.producer_id, last, abort=abort)
+            return True
+        return self._read_committed and transactions.is_aborted(header.producer_id, last, transactional=True)
+
+    def _gather(self, header: BatchHeader, batch: bytes, out: list[ReadyBatch]) -> None:
+        """Let a small whole batch wait for others of the same codec."""
+        codec = header.attributes & CODEC_BITS
+        if self._alone is None and self._builder is None:
+            self._alone = (header, batch)
+            return
+        body = decompress(codec, batch[HEADER_SIZE:])
+        waiting = self._builder.codec if self._builder is not None else self._alone_codec()
+        if waiting != codec or self._full(len(body)):
+            self._close(out)
+            self._alone = (header, batch)
+            return
+        if self._alone is not None:
+            (first, first_batch), self._alone = self._alone, None
+            builder = BatchBuilder(codec)
+            try:
+                _join(builder, first, decompress(codec, first_batch[HEADER_SIZE:]))
+            except (RecordError, CodecError) as error:
+                where = Where(offset=first.base_offset)
+                raise CorruptBatchError(f"the source's batch is damaged: {error}.", where=where) from error
+            self._builder = builder
+        assert self._builder is not None
+        _join(self._builder, header, body)
+
+    def _alone_codec(self) -> int:
+        assert self._alone is not None
+        return self._alone[0].attributes & CODEC_BITS
+
+    def _full(self, more: int) -> bool:
+        held = self._builder.size if self._builder is not None else 0
+        return held + more + HEADER_SIZE > min(self._batch_max, self._target_max)
+
+    def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
+        self._close(out)
+        codec = header.attributes & CODEC_BITS
+        records: Iterable[Record] = read_records(
+            decompress(codec, batch[HEADER_SIZE:]),
+            base_offset=header.base_offset,
+            base_timestamp=header.first_timestamp,
+            count=header.count,
+        )
+        if header.attributes & LOG_APPEND_TIME_BIT:
+            records = (record._replace(timestamp=header.max_timestamp) for record in records)
+        last = header.base_offset + header.last_offset_delta
+        self._emit_rebuilt(records, codec=codec, source_next=min(last + 1, self._end), out=out)
+
+    def _emit_rebuilt(self, records: Iterable[Record], *, codec: int, source_next: int, out: list[ReadyBatch]) -> None:
+        start, end = self.next_offset, self._end
+        ready = rebuild(
+            (record for record in records if start <= record.offset < end),
+            codec=codec,
+            source_next=source_next,
+            batch_max_bytes=self._batch_max,
+            max_message_bytes=self._target_max,
+        )
+        for batch in ready:
+            out.append(batch)
+            self.next_offset = batch.source_next
+
+    def _take_legacy(self, rest: memoryview, out: list[ReadyBatch]) -> int:
+        """Work on a message set entry of magic 0 or 1; returns its bytes, 0 when it is incomplete."""
+        magic = rest[MAGIC_AT]
+        used = LOG_OVERHEAD + int.from_bytes(rest[8:12], "big", signed=True)
+        if used < _SMALLEST_LEGACY:
+            raise CorruptBatchError(f"the source's message at offset {legacy_last_offset(rest)} is damaged.")
+        if used > len(rest):
+            return 0
+        entry = rest[:used]
+        last = legacy_last_offset(entry)
+        if last >= self.next_offset:
+            codec = legacy_codec(entry)
+            self._gather_legacy(list(read_legacy(entry, magic)), codec, min(last + 1, self._end), out)
+            self.next_offset = min(last + 1, self._end)
+        return used
+
+    def _gather_legacy(self, records: list[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
+        """Uncompressed messages come one by one, so they wait for one another as small batches do."""
+        wanted = [record for record in records if self.next_offset <= record.offset < self._end]
+        size = sum(len(record.tail) for record in wanted)
+        if self._alone is not None or (
+            self._builder is not None and (self._builder.codec != codec or self._full(size))
+        ):
+            self._close(out)
+        if size + HEADER_SIZE > min(self._batch_max, self._target_max) or not wanted:
+            self._close(out)
+            self._emit_rebuilt(wanted, codec=codec, source_next=source_next, out=out)
+            return
+        if self._builder is None:
+            self._builder = BatchBuilder(codec)
+        for record in wanted:
+            self._builder.add(record)
+        self._builder.source_next = source_next
+
+    def _close(self, out: list[ReadyBatch]) -> None:
+        """Deliver what waits."""
+        alone, builder = self._alone, self._builder
+        self._alone = self._builder = None
+        if alone is not None:
+            out.append(_passed_on(alone[1], alone[0]))
+        elif builder is not None:
+            out.append(builder.build(self._target_max))
+
+
+def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
+    payload = bytearray(batch)
+    clean_header(payload, header)
+    return ReadyBatch(
+        payload,
+        header.count,
+        ((header.base_offset, header.count),),
+        header.base_offset + header.count,
+        header.first_timestamp,
+        header.max_timestamp,
+    )
+
+
+def _join(builder: BatchBuilder, header: BatchHeader, body: bytes) -> None:
+    builder.add_whole(
+        body,
+        base_offset=header.base_offset,
+        count=header.count,
+        first_timestamp=header.first_timestamp,
+        max_timestamp=header.max_timestamp,
+    )

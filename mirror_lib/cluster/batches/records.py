@@ -1,0 +1,113 @@
+"""Records inside an uncompressed batch body.
+
+To move a record into another batch only its length, timestamp delta and offset delta change. What follows them (key,
+value, headers) is its `tail`, which is carried over byte for byte: null and empty keys, repeated headers and header
+names that are no text cannot suffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mirror_lib.cluster.batches.varint import SMALL, decode_varint, encode_varint
+
+#: Attributes of a record: a byte of which no bit has a meaning yet.
+_ATTRIBUTES = b"\0"
+_SMALL = len(SMALL)
+_ATTRIBUTES_AND_SMALL = tuple(_ATTRIBUTES + encoded for encoded in SMALL)
+_ONE_BYTE = 0x80
+
+
+class RecordError(ValueError):
+    """A body does not hold the records that its header promises."""
+
+
+class Record(NamedTuple):
+    """One record with its absolute offset and timestamp (epoch milliseconds) and the rest as it is on the wire."""
+
+    offset: int
+    timestamp: int
+    tail: bytes
+
+
+def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: int) -> Iterator[Record]:
+    """Walk through a body record by record.
+
+    Raises:
+        RecordError: while walking, as soon as the body disagrees with `count` or with its own lengths.
+    """
+    position, size = 0, len(body)
+    for number in range(count):
+        try:
+            length, position = decode_varint(body, position)
+            end = position + length
+            timestamp_delta, at = decode_varint(body, position + len(_ATTRIBUTES))
+            offset_delta, at = decode_varint(body, at)
+        except (IndexError, ValueError) as error:
+            raise RecordError(f"record {number} of {count} cannot be read: {error}") from error
+        if at >= end or end > size:
+            raise RecordError(f"record {number} of {count} does not fit its batch")
+        yield Record(base_offset + offset_delta, base_timestamp + timestamp_delta, body[at:end])
+        position = end
+    if position != size:
+        raise RecordError(f"{size - position} bytes are left after {count} records")
+
+
+def encode_record(record: Record, *, offset_delta: int, timestamp_delta: int) -> bytes:
+    """A record for another batch."""
+    deltas = _ATTRIBUTES + encode_varint(timestamp_delta) + encode_varint(offset_delta)
+    return encode_varint(len(deltas) + len(record.tail)) + deltas + record.tail
+
+
+def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, timestamp_shift: int) -> None:
+    """Append all records of a dense body to `parts`, renumbered: the quick way for whole batches.
+
+    Args:
+        parts: encoded pieces of the new body, to be joined.
+        count: records in the body; their own offset deltas are 0, 1, 2 ...
+        offset_delta: the first record's number in the new batch.
+        timestamp_shift: what each timestamp delta grows by.
+
+    Raises:
+        RecordError: the body disagrees with `count` or with its own lengths; `parts` are as before.
+    """
+    # This loop is the cost of small batches. It reads one-byte numbers in place and looks encodings up.
+    position, size, before = 0, len(body), len(parts)
+    small, stamped, add = SMALL, _ATTRIBUTES_AND_SMALL, parts.append
+    try:
+        for delta in range(offset_delta, offset_delta + count):
+            length = body[position]
+            if length < _ONE_BYTE:
+                position += 1
+                end = position + (length >> 1)
+            else:
+                length, position = decode_varint(body, position)
+                end = position + length
+            timestamp = body[position + 1]
+            if timestamp < _ONE_BYTE:
+                at = position + 2
+                timestamp = ((timestamp >> 1) ^ -(timestamp & 1)) + timestamp_shift
+            else:
+                timestamp, at = decode_varint(body, position + 1)
+                timestamp += timestamp_shift
+            while body[at] >= _ONE_BYTE:
+                at += 1
+            at += 1
+            if at >= end or end > size:
+                raise RecordError("a record does not fit its batch")
+            times = stamped[timestamp] if 0 <= timestamp < _SMALL else _ATTRIBUTES + encode_varint(timestamp)
+            offsets = small[delta] if delta < _SMALL else encode_varint(delta)
+            length = len(times) + len(offsets) + end - at
+            add(small[length] if length < _SMALL else encode_varint(length))
+            add(times)
+            add(offsets)
+            add(body[at:end])
+            position = end
+        if position != size:
+            raise RecordError(f"{size - position} bytes are left after {count} records")
+    except (IndexError, ValueError) as error:
+        del parts[before:]
+        if isinstance(error, RecordError):
+            raise
+        raise RecordError(f"its records cannot be read: {error}") from error

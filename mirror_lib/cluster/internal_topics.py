@@ -1,0 +1,185 @@
+"""The internal topics of a flow: positions on the target, offset syncs on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.formats import OffsetSync, RecordFormatError
+from mirror_lib.cluster.murmur2 import partition_for
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionKeys, decode_value, encode_value
+from mirror_lib.cluster.small_topics import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter, TopicRecord
+from mirror_lib.errors import TopicMissingError
+from mirror_lib.topology.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPosition:
+    """A position and the record that holds it."""
+
+    position: Position
+    record: RecordPlace
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadablePosition:
+    """The newest record of a partition holds no position."""
+
+    source: TopicPartition
+    record: RecordPlace
+    error: RecordFormatError
+
+
+@dataclass(frozen=True, slots=True)
+class PositionSnapshot:
+    """The position topic as it was read: the newest position of every source partition."""
+
+    positions: Mapping[TopicPartition, StoredPosition] = field(default_factory=dict)
+    #: By source partition; these partitions have no entry in `positions`.
+    unreadable: Mapping[TopicPartition, UnreadablePosition] = field(default_factory=dict)
+    #: For every partition of the position topic, the first offset that was not read.
+    next_offsets: Mapping[int, int] = field(default_factory=dict)
+
+
+class PositionStore:
+    """Positions of one flow, in Kafka Connect's topic for source offsets (`mm2-offsets.<source>.internal`).
+
+    All records of one source partition stand in the same partition of the topic, in the order they were written:
+    of two runs, the later one can always see the earlier one's record.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        source_alias: str,
+        *,
+        connector: str = SOURCE_CONNECTOR,
+        timeout: float = 30.0,
+    ) -> None:
+        """Args:
+        connection: of the target cluster.
+        source_alias: the source cluster's alias; other clusters' positions are not seen.
+        connector: the name that MM2's source connector has or had.
+        timeout: seconds that one call may take at most.
+        """
+        self.topic = topic
+        self._keys = PositionKeys(source_alias, connector)
+        self._reader = SmallTopicReader(connection, topic, timeout=timeout)
+        self._writer = SmallTopicWriter(connection, topic, timeout=timeout)
+
+    def __enter__(self) -> Self:
+        self._writer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.close()
+        self._writer.close()
+
+    def read_all(self) -> PositionSnapshot:
+        """The newest position of every partition; a topic that does not exist yet holds none.
+
+        Raises:
+            MirrorError: the topic cannot be read to its end.
+        """
+        try:
+            records, next_offsets = self._reader.read({})
+        except TopicMissingError:
+            return PositionSnapshot()
+        return self._snapshot(records, next_offsets)
+
+    def read_since(self, snapshot: PositionSnapshot) -> tuple[StoredPosition, ...]:
+        """Every position written after a snapshot, those of one source partition in the order they were written.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            MirrorError: the topic cannot be read to its end.
+        """
+        records, _ = self._reader.read(snapshot.next_offsets)
+        found = []
+        for record in records:
+            source = self._keys.decode(record.key)
+            if source is None:
+                continue
+            stored = _read(source, record)
+            if isinstance(stored, StoredPosition):
+                found.append(stored)
+        return tuple(found)
+
+    def write(self, positions: Iterable[Position]) -> tuple[RecordPlace, ...]:
+        """Store positions and wait until all replicas in sync have them; returns where each one stands.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            MirrorError: a record was not acknowledged; others may have been.
+        """
+        wanted = list(positions)
+        if not wanted:
+            return ()
+        partitions = self._writer.partitions()
+        records = []
+        for position in wanted:
+            key = self._keys.encode(position.source)
+            records.append(NewRecord(partition_for(key, partitions), key, encode_value(position)))
+        return self._writer.write(records)
+
+    def _snapshot(self, records: Iterable[TopicRecord], next_offsets: Mapping[int, int]) -> PositionSnapshot:
+        newest: dict[TopicPartition, TopicRecord] = {}
+        for record in records:
+            source = self._keys.decode(record.key)
+            if source is not None:
+                newest[source] = record
+        positions: dict[TopicPartition, StoredPosition] = {}
+        unreadable: dict[TopicPartition, UnreadablePosition] = {}
+        for source, record in newest.items():
+            stored = _read(source, record)
+            if isinstance(stored, StoredPosition):
+                positions[source] = stored
+            elif stored is not None:
+                unreadable[source] = stored
+        return PositionSnapshot(positions, unreadable, next_offsets)
+
+
+def _read(source: TopicPartition, record: TopicRecord) -> StoredPosition | UnreadablePosition | None:
+    place = RecordPlace(record.partition, record.offset)
+    try:
+        position = decode_value(source, record.value)
+    except RecordFormatError as error:
+        return UnreadablePosition(source, place, error)
+    return StoredPosition(position, place) if position is not None else None
+
+
+class OffsetSyncWriter:
+    """Writes offset syncs as MM2 does: to partition 0, without timestamps or headers of their own."""
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
+        self.topic = topic
+        # A sync that stands there twice costs MM2 readers some history; half a second a round would cost more.
+        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def write(self, syncs: Iterable[OffsetSync]) -> tuple[RecordPlace, ...]:
+        """Write syncs and wait for their acknowledgement.
+
+        Args:
+            syncs: those of one source partition by ascending upstream offset: a lower one makes every MM2 reader
+                forget the partition's earlier syncs.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            MirrorError: a record was not acknowledged; others may have been.
+        """
+        self._writer.partitions()
+        return self._writer.write(NewRecord(0, sync.key(), sync.value()) for sync in syncs)

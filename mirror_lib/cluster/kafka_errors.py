@@ -1,0 +1,165 @@
+"""The one place where Kafka's error codes become our named errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirror_lib.cluster.error_codes import RETRIABLE, ErrorCode, LocalCode
+from mirror_lib.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    BrokerUnreachableError,
+    ClusterError,
+    CorruptBatchError,
+    FencedError,
+    MirrorError,
+    OffsetOutOfRangeError,
+    RecordRefusedError,
+    RecordTooLargeError,
+    TopicMissingError,
+    TransientError,
+    Where,
+)
+
+if TYPE_CHECKING:
+    # Executors use this module without confluent-kafka being loaded.
+    from confluent_kafka import KafkaError
+
+
+class TopicExistsError(ClusterError):
+    """The topic to create is there already."""
+
+    reason = "topic-exists"
+
+
+class UnsupportedRequestError(ClusterError):
+    """The broker is too old for the request, or a managed service has switched it off."""
+
+    reason = "unsupported"
+
+
+class RequestRefusedError(ClusterError):
+    """The cluster finds the request itself wrong: a value, a count or a policy forbids it."""
+
+    reason = "request-refused"
+
+
+_KINDS: dict[int, type[ClusterError]] = {
+    ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
+    ErrorCode.CORRUPT_MESSAGE: CorruptBatchError,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: TopicMissingError,
+    ErrorCode.UNKNOWN_TOPIC_ID: TopicMissingError,
+    ErrorCode.INCONSISTENT_TOPIC_ID: TopicMissingError,
+    LocalCode.UNKNOWN_TOPIC: TopicMissingError,
+    LocalCode.UNKNOWN_PARTITION: TopicMissingError,
+    ErrorCode.MESSAGE_TOO_LARGE: RecordTooLargeError,
+    ErrorCode.RECORD_LIST_TOO_LARGE: RecordTooLargeError,
+    ErrorCode.INVALID_RECORD: RecordRefusedError,
+    ErrorCode.INVALID_TIMESTAMP: RecordRefusedError,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: RecordRefusedError,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: RecordRefusedError,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: AuthenticationError,
+    ErrorCode.ILLEGAL_SASL_STATE: AuthenticationError,
+    ErrorCode.SASL_AUTHENTICATION_FAILED: AuthenticationError,
+    LocalCode.AUTHENTICATION: AuthenticationError,
+    LocalCode.SSL: AuthenticationError,
+    ErrorCode.INVALID_PRODUCER_EPOCH: FencedError,
+    ErrorCode.PRODUCER_FENCED: FencedError,
+    LocalCode.FENCED: FencedError,
+    LocalCode.TRANSPORT: BrokerUnreachableError,
+    LocalCode.RESOLVE: BrokerUnreachableError,
+    LocalCode.ALL_BROKERS_DOWN: BrokerUnreachableError,
+    LocalCode.TIMED_OUT: BrokerUnreachableError,
+    LocalCode.TIMED_OUT_QUEUE: BrokerUnreachableError,
+    LocalCode.MESSAGE_TIMED_OUT: BrokerUnreachableError,
+    LocalCode.WAIT_COORDINATOR: TransientError,
+    ErrorCode.TOPIC_ALREADY_EXISTS: TopicExistsError,
+    ErrorCode.UNSUPPORTED_VERSION: UnsupportedRequestError,
+    LocalCode.UNSUPPORTED_FEATURE: UnsupportedRequestError,
+    ErrorCode.INVALID_PARTITIONS: RequestRefusedError,
+    ErrorCode.INVALID_REPLICATION_FACTOR: RequestRefusedError,
+    ErrorCode.INVALID_CONFIG: RequestRefusedError,
+    ErrorCode.INVALID_TOPIC_EXCEPTION: RequestRefusedError,
+    ErrorCode.INVALID_REQUEST: RequestRefusedError,
+    ErrorCode.POLICY_VIOLATION: RequestRefusedError,
+}
+
+_ACTIONS_BY_CODE: dict[int, str] = {
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "Allow WRITE and DESCRIBE on the transactional ids that begin with `mirror:`."
+    ),
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
+    ErrorCode.POLICY_VIOLATION: "The cluster has a policy for topics; set the flow to values that it accepts.",
+    ErrorCode.INVALID_TIMESTAMP: (
+        "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
+    ),
+    ErrorCode.INVALID_RECORD: (
+        "The target topic's settings refuse it: a compacted topic takes no records without a key."
+    ),
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Nothing needs to be done unless somebody else uses this name.",
+    LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
+}
+
+_ACTIONS: dict[type[ClusterError], str] = {
+    AuthenticationError: "Check security.protocol, sasl.mechanism, sasl.jaas.config and the user on the cluster.",
+    AuthorizationError: "Grant the permission to this user (kafka-acls), or leave the topic out of the flow.",
+    BrokerUnreachableError: "Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+    CorruptBatchError: "Find out whether the broker's disk or log is damaged before anything is skipped.",
+    FencedError: "Another run has taken over; let it finish.",
+    OffsetOutOfRangeError: "The source no longer holds this offset; decide whether the gap is acceptable.",
+    RecordRefusedError: "Compare the target topic's settings with the source topic's.",
+    RecordTooLargeError: "Raise max.message.bytes on the target topic.",
+    RequestRefusedError: "Change the setting that the cluster names.",
+    TopicMissingError: "Check that the topic still exists, and create the target topic by `mirror topics apply`.",
+    TransientError: "Kafka expects this to pass; run again if it does not.",
+    UnsupportedRequestError: "Kafka 2.4 is the oldest broker that can be copied from or to.",
+}
+
+
+_NAMES = {code.value: code.name for codes in (ErrorCode, LocalCode) for code in codes}
+
+
+def is_retriable(code: int) -> bool:
+    """Whether Kafka itself calls the error retriable (Java `RetriableException`), or it is a passing network fault."""
+    return code in RETRIABLE or _KINDS.get(code) in (BrokerUnreachableError, TransientError)
+
+
+def code_name(code: int) -> str:
+    """The code's name in Java, or librdkafka's; `error N` when it is not known."""
+    return _NAMES.get(code, f"error {code}")
+
+
+def error_for_code(code: int, *, where: Where, doing: str, detail: str = "") -> MirrorError:
+    """The named error for a code that a broker or librdkafka answered with.
+
+    Args:
+        code: never `NONE`.
+        doing: what was tried, to be read after "could not", such as `read from the source`.
+        detail: the broker's or client's own message.
+
+    Returns:
+        An error to raise or to keep as a value. Retriable codes that have no type of their own become
+        `TransientError`. A missing topic is not retriable here although Java retries it: only the caller knows
+        whether the topic may still be on its way.
+    """
+    if code == ErrorCode.NONE:
+        raise ValueError("code 0 is not an error")
+    kind = _KINDS.get(code) or (TransientError if code in RETRIABLE else ClusterError)
+    message = f": {detail}" if detail else ""
+    return kind(
+        f"could not {doing}: {code_name(code)} (error code {code}){message.rstrip('.')}.",
+        where=where,
+        action=_ACTIONS_BY_CODE.get(code) or _ACTIONS.get(kind, ""),
+    )
+
+
+def error_for(error: KafkaError, *, where: Where, doing: str) -> MirrorError:
+    """The named error for one that confluent-kafka reports."""
+    return error_for_code(error.code(), where=where, doing=doing, detail=error.str())

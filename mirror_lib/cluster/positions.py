@@ -1,0 +1,157 @@
+"""The records that say how far a source partition is copied: Kafka Connect's source offsets, as MM2 writes them.
+
+MM2 finds a position by the exact bytes of its key, so the bytes are built here and not by a JSON library. The value is
+JSON with MM2's `offset` (the last copied source offset) and fields of our own beside it, which MM2 does not look at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from mirror_lib.cluster.formats import RecordFormatError
+from mirror_lib.topology.names import TopicPartition
+
+_T = TypeVar("_T")
+
+#: The first element of every key: in MM2's dedicated mode a connector is named after its class.
+SOURCE_CONNECTOR = "MirrorSourceConnector"
+#: `offset` of a partition of which nothing is copied yet; MM2 then starts at the beginning.
+NOTHING_COPIED = -1
+_ACTION = "Find out which program writes to the position topic: only MirrorMaker 2 and its replacements may."
+
+
+class PositionState(StrEnum):
+    """Whether the run that wrote a position has ended in good order."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one source partition is copied. Where MM2 wrote it, all fields after `offset` are None."""
+
+    topic: str
+    partition: int
+    #: Source offset of the last copied record, `NOTHING_COPIED` when there is none.
+    offset: int
+    #: The target partition's log end after that record.
+    target_offset: int | None = None
+    state: PositionState | None = None
+    producer_id: int | None = None
+    epoch: int | None = None
+    run_id: str | None = None
+    #: The source topic's id, to notice that it was deleted and created again.
+    topic_id: str | None = None
+
+    @property
+    def source(self) -> TopicPartition:
+        """The source partition that the position is about."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class PositionKeys:
+    """The keys of one source cluster's positions."""
+
+    def __init__(self, source_alias: str, connector: str = SOURCE_CONNECTOR) -> None:
+        """Args:
+        source_alias: the source cluster's alias, as in the flow.
+        connector: the connector's name; in a shared Connect cluster it is free text.
+        """
+        head = f'["{_json(connector)}",{{"cluster":"{_json(source_alias)}","partition":'
+        self._head = head.encode()
+        # Kafka allows no other characters in a topic's name, so nothing in it needs an escape.
+        self._pattern = re.compile(re.escape(self._head) + rb'(0|[1-9][0-9]{0,9}),"topic":"([a-zA-Z0-9._-]{1,249})"}\]')
+
+    def encode(self, source: TopicPartition) -> bytes:
+        """The key's bytes: JSON without blanks, fields in the order of Java's HashMap."""
+        return self._head + f'{source.partition},"topic":"{source.topic}"}}]'.encode()
+
+    def decode(self, key: bytes | None) -> TopicPartition | None:
+        """The source partition; None for keys of other connectors and clusters, and for those MM2 would not find."""
+        match = self._pattern.fullmatch(key) if key is not None else None
+        return TopicPartition(match[2].decode(), int(match[1])) if match else None
+
+
+def _json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def encode_value(position: Position) -> bytes:
+    """A position as the JSON that goes into its record; fields that are None are left out."""
+    fields = {
+        "offset": position.offset,
+        "target_offset": position.target_offset,
+        "state": position.state.value if position.state is not None else None,
+        "producer_id": position.producer_id,
+        "epoch": position.epoch,
+        "run_id": position.run_id,
+        "topic_id": position.topic_id,
+    }
+    kept = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_value(source: TopicPartition, value: bytes | None) -> Position | None:
+    """A position from its record's value; None when the record says to forget the partition.
+
+    A missing, null or negative `offset` means that nothing is copied yet (mm2 `MirrorUtils.unwrapOffset`).
+
+    Raises:
+        RecordFormatError: the value is no position.
+    """
+    if value is None:
+        return None
+    try:
+        data = json.loads(value)
+    except (ValueError, RecursionError):
+        raise RecordFormatError("the value is not JSON", action=_ACTION) from None
+    if data is None:
+        return None
+    if not isinstance(data, dict):
+        raise RecordFormatError("the value is not a JSON object", action=_ACTION)
+    offset = _optional(data, "offset", _integer)
+    state = _optional(data, "state", _text)
+    if state is not None and state not in list(PositionState):
+        raise RecordFormatError(f"state {state!r} is not known", action=_ACTION)
+    return Position(
+        topic=source.topic,
+        partition=source.partition,
+        offset=NOTHING_COPIED if offset is None else max(offset, NOTHING_COPIED),
+        target_offset=_optional(data, "target_offset", _natural),
+        state=None if state is None else PositionState(state),
+        producer_id=_optional(data, "producer_id", _natural),
+        epoch=_optional(data, "epoch", _natural),
+        run_id=_optional(data, "run_id", _text),
+        topic_id=_optional(data, "topic_id", _text),
+    )
+
+
+def _optional(data: dict[str, Any], name: str, read: Callable[[str, Any], _T]) -> _T | None:
+    value = data.get(name)
+    return None if value is None else read(name, value)
+
+
+def _integer(name: str, value: Any) -> int:
+    # Java's own converter makes a double of 41.0, and MM2 then fails; JSON's true is no number either.
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise RecordFormatError(f"{name} is not an integer of 64 bits", action=_ACTION)
+    return value
+
+
+def _natural(name: str, value: Any) -> int:
+    number = _integer(name, value)
+    if number < 0:
+        raise RecordFormatError(f"{name} is negative", action=_ACTION)
+    return number
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise RecordFormatError(f"{name} is not a text", action=_ACTION)
+    return value

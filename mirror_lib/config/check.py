@@ -1,0 +1,252 @@
+"""Every problem of a file's keys and values, in one pass."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
+from mirror_lib.config.derive import OLD_NAMES, Settings
+from mirror_lib.config.foreign_names import foreign
+from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.config.keys import ARROW, Level, Place, place_of
+from mirror_lib.config.masking import masked_text
+from mirror_lib.config.model import Problem, Provenance, Severity, is_secret
+from mirror_lib.config.own_keys import OWN_BY_NAME
+from mirror_lib.config.values import check_client_value, check_value
+
+_POLICY = "replication.policy"
+_PROVIDERS = "config.providers"
+_CLIENT_NAMES = frozenset().union(*BY_CLIENT.values())
+#: Prefixes of client settings inside a flow, with the client they belong to.
+_FLOW_CLIENTS = {
+    "source.consumer.": "consumer",
+    "source.producer.": "producer",
+    "source.admin.": "admin",
+    "target.consumer.": "consumer",
+    "target.producer.": "producer",
+    "target.admin.": "admin",
+    "producer.override.": "producer",
+    "consumer.override.": "consumer",
+    "consumer.": "consumer",
+    "producer.": "producer",
+    "admin.": "admin",
+}
+_CLUSTER_CLIENTS = {f"{kind}.": kind for kind in BY_CLIENT}
+_SYNCS_ONLY = (
+    "it reaches only the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
+    "producer.override.* of the flow"
+)
+_SHOWN_LENGTH = 80
+
+
+def key_problems(file: Settings, clusters: Sequence[str]) -> Iterator[Problem]:
+    """The problems of each assignment by itself."""
+    for setting in file.values():
+        if setting.key is not None:
+            yield from _Assignment(setting, setting.key, place_of(setting.key, clusters), clusters).problems()
+
+
+class _Assignment:
+    """One line of the file."""
+
+    def __init__(self, setting: Provenance, key: str, place: Place, clusters: Sequence[str]) -> None:
+        self._setting = setting
+        self._key = key
+        self._place = place
+        self._clusters = clusters
+
+    def problems(self) -> Iterator[Problem]:
+        checks: dict[Level, Callable[[str], Iterator[Problem]]] = {
+            Level.TOP: self._at_top_level,
+            Level.CLUSTER: self._at_cluster,
+            Level.FLOW: self._at_flow,
+            Level.NO_FLOW: self._at_no_flow,
+        }
+        yield from checks[self._place.level](self._place.name)
+
+    def _at_top_level(self, name: str) -> Iterator[Problem]:
+        definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
+        client = name.split(".", 1)[0]
+        if definition is not None and definition.scope is Scope.FLOW_ONLY:
+            yield self._warning("MM2 drops it silently at the top level", f"write <source>-><target>.{name}")
+        elif definition is not None and definition.scope is Scope.CLUSTER:
+            yield self._warning("MM2 ignores it at the top level", f"write <target>.{name}")
+        elif definition is not None:
+            yield from self._defined(definition)
+        elif name in CLIENT_SET:
+            yield from self._client_value(name)
+        elif name.startswith((f"{_PROVIDERS}.", f"{_POLICY}.")):
+            yield from self._policy_typo(name)
+        elif (sentence := foreign(name)) is not None:
+            yield self._warning(sentence)
+        elif client in BY_CLIENT and "." in name:
+            yield self._warning("MM2 drops it silently at the top level", f"write <alias>.{name}")
+        elif self._value_begins_with_arrow():
+            yield self._blank_in_flow()
+        elif name.startswith(WORKER_PREFIXES):
+            return
+        elif name in WORKER_NAMES:
+            yield self._warning("MM2 ignores it at the top level", f"write <target>.{name}")
+        else:
+            yield self._unknown(name, self._top_level_names())
+
+    def _at_cluster(self, name: str) -> Iterator[Problem]:
+        kind = _kind(name, _CLUSTER_CLIENTS)
+        if kind is not None:
+            yield from self._client(*kind)
+        elif name in WORKER_BY_NAME:
+            yield from self._defined(WORKER_BY_NAME[name])
+        elif name in WORKER_NAMES or name.startswith(WORKER_PREFIXES):
+            yield from self._client_value(name)
+        elif name in OWN_BY_NAME:
+            where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
+            yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+        elif name in MM2_BY_NAME or name.startswith(f"{_POLICY}."):
+            yield self._warning("MM2 ignores it under a cluster", f"write {name} at the top level or under a flow")
+        elif (sentence := foreign(name)) is not None:
+            yield self._warning(sentence)
+        elif name in _CLIENT_NAMES:
+            kinds = " or ".join(f"{self._place.prefix}{kind}.{name}" for kind in BY_CLIENT if name in BY_CLIENT[kind])
+            yield self._warning("it reaches no client in this form", f"write {kinds}")
+        else:
+            yield self._unknown(name, (*WORKER_NAMES, *(f"{kind}.{n}" for kind in BY_CLIENT for n in BY_CLIENT[kind])))
+
+    def _at_flow(self, name: str) -> Iterator[Problem]:
+        definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
+        kind = _kind(name, _FLOW_CLIENTS)
+        if definition is not None and definition.scope is Scope.TOP:
+            yield self._error(f"{name} belongs to the whole file, not to a flow", f"write {name} without the flow")
+        elif definition is not None:
+            yield from self._defined(definition)
+        elif name.startswith("consumer.override."):
+            yield self._warning("consumer.override.* has no effect", f"write source.consumer.* in {self._place.flow}")
+        elif kind is not None:
+            if name.startswith(("producer.", "target.producer.")) and not name.startswith("producer.override."):
+                yield self._warning(_SYNCS_ONLY)
+            yield from self._client(*kind)
+        elif name.startswith(("source.cluster.", "target.cluster.")):
+            yield from self._connection(name.split(".", 2)[2])
+        elif name.startswith(f"{_POLICY}."):
+            yield from self._policy_typo(name)
+        elif name in CLIENT_SET:
+            yield self._warning("it reaches no client in this form", f"write <alias>.{name}")
+        elif (sentence := foreign(name)) is not None:
+            yield self._warning(sentence)
+        elif name in WORKER_NAMES or name.startswith((*WORKER_PREFIXES, _PROVIDERS)):
+            target = self._place.flow.target if self._place.flow else "<target>"
+            yield self._warning("MM2 never looks for it under a flow", f"write {target}.{name}")
+        else:
+            yield self._unknown(name, self._flow_names())
+
+    def _at_no_flow(self, key: str) -> Iterator[Problem]:
+        aliases = ", ".join(self._clusters) or "none"
+        flows = [f"{a}{ARROW}{b}." for a in self._clusters for b in self._clusters if a != b]
+        start, arrow, rest = key.partition(ARROW)
+        if start in self._clusters and rest.startswith(f"{start}."):
+            yield self._error("a flow leads from one cluster to another one")
+            return
+        head = start + arrow + rest.split(".", 1)[0] + "."
+        guess = difflib.get_close_matches(head, flows, 1, 0.6)
+        todo = f"did you mean {guess[0]}{rest.split('.', 1)[-1]}?" if guess else "write SOURCE->TARGET.name"
+        yield self._error(f"{key} belongs to no flow between the clusters ({aliases})", todo)
+
+    def _defined(self, definition: Definition) -> Iterator[Problem]:
+        if definition.instead:
+            yield self._warning(definition.instead)
+            return
+        yield from self._value(lambda text: check_value(definition, text))
+
+    def _client(self, kind: str, name: str) -> Iterator[Problem]:
+        if name in BY_CLIENT[kind]:
+            yield from self._client_value(name)
+            return
+        guess = _closest(name, BY_CLIENT[kind])
+        todo = f"did you mean {guess}?" if guess else None
+        yield self._warning(f"{name} is no setting of Kafka's {kind}, which takes it without using it", todo)
+
+    def _connection(self, name: str) -> Iterator[Problem]:
+        if name in CLIENT_SET:
+            yield from self._client_value(name)
+        else:
+            yield self._warning("only connection settings count here", _did_you_mean(_closest(name, CLIENT_SET)))
+
+    def _client_value(self, name: str) -> Iterator[Problem]:
+        yield from self._value(lambda text: check_client_value(name, text))
+
+    def _policy_typo(self, name: str) -> Iterator[Problem]:
+        """Custom policies may read any key of this form: only what comes near a known one is doubted."""
+        guess = _closest(name, [known for known in MM2_BY_NAME if known.startswith(_POLICY)], 0.9)
+        if guess is not None and guess != name:
+            yield self._warning("Kafka's replication policies do not read it", f"did you mean {guess}?")
+
+    def _value(self, check: Callable[[str], object]) -> Iterator[Problem]:
+        try:
+            check(self._setting.value)
+        except ValueError as error:
+            todo = getattr(error, "suggestion", None)
+            told = self._is_secret() or self._setting.value.strip() in str(error)
+            shown = "" if told else f", not {self._shown()!r}"
+            yield self._error(f"{self._key} must be {error}{shown}", todo)
+
+    def _is_secret(self) -> bool:
+        # What a provider returned is a secret until known otherwise.
+        return is_secret(self._key) or self._setting.written is not None
+
+    def _shown(self) -> str:
+        text = masked_text(self._setting.value)
+        return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "..."
+
+    def _value_begins_with_arrow(self) -> bool:
+        return self._key in self._clusters and self._setting.value.startswith(ARROW)
+
+    def _blank_in_flow(self) -> Problem:
+        return self._error(
+            f"the key ends at the first blank, so this line sets {self._key!r}",
+            f"write {self._key}{self._setting.value.replace(' ', '', 1)}",
+        )
+
+    def _unknown(self, name: str, known: Iterable[str]) -> Problem:
+        guess = _closest(name, known)
+        prefix = self._place.prefix
+        todo = f"did you mean {prefix}{guess}?" if guess else None
+        if guess is None and self._place.level is Level.TOP and "." in name:
+            alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)
+            todo = f"did you mean {alias}.{name.split('.', 1)[1]}?" if alias else None
+        return self._error(f"{self._key} is no setting of MirrorMaker 2 nor of this program", todo)
+
+    def _top_level_names(self) -> tuple[str, ...]:
+        heads = tuple(f"{alias}.{name}" for alias in self._clusters for name in ("bootstrap.servers",))
+        return (*MM2_BY_NAME, *OWN_BY_NAME, *WORKER_BY_NAME, *CLIENT_SET, *heads)
+
+    def _flow_names(self) -> tuple[str, ...]:
+        top = {definition.name for definition in TOP_LEVEL}
+        names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
+        clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
+        return (*names, *clients, *OLD_NAMES.values())
+
+    def _error(self, message: str, suggestion: str | None = None) -> Problem:
+        return self._problem(Severity.ERROR, message, suggestion)
+
+    def _warning(self, message: str, suggestion: str | None = None) -> Problem:
+        return self._problem(Severity.WARNING, f"{self._key}: {message}", suggestion)
+
+    def _problem(self, severity: Severity, message: str, suggestion: str | None) -> Problem:
+        line = self._setting.line
+        return Problem(severity=severity, message=message, key=self._key, line=line, suggestion=suggestion)
+
+
+def _kind(name: str, prefixes: dict[str, str]) -> tuple[str, str] | None:
+    """The client that a name belongs to, and the name without the prefix."""
+    for prefix, kind in prefixes.items():
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return kind, name.removeprefix(prefix)
+    return None
+
+
+def _closest(name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
+    return next(iter(difflib.get_close_matches(name, sorted(known), 1, cutoff)), None)
+
+
+def _did_you_mean(guess: str | None) -> str | None:
+    return f"did you mean {guess}?" if guess else None

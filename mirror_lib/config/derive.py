@@ -1,0 +1,224 @@
+"""The effective settings of a flow: which text counts for every key, and where it came from. Pure; nothing is typed.
+
+The rules are those of `MirrorMakerConfig.connectorBaseConfig`, `clusterProps` and `workerConfig`, of
+`MirrorConnectorConfig` and `MirrorSourceConfig` for the clients inside the connectors, and of Connect's `Worker` for
+the producer that writes the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mirror_lib.config.definitions import MM2_FLOW, WORKER, Scope
+from mirror_lib.config.java_types import parse_list, parse_raw_boolean
+from mirror_lib.config.kafka_names import CLIENT_SET
+from mirror_lib.config.model import Provenance
+from mirror_lib.config.own_keys import FLOW_KEYS
+from mirror_lib.topology.names import FlowId
+
+Settings = Mapping[str, Provenance]
+
+TOP_LEVEL = "top level"
+
+#: Names of 2.4 to 2.6 that later versions took as aliases: new name -> old name.
+OLD_NAMES = {
+    "topics.exclude": "topics.blacklist",
+    "groups.exclude": "groups.blacklist",
+    "config.properties.exclude": "config.properties.blacklist",
+}
+
+#: What MM2 takes from the top level into every flow: the names in the ConfigDefs of its three connectors.
+_TOP_LEVEL_NAMES = frozenset(
+    [definition.name for definition in (*MM2_FLOW, *FLOW_KEYS) if definition.scope is Scope.FLOW]
+    + list(OLD_NAMES.values())
+    + [name for name in CLIENT_SET if name != "bootstrap.servers"]
+)
+_TOP_LEVEL_PREFIXES = ("config.providers", "replication.policy")
+#: Top-level keys that win over those of the target cluster (`MirrorMakerConfig.workerConfig`).
+_WORKER_PREFIXES = (
+    "offset.storage",
+    "config.storage",
+    "status.storage",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "task",
+    "worker",
+    "replication.policy",
+)
+_CLIENT_KINDS = ("producer", "consumer", "admin")
+#: Settings of MM2 itself whose names begin as those of a client do.
+_NOT_OF_A_CLIENT = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
+_CONSUMER_FORCED = {"enable.auto.commit": "false"}
+_CONSUMER_DEFAULTS = {"auto.offset.reset": "earliest"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSettings:
+    """Everything that is set for one flow.
+
+    `connector` are the settings of the flow, `worker` those of the Connect worker that MM2 would run for it, `clients`
+    those of each client by its name in `FlowClients`.
+    """
+
+    flow: FlowId
+    connector: Settings
+    worker: Settings
+    clients: Mapping[str, Settings]
+
+
+def top_level(file: Iterable[Provenance]) -> dict[str, Provenance]:
+    """The assignments of a file by their keys, as they stand there."""
+    return {setting.key: setting for setting in file if setting.key is not None}
+
+
+def clusters(file: Settings) -> tuple[str, ...]:
+    """The aliases in `clusters`, each once."""
+    named = parse_list(file["clusters"].value) if "clusters" in file else ()
+    return tuple(dict.fromkeys(alias for alias in named if alias))
+
+
+def selected_flows(file: Settings) -> tuple[FlowId, ...]:
+    """The pairs of clusters that MM2 runs: enabled ones, and those that emit heartbeats.
+
+    The texts are taken as they stand in the file, without replacing variables (`MirrorMakerConfig.clusterPairs`).
+    """
+    aliases = clusters(file)
+    pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
+    return tuple(pair for pair in pairs if _runs(file, pair))
+
+
+def _runs(file: Settings, pair: FlowId) -> bool:
+    if parse_raw_boolean(_written(file, f"{pair}.enabled")):
+        return True
+    heartbeats = _written(file, f"{pair}.emit.heartbeats.enabled")
+    if heartbeats is None:
+        heartbeats = _written(file, "emit.heartbeats.enabled")
+    return heartbeats is None or parse_raw_boolean(heartbeats)
+
+
+def _written(file: Settings, key: str) -> str | None:
+    setting = file.get(key)
+    if setting is None:
+        return None
+    return setting.value if setting.written is None else setting.written
+
+
+def cluster_settings(file: Settings, cluster: str) -> dict[str, Provenance]:
+    """`MirrorMakerConfig.clusterProps`: a cluster's own keys, seeded with connection settings."""
+    settings = _stripped(file, f"{cluster}.", f"cluster {cluster}")
+    own_connection = {name: settings[name] for name in CLIENT_SET if name in settings}
+    for name, setting in own_connection.items():
+        for kind in _CLIENT_KINDS:
+            settings.setdefault(f"{kind}.{name}", setting)
+    for name in CLIENT_SET:
+        if name in file:
+            for key in (*(f"{kind}.{name}" for kind in _CLIENT_KINDS), name):
+                settings.setdefault(key, file[name])
+    return settings
+
+
+def flow_settings(file: Settings, flow: FlowId) -> FlowSettings:
+    """The settings of one flow, of its worker and of its clients."""
+    connector = _connector_settings(file, flow)
+    worker = _worker_settings(file, flow)
+    return FlowSettings(flow, connector, worker, dict(_clients(connector, cluster_settings(file, flow.target))))
+
+
+def _connector_settings(file: Settings, flow: FlowId) -> dict[str, Provenance]:
+    settings = {
+        name: setting
+        for name, setting in file.items()
+        if name in _TOP_LEVEL_NAMES or name.startswith(_TOP_LEVEL_PREFIXES)
+    }
+    for side, cluster in (("source", flow.source), ("target", flow.target)):
+        for name, setting in cluster_settings(file, cluster).items():
+            prefix = f"{side}." if name.startswith(_CLIENT_KINDS) else f"{side}.cluster."
+            settings[prefix + name] = setting
+    settings |= _stripped(file, f"{flow}.", f"flow {flow}")
+    return _with_aliases(settings)
+
+
+def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
+    """Old names count where the new one is absent, judged after all layers (KIP-629, `ConfigUtils`)."""
+    for new, old in OLD_NAMES.items():
+        if old in settings:
+            settings.setdefault(new, settings[old])
+    return settings
+
+
+def _worker_settings(file: Settings, flow: FlowId) -> dict[str, Provenance]:
+    """`MirrorMakerConfig.workerConfig`, of which only the settings that concern positions matter here."""
+    origin = f"worker of {flow.target}"
+    settings = _stripped(file, f"{flow.target}.", origin)
+    settings |= {
+        name: setting.model_copy(update={"origin": TOP_LEVEL})
+        for name, setting in file.items()
+        if name.startswith(_WORKER_PREFIXES)
+    }
+    known = {definition.name: definition for definition in WORKER}
+    effective = {name: setting for name, setting in settings.items() if name in known}
+    for name, definition in known.items():
+        if name not in effective and definition.default is not None:
+            effective[name] = Provenance(value=definition.default.replace("<source>", flow.source))
+    return effective
+
+
+def _clients(connector: Settings, target: Settings) -> Iterator[tuple[str, Settings]]:
+    location = connector.get("offset-syncs.topic.location")
+    syncs = "target" if location is not None and location.value.strip() == "target" else "source"
+    yield "data_consumer", _consumer(connector, "source")
+    yield "source_admin", _client(connector, "source", "admin")
+    yield "target_admin", _client(connector, "target", "admin")
+    yield "data_producer", _data_producer(connector, target)
+    yield "offset_syncs_producer", _client(connector, syncs, "producer")
+    yield "offset_syncs_consumer", _consumer(connector, syncs)
+    yield "target_internal", _connection(target)
+
+
+def _client(connector: Settings, side: str, kind: str) -> dict[str, Provenance]:
+    return {
+        **_connection(_prefixed(connector, f"{side}.cluster.")),
+        **_prefixed(connector, f"{kind}."),
+        **_prefixed(connector, f"{side}.{kind}."),
+    }
+
+
+def _consumer(connector: Settings, side: str) -> dict[str, Provenance]:
+    defaults = {name: Provenance(value=value) for name, value in _CONSUMER_DEFAULTS.items()}
+    forced = {name: Provenance(value=value) for name, value in _CONSUMER_FORCED.items()}
+    return {**defaults, **_client(connector, side, "consumer"), **forced}
+
+
+def _data_producer(connector: Settings, target: Settings) -> dict[str, Provenance]:
+    """Connect's producer: the worker's `producer.` settings, then the connector's `producer.override.` ones."""
+    return {
+        # The worker sets the address itself; its other connection settings have been seeded as `producer.` ones.
+        **{name: setting for name, setting in target.items() if name == "bootstrap.servers"},
+        **_prefixed(target, "producer."),
+        **_prefixed(connector, "producer.override."),
+    }
+
+
+def _connection(settings: Settings) -> dict[str, Provenance]:
+    return {name: setting for name, setting in settings.items() if name in CLIENT_SET}
+
+
+def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
+    """The settings under a prefix, without it; `producer.override.` is no part of `producer.`."""
+    return {
+        name.removeprefix(prefix): setting
+        for name, setting in settings.items()
+        if name.startswith(prefix)
+        and name not in _NOT_OF_A_CLIENT
+        and not (prefix != "producer.override." and name.startswith("producer.override."))
+    }
+
+
+def _stripped(file: Settings, prefix: str, origin: str) -> dict[str, Provenance]:
+    return {
+        key.removeprefix(prefix): setting.model_copy(update={"origin": origin})
+        for key, setting in file.items()
+        if key.startswith(prefix)
+    }

@@ -1,0 +1,117 @@
+"""A flow's configuration as the rules of `mirror_lib.topology`."""
+
+from __future__ import annotations
+
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.topology import filters
+from mirror_lib.topology.filters import ConfigPropertyFilter, GroupFilter, TopicFilter
+from mirror_lib.topology.policy import (
+    INTERNAL_SEPARATOR_ENABLED,
+    SEPARATOR,
+    SOURCE_ALIAS,
+    TARGET_ALIAS,
+    ReplicationPolicy,
+    policy_for,
+)
+from mirror_lib.topology.rename import RenameRules
+from mirror_lib.topology.selection import FlowTopology
+
+
+def flow_topology(flow: FlowConfig) -> FlowTopology:
+    """The rules of a flow about topics.
+
+    Raises:
+        ConfigurationError: a class cannot be loaded, or a regex is not valid.
+    """
+    return FlowTopology(
+        flow=flow.flow,
+        policy=replication_policy(flow),
+        topic_filter=topic_filter(flow),
+        rename=rename_rules(flow),
+        heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
+    )
+
+
+def replication_policy(flow: FlowConfig) -> ReplicationPolicy:
+    """The naming rules of a flow.
+
+    Raises:
+        ConfigurationError: the class cannot be loaded.
+    """
+    options = {
+        SEPARATOR: flow.replication_policy_separator,
+        INTERNAL_SEPARATOR_ENABLED: str(flow.replication_policy_internal_topic_separator_enabled).lower(),
+        **flow.replication_policy_options,
+        **_aliases(flow),
+    }
+    return policy_for(flow.replication_policy_class, options)
+
+
+def topic_filter(flow: FlowConfig) -> TopicFilter:
+    """The topic filter alone, without the rules on internal topics and cycles.
+
+    Raises:
+        ConfigurationError: the class cannot be loaded, or a regex is not valid.
+    """
+    return filters.topic_filter_for(
+        flow.topic_filter_class,
+        {
+            filters.TOPICS: filters.joined(flow.topics),
+            filters.TOPICS_EXCLUDE: filters.joined(flow.topics_exclude),
+            **_aliases(flow),
+        },
+    )
+
+
+def group_filter(flow: FlowConfig) -> GroupFilter:
+    """The filter of consumer groups.
+
+    Raises:
+        ConfigurationError: the class cannot be loaded, or a regex is not valid.
+    """
+    return filters.group_filter_for(
+        flow.group_filter_class,
+        {
+            filters.GROUPS: filters.joined(flow.groups),
+            filters.GROUPS_EXCLUDE: filters.joined(flow.groups_exclude),
+            **_aliases(flow),
+        },
+    )
+
+
+def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
+    """The filter of topic configs.
+
+    Raises:
+        ConfigurationError: the class cannot be loaded, or a regex is not valid.
+    """
+    return filters.config_property_filter_for(
+        flow.config_property_filter_class,
+        {
+            filters.CONFIG_PROPERTIES_EXCLUDE: filters.joined(flow.config_properties_exclude),
+            filters.USE_DEFAULTS_FROM: flow.use_defaults_from,
+            **_aliases(flow),
+        },
+    )
+
+
+def rename_rules(flow: FlowConfig) -> RenameRules:
+    """The `mirror.topics.*` renames.
+
+    Raises:
+        ConfigurationError: the regex or its replacement is not valid.
+    """
+    rename = flow.rename
+    try:
+        return RenameRules(rename.explicit, rename.pattern, rename.replacement, rename.merge)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"mirror.topics.rename.regex: {error}.",
+            where=Where(flow=str(flow.flow)),
+            action="Correct mirror.topics.rename.regex and mirror.topics.rename.replacement.",
+        ) from error
+
+
+def _aliases(flow: FlowConfig) -> dict[str, str]:
+    return {SOURCE_ALIAS: flow.flow.source, TARGET_ALIAS: flow.flow.target}

@@ -1,0 +1,95 @@
+"""Names that MM2 4.x does not know but that stand in real files: of older and newer versions, of KIP-382's text, of
+vendor documents, of MirrorMaker 1. MM2 ignores them silently; here each says what happens instead."""
+
+from __future__ import annotations
+
+import re
+
+_NEVER_EXISTED = "it stands in KIP-382 and in vendor documents but never existed in MM2"
+_NOT_MM2 = "it is no setting of MM2 and has no effect"
+_MM1 = "it belongs to MirrorMaker 1"
+
+#: What is true of a name at every level of the file.
+_EXACT = {
+    "topics.blacklist": "it was renamed to topics.exclude in 2.7; it is still honoured here, MM2 4.0 ignores it",
+    "groups.blacklist": "it was renamed to groups.exclude in 2.7; it is still honoured here, MM2 4.0 ignores it",
+    "config.properties.blacklist": "it was renamed to config.properties.exclude in 2.7; it is still honoured here, "
+    "MM2 4.0 ignores it",
+    "topics.whitelist": "it never was a setting of MM2 and has no effect; write topics",
+    "groups.whitelist": "it never was a setting of MM2 and has no effect; write groups",
+    "use.incremental.alter.configs": "it was removed in 4.0: topic settings are always altered incrementally",
+    "add.source.alias.to.metrics": "it was removed in 4.0: metrics always name the source",
+    "auto.include.jmx.reporter": "it was removed in 4.0, and there is no JVM here",
+    "metric.names.formats": "it chooses the names of JMX metrics (KIP-1280), and there is no JVM here",
+    "readahead.queue.capacity": f"{_NEVER_EXISTED}; memory is limited by mirror.task.memory.bytes",
+    "heartbeats.topic.retention.ms": f"{_NEVER_EXISTED}; the topic is compacted",
+    "checkpoints.topic.retention.ms": f"{_NEVER_EXISTED}; the topic is compacted",
+    "offset.syncs.topic.retention.ms": f"{_NEVER_EXISTED}; the topic is compacted",
+    "offset-syncs.topic.retention.ms": f"{_NEVER_EXISTED}; the topic is compacted",
+    "offset.syncs.topic.replication.factor": "it has no effect; write offset-syncs.topic.replication.factor",
+    "emit.heartbeats": "it has no effect; write emit.heartbeats.enabled",
+    "emit.checkpoints": "it has no effect; write emit.checkpoints.enabled",
+    "sync.group.offsets": "it has no effect; write sync.group.offsets.enabled",
+    "sync.topic.configs": "it has no effect; write sync.topic.configs.enabled",
+    "sync.topic.acls": "it has no effect; write sync.topic.acls.enabled",
+    "refresh.topics": "it has no effect; write refresh.topics.enabled",
+    "refresh.groups": "it has no effect; write refresh.groups.enabled",
+    "enable": "it has no effect; write enabled",
+    "consumer.config": f"{_MM1}; connection settings stand under the alias of the source cluster",
+    "producer.config": f"{_MM1}; connection settings stand under the alias of the target cluster",
+    "num.streams": f"{_MM1}; write tasks.max",
+    "whitelist": f"{_MM1}; write topics",
+    "blacklist": f"{_MM1}; write topics.exclude",
+    "include": f"{_MM1}; write topics, with commas between patterns",
+    "offset.commit.interval.ms": f"{_MM1}; write offset.flush.interval.ms under the alias of the target cluster",
+    "abort.on.send.failure": f"{_MM1}; a partition that cannot be written always stops",
+    "message.handler": f"{_MM1}; record batches are copied as they are",
+    "message.handler.args": f"{_MM1}; record batches are copied as they are",
+    "consumer.rebalance.listener": f"{_MM1}; partitions are assigned by the plan of a run",
+    "rebalance.listener.args": f"{_MM1}; partitions are assigned by the plan of a run",
+    "source.replication.group.id": f"{_NOT_MM2}; positions are kept in mm2-offsets.<source>.internal on the target",
+    "replication.internal.topic.replication.factor": f"{_NOT_MM2}; write offset-syncs.topic.replication.factor, "
+    "checkpoints.topic.replication.factor, heartbeats.topic.replication.factor and offset.storage.replication.factor",
+    "target.cluster.bootstrap.servers": f"{_NOT_MM2} at the top level; write <alias>.bootstrap.servers",
+    "source.cluster.bootstrap.servers": f"{_NOT_MM2} at the top level; write <alias>.bootstrap.servers",
+    "kafka.consumer.lag": f"{_NOT_MM2}",
+    "task.assigned.partitions": "MM2 generates it for its tasks; it has no effect",
+    "task.assigned.groups": "MM2 generates it for its tasks; it has no effect",
+    "task.index": "MM2 generates it for its tasks; it has no effect",
+}
+_PATTERNS = (
+    (
+        re.compile(r"source\.replication\.topic\..+"),
+        f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target",
+    ),
+    (re.compile(r"errors\.deadletterqueue\..+"), "only sink connectors have dead letter queues; it has no effect"),
+    (
+        re.compile(r"(?:transforms|predicates)\..+"),
+        "it is not applied: record batches are copied as they are",
+    ),
+    (
+        re.compile(r"topic\.creation\..+"),
+        "it has no effect: remote topics get the source's partition count and replication.factor",
+    ),
+)
+#: Values of class settings that never existed or belong elsewhere.
+FOREIGN_CLASSES = {
+    "org.apache.kafka.mirror.LegacyReplicationPolicy": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    "org.apache.kafka.connect.mirror.LegacyReplicationPolicy": (
+        "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    ),
+}
+#: Old names that this program applies.
+HONOURED = frozenset({"topics.blacklist", "groups.blacklist", "config.properties.blacklist"})
+
+
+def foreign(name: str) -> str | None:
+    """What happens with a name of another version or dialect; None when the name is none of them."""
+    if name in _EXACT:
+        return _EXACT[name]
+    return next((sentence for pattern, sentence in _PATTERNS if pattern.fullmatch(name)), None)
+
+
+def foreign_names() -> tuple[tuple[str, str], ...]:
+    """All such names with their sentences, for the documentation."""
+    return tuple(_EXACT.items())

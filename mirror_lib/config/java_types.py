@@ -1,0 +1,78 @@
+"""Reading values as Kafka's `ConfigDef.parseType` reads them."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+Value = bool | int | float | str | tuple[str, ...]
+
+_DIGITS = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+#: What `String.trim()` takes away: every character up to U+0020.
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+
+class ValueType(StrEnum):
+    """The types of `ConfigDef` that MM2's keys have."""
+
+    BOOLEAN = "boolean"
+    SHORT = "short"
+    INT = "int"
+    LONG = "long"
+    DOUBLE = "double"
+    STRING = "string"
+    LIST = "list"
+    CLASS = "class"
+    PASSWORD = "password"
+
+
+_BITS = {ValueType.SHORT: 16, ValueType.INT: 32, ValueType.LONG: 64}
+
+
+def parse_value(kind: ValueType, text: str) -> Value:
+    """The value of a setting; blanks around it are not part of it.
+
+    Raises:
+        ValueError: the text is not of that type; the message completes "must be".
+    """
+    trimmed = text.strip(_TRIMMED)
+    if kind in (ValueType.STRING, ValueType.CLASS, ValueType.PASSWORD):
+        return trimmed
+    if kind is ValueType.LIST:
+        return parse_list(trimmed)
+    if kind is ValueType.BOOLEAN:
+        return _boolean(trimmed)
+    if kind is ValueType.DOUBLE:
+        if not _DECIMAL.match(trimmed):
+            raise ValueError("a number")
+        return float(trimmed)
+    return _integer(trimmed, _BITS[kind])
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """Members between commas without surrounding blanks; empty members stay, an empty text has none."""
+    trimmed = text.strip(_TRIMMED)
+    return tuple(member.strip() for member in trimmed.split(",")) if trimmed else ()
+
+
+def parse_raw_boolean(text: str | None) -> bool:
+    """Java's `Boolean.parseBoolean`: only `true` without any blank is true. MM2 selects its flows with it."""
+    return text is not None and text.lower() == "true"
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("true or false")
+    return lowered == "true"
+
+
+def _integer(text: str, bits: int) -> int:
+    if not _DIGITS.match(text):
+        raise ValueError("a whole number")
+    value = int(text)
+    limit = 1 << (bits - 1)
+    if not -limit <= value < limit:
+        raise ValueError(f"a whole number from {-limit} to {limit - 1}")
+    return value

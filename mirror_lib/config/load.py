@@ -1,0 +1,184 @@
+"""Reading a properties file: its flows as typed values, its problems, and where every value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_lib.config.check import key_problems
+from mirror_lib.config.definitions import MM2_FLOW, Definition
+from mirror_lib.config.derive import (
+    TOP_LEVEL,
+    FlowSettings,
+    Settings,
+    clusters,
+    flow_settings,
+    selected_flows,
+    top_level,
+)
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
+from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
+from mirror_lib.config.problems import InvalidConfigurationError, describe, in_order
+from mirror_lib.config.properties import Entry, parse_properties
+from mirror_lib.config.providers import Resolver, make_providers
+from mirror_lib.config.typed import flow_config
+from mirror_lib.config.whole_file import (
+    cluster_problems,
+    flow_problems,
+    nothing_enabled,
+    provider_problems,
+    selection_problems,
+)
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.names import FlowId
+
+__all__ = ["InvalidConfigurationError", "check", "describe", "explain", "load"]
+
+
+def load(path: Path | str) -> MirrorConfig:
+    """The typed configuration of a file; its warnings are in the result.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read or has errors; it names all of them.
+    """
+    read = _read(path)
+    if read.has_errors:
+        raise InvalidConfigurationError(str(path), read.problems)
+    ledger = read.file.get(LEDGER_URL)
+    return MirrorConfig(
+        path=str(path),
+        clusters=clusters(read.file),
+        flows=tuple(read.typed),
+        ledger_url=None if ledger is None else ledger.value.strip() or None,
+        warnings=read.problems,
+    )
+
+
+def check(path: Path | str) -> tuple[Problem, ...]:
+    """Every problem of a file, in the order of its lines.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+    """
+    return _read(path).problems
+
+
+def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
+    """Every effective setting of a flow with its origin; those of its clients are named `<client>/<property>`.
+
+    It also works for files with errors. Values are as they are used: see `masking.shown` before printing them.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+        ConfigurationError: the file has no such flow.
+    """
+    read = _read(path)
+    for settings in read.flows:
+        if str(settings.flow) == str(flow):
+            return _explained(settings)
+    names = ", ".join(str(settings.flow) for settings in read.flows) or "none"
+    raise ConfigurationError(f"{path} has no flow {str(flow)!r}.", action=f"Its flows are: {names}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file after everything that can be found out about it."""
+
+    file: Settings
+    flows: tuple[FlowSettings, ...]
+    typed: tuple[FlowConfig, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        return _any_error(self.problems)
+
+
+def _read(path: Path | str) -> _Read:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
+        raise InvalidConfigurationError(str(path), (problem,)) from error
+    parsed = parse_properties(data)
+    problems = list(parsed.problems)
+    file = top_level(_resolved(parsed.effective, problems))
+    aliases = clusters(file)
+    selected = selected_flows(file)
+    flows = tuple(flow_settings(file, flow) for flow in selected)
+    problems += key_problems(file, aliases)
+    problems += cluster_problems(file, aliases, selected)
+    problems += selection_problems(file, aliases, selected)
+    problems += provider_problems(file)
+    for settings in flows:
+        problems += flow_problems(settings, file)
+    problems += nothing_enabled(flows)
+    typed: list[FlowConfig] = []
+    if not _any_error(problems):
+        typed += _typed(flows, problems)
+    return _Read(file, flows, tuple(typed), in_order(problems))
+
+
+def _resolved(entries: Mapping[str, Entry], problems: list[Problem]) -> Iterator[Provenance]:
+    """The assignments with their variables replaced; what cannot be replaced is added to the problems."""
+    providers, wrong = make_providers({key: entry.value for key, entry in entries.items()})
+    for key, message in wrong.items():
+        line = entries[key].line if key in entries else None
+        problems.append(Problem(severity=Severity.ERROR, message=message, key=key, line=line))
+    resolver = Resolver(providers)
+    for entry in entries.values():
+        result = resolver.resolve(entry.value)
+        for failure in result.failures:
+            problems.append(_variable_problem(entry, Severity.ERROR, failure))
+        for variable in result.unknown:
+            problems.append(
+                _variable_problem(
+                    entry, Severity.WARNING, f"no provider has a value for {variable}, so it stays as it is"
+                )
+            )
+        yield Provenance(
+            value=result.text,
+            key=entry.key,
+            line=entry.line,
+            origin=TOP_LEVEL,
+            written=entry.value if result.text != entry.value else None,
+        )
+
+
+def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem:
+    return Problem(severity=severity, message=f"{entry.key}: {message}", key=entry.key, line=entry.line)
+
+
+def _typed(flows: tuple[FlowSettings, ...], problems: list[Problem]) -> Iterator[FlowConfig]:
+    for settings in flows:
+        try:
+            yield flow_config(settings)
+        except ValueError as error:
+            problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
+
+
+def _explained(settings: FlowSettings) -> dict[str, Provenance]:
+    explained: dict[str, Provenance] = {}
+    for definition in (*MM2_FLOW, *FLOW_KEYS):
+        setting = settings.connector.get(definition.name) or _default(definition)
+        if setting is not None:
+            explained[definition.name] = setting
+    for name, setting in settings.connector.items():
+        if name.startswith("replication.policy"):
+            explained.setdefault(name, setting)
+    explained |= settings.worker
+    for client, properties in settings.clients.items():
+        explained |= {f"{client.replace('_', '-')}/{name}": properties[name] for name in sorted(properties)}
+    return explained
+
+
+def _default(definition: Definition) -> Provenance | None:
+    # Settings that are not applied are worth a line only when somebody has set them.
+    if definition.default is None or definition.instead:
+        return None
+    return Provenance(value=definition.default)
+
+
+def _any_error(problems: tuple[Problem, ...] | list[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)

@@ -1,0 +1,28 @@
+"""How values are shown: secrets never are."""
+
+from __future__ import annotations
+
+import re
+
+from mirror_lib.config.model import Provenance, is_secret
+
+HIDDEN = "[hidden]"
+
+_URL_PASSWORD = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@]*:)[^\s/]+(?=@)")
+_URL_PARAMETER = re.compile(r"(?P<before>[?&][^=&\s]*(?:password|secret|token)[^=&\s]*=)[^&\s]+", re.IGNORECASE)
+_QUOTED_JAAS = re.compile(r"LoginModule\s+(?:required|requisite|sufficient|optional)\b", re.IGNORECASE)
+
+
+def shown(name: str, setting: Provenance) -> str:
+    """The value of a setting as it may be printed: variables stay as they are written, for providers hold secrets."""
+    names = (name, setting.key or "")
+    if any(is_secret(text) for text in names):
+        return HIDDEN
+    return masked_text(setting.value if setting.written is None else setting.written)
+
+
+def masked_text(text: str) -> str:
+    """A text without the passwords of URLs and of JAAS configurations in it."""
+    if _QUOTED_JAAS.search(text):
+        return HIDDEN
+    return _URL_PARAMETER.sub(rf"\g<before>{HIDDEN}", _URL_PASSWORD.sub(rf"\g<before>{HIDDEN}", text))

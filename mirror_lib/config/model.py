@@ -1,0 +1,229 @@
+"""The resolved configuration as typed values: what the rest of the code sees of a properties file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mirror_lib.topology.names import FlowId
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+
+class OffsetSyncsLocation(StrEnum):
+    """The cluster that holds the offset-syncs topic (KIP-716)."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+class IsolationLevel(StrEnum):
+    """What a reader of the source sees of transactions."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+
+class ClientSettings(_Frozen):
+    """The Java client properties of one client on one cluster, layered by MM2's rules and with variables resolved.
+
+    `properties` always holds `bootstrap.servers`. It may hold secrets: never print it, use `masked()`.
+    """
+
+    cluster: str
+    role: str
+    properties: Mapping[str, str] = Field(repr=False)
+
+    def masked(self) -> dict[str, str]:
+        """The properties with every secret value replaced."""
+        return {key: "[hidden]" if is_secret(key) else value for key, value in self.properties.items()}
+
+
+class FlowClients(_Frozen):
+    """Every client a flow needs (MM2's layering, mm2 `MirrorConnectorConfig` and Connect's worker rules)."""
+
+    data_consumer: ClientSettings
+    source_admin: ClientSettings
+    target_admin: ClientSettings
+    data_producer: ClientSettings
+    offset_syncs_producer: ClientSettings
+    offset_syncs_consumer: ClientSettings
+    #: Reads and writes the internal topics on the target (positions, later checkpoints).
+    target_internal: ClientSettings
+
+
+class Rename(_Frozen):
+    """Plain configuration for topic names beyond MM2's policies; applied before the replication policy's own rule."""
+
+    #: Source topic -> target topic, `mirror.topics.rename=orders:sales,old:new`.
+    explicit: Mapping[str, str] = Field(default_factory=dict)
+    #: `mirror.topics.rename.regex`, a Java regex that must match the whole source name; groups serve the replacement.
+    pattern: str | None = None
+    #: `mirror.topics.rename.replacement`, Java syntax (`$1`).
+    replacement: str | None = None
+    #: `mirror.topics.merge.enabled`: several source topics may share one target topic.
+    merge: bool = False
+
+
+class CopySettings(_Frozen):
+    """How records are moved; our own keys, see docs/configuration.md for each."""
+
+    run_max_seconds: float = 0.0
+    task_memory_bytes: int = 192 * 1024 * 1024
+    retry_max_seconds: float = 120.0
+    batch_passthrough_min_bytes: int = 16 * 1024
+    batch_max_bytes: int = 512 * 1024
+    fetch_max_bytes: int = 16 * 1024 * 1024
+    fetch_partition_max_bytes: int = 4 * 1024 * 1024
+    produce_max_in_flight: int = 4
+
+
+class FlowConfig(_Frozen):
+    """One flow's effective settings. Field names are MM2's with dots as underscores; defaults are MM2's."""
+
+    flow: FlowId
+    enabled: bool = False
+    emit_heartbeats_enabled: bool = True
+
+    replication_policy_class: str = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+    replication_policy_separator: str = "."
+    replication_policy_internal_topic_separator_enabled: bool = True
+    #: Every effective key that starts with `replication.policy`, for custom policies.
+    replication_policy_options: Mapping[str, str] = Field(default_factory=dict)
+
+    topics: tuple[str, ...] = (".*",)
+    topics_exclude: tuple[str, ...] = (r".*[\-\.]internal", r".*\.replica", "__.*")
+    topic_filter_class: str = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
+    groups: tuple[str, ...] = (".*",)
+    groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
+    group_filter_class: str = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
+    config_properties_exclude: tuple[str, ...] = (
+        r"follower\.replication\.throttled\.replicas",
+        r"leader\.replication\.throttled\.replicas",
+        r"message\.timestamp\.difference\.max\.ms",
+        r"message\.timestamp\.type",
+        r"unclean\.leader\.election\.enable",
+        r"min\.insync\.replicas",
+    )
+    config_property_filter_class: str = "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"
+    use_defaults_from: str = "target"
+    heartbeats_replication_enabled: bool = True
+
+    replication_factor: int = 2
+    offset_syncs_topic_replication_factor: int = 3
+    offset_syncs_topic_location: OffsetSyncsLocation = OffsetSyncsLocation.SOURCE
+    emit_offset_syncs_enabled: bool = True
+    offset_lag_max: int = 100
+    heartbeats_topic_replication_factor: int = 3
+    checkpoints_topic_replication_factor: int = 3
+
+    refresh_topics_enabled: bool = True
+    refresh_topics_interval_seconds: int = 600
+    refresh_groups_enabled: bool = True
+    refresh_groups_interval_seconds: int = 600
+    sync_topic_configs_enabled: bool = True
+    sync_topic_configs_interval_seconds: int = 600
+    sync_topic_acls_enabled: bool = True
+    sync_topic_acls_interval_seconds: int = 600
+    emit_checkpoints_enabled: bool = True
+    emit_checkpoints_interval_seconds: int = 60
+    sync_group_offsets_enabled: bool = False
+    sync_group_offsets_interval_seconds: int = 60
+    emit_heartbeats_interval_seconds: int = 1
+
+    tasks_max: int = 1
+    admin_timeout_ms: int = 60_000
+
+    #: The target's Connect worker settings that live on in our position records (mm2 worker config rules).
+    offset_storage_topic: str = ""
+    offset_storage_partitions: int = 25
+    offset_storage_replication_factor: int = 3
+    offset_flush_interval_ms: int = 60_000
+
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+
+    rename: Rename = Field(default_factory=Rename)
+    copy_settings: CopySettings = Field(default_factory=CopySettings)
+    #: `mirror.schedule`: a cron expression, a preset such as `@hourly`, an interval such as `5m`; None: by hand only.
+    schedule: str | None = None
+    #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
+    spark_connection: str = "spark_default"
+
+    clients: FlowClients
+
+
+class Severity(StrEnum):
+    """An error stops a flow from running; a warning says that something has no effect or another one than meant."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Problem(_Frozen):
+    """One finding in a configuration file."""
+
+    severity: Severity
+    message: str
+    key: str | None = None
+    line: int | None = None
+    suggestion: str | None = None
+
+
+class Provenance(_Frozen):
+    """Where an effective value came from."""
+
+    value: str
+    #: The key as written in the file, None for a default.
+    key: str | None = None
+    line: int | None = None
+    #: One of `default`, `top level`, `cluster A`, `flow A->B`, `worker of B`.
+    origin: str = "default"
+    #: The text in the file when variables in it were replaced; None when `value` is that text.
+    written: str | None = None
+
+
+class MirrorConfig(_Frozen):
+    """A whole file: its flows (all pairs that MM2 would run), its ledger and its problems (errors raise on load)."""
+
+    path: str
+    clusters: tuple[str, ...]
+    flows: tuple[FlowConfig, ...]
+    ledger_url: str | None = None
+    warnings: tuple[Problem, ...] = ()
+
+    def flow(self, flow: FlowId | str) -> FlowConfig:
+        """The settings of one flow.
+
+        Raises:
+            KeyError: the file has no such flow.
+        """
+        wanted = FlowId.parse(flow) if isinstance(flow, str) else flow
+        for candidate in self.flows:
+            if candidate.flow == wanted:
+                return candidate
+        raise KeyError(str(wanted))
+
+    @property
+    def enabled_flows(self) -> tuple[FlowConfig, ...]:
+        """The flows that replicate topics; the others exist for heartbeats only."""
+        return tuple(flow for flow in self.flows if flow.enabled)
+
+
+_SECRET_WORDS = ("password", "secret", "jaas", "token", "ssl.keystore.key", "credentials", "ssl.key.pem")
+
+
+def is_secret(key: str) -> bool:
+    """Whether values of this property must never be shown."""
+    lowered = key.lower()
+    return any(word in lowered for word in _SECRET_WORDS) and not lowered.endswith("endpoint.url")
+
+
+def jsonable(model: BaseModel) -> dict[str, Any]:
+    """A model as plain JSON data with client secrets masked."""
+    data: dict[str, Any] = model.model_dump(mode="json", exclude={"clients"})
+    return data

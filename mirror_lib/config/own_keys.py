@@ -1,0 +1,190 @@
+"""Our own settings, all beginning `mirror.`: their definitions and how they become model values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from mirror_lib.config.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
+from mirror_lib.config.model import CopySettings, Rename
+
+PREFIX = "mirror."
+LEDGER_URL = "mirror.ledger.url"
+
+_SINCE = "own"
+_MIB = 1024 * 1024
+
+
+def _bytes(name: str, default: int, minimum: int, meaning: str) -> Definition:
+    # Kafka's sizes are 32-bit integers, and no request may be larger.
+    return Definition(name, LONG, str(default), Scope.FLOW, _SINCE, meaning, minimum=minimum, maximum=2**31 - 1)
+
+
+FLOW_KEYS = (
+    Definition(
+        "mirror.schedule",
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "When the flow's DAG runs: a cron expression of five fields, a preset such as `@hourly`, or an interval such "
+        "as `30s`, `5m`, `2h`, `1d`. Empty: only by hand.",
+    ),
+    Definition(
+        "mirror.run.max.seconds",
+        DOUBLE,
+        "0",
+        Scope.FLOW,
+        _SINCE,
+        "Time budget of a run: it makes further rounds until it has caught up or this many seconds have passed. "
+        "0 makes one round.",
+        minimum=0,
+    ),
+    _bytes(
+        "mirror.task.memory.bytes",
+        192 * _MIB,
+        16 * _MIB,
+        "Record bytes that one task may hold: asked for, or read and not yet acknowledged by the target.",
+    ),
+    Definition(
+        "mirror.retry.max.seconds",
+        DOUBLE,
+        "120",
+        Scope.FLOW,
+        _SINCE,
+        "How long a fault that usually passes (leader change, broker restart, timeout) is retried before the partition "
+        "is given up for this run.",
+        minimum=0,
+    ),
+    _bytes(
+        "mirror.batch.passthrough.min.bytes",
+        16 * 1024,
+        0,
+        "Record batches of at least this size are sent on as they are; smaller ones are put together into larger ones.",
+    ),
+    _bytes("mirror.batch.max.bytes", 512 * 1024, 1024, "Size up to which small batches are put together."),
+    _bytes("mirror.fetch.max.bytes", 16 * _MIB, 1024, "Most bytes that one fetch request asks of a broker."),
+    _bytes("mirror.fetch.partition.max.bytes", 4 * _MIB, 1024, "Most bytes of one partition in a fetch request."),
+    Definition(
+        "mirror.produce.max.in.flight",
+        INT,
+        "4",
+        Scope.FLOW,
+        _SINCE,
+        "Produce requests under way to one broker at the same time; brokers keep order for at most 5.",
+        minimum=1,
+        maximum=5,
+    ),
+    Definition(
+        "mirror.topics.rename",
+        LIST,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Renames single topics: `orders:sales, old:new`. Goes before the regex and the replication policy.",
+    ),
+    Definition(
+        "mirror.topics.rename.regex",
+        STRING,
+        None,
+        Scope.FLOW,
+        _SINCE,
+        "Renames every topic whose whole name matches this Java regex.",
+    ),
+    Definition(
+        "mirror.topics.rename.replacement",
+        STRING,
+        None,
+        Scope.FLOW,
+        _SINCE,
+        "The new name for `mirror.topics.rename.regex`; `$1` stands for its first group.",
+    ),
+    Definition(
+        "mirror.topics.merge.enabled",
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "Allows several source topics with the same number of partitions to share one target topic.",
+    ),
+    Definition(
+        "mirror.spark.connection",
+        STRING,
+        "spark_default",
+        Scope.FLOW,
+        _SINCE,
+        "The Airflow connection that names the Spark master.",
+    ),
+)
+
+TOP_KEYS = (
+    Definition(
+        LEDGER_URL,
+        STRING,
+        None,
+        Scope.TOP,
+        _SINCE,
+        "The SQL database of the run ledger as an SQLAlchemy URL; without it a SQLite file in the state folder.",
+    ),
+)
+
+OWN_BY_NAME = {definition.name: definition for definition in (*FLOW_KEYS, *TOP_KEYS)}
+
+#: The text of an effective setting, None when it has neither a value nor a default.
+Lookup = Callable[[str], str | None]
+
+
+def copy_settings(lookup: Lookup) -> CopySettings:
+    """The `mirror.*` keys about copying.
+
+    Raises:
+        ValueError: a value is not valid.
+    """
+    values = {}
+    for field in CopySettings.model_fields:
+        name = PREFIX + field.replace("_", ".")
+        text = lookup(name)
+        if text is not None:
+            values[field] = OWN_BY_NAME[name].parse(text)
+    return CopySettings.model_validate(values)
+
+
+def rename(lookup: Lookup) -> Rename:
+    """The `mirror.topics.*` keys.
+
+    Raises:
+        ValueError: a value is not valid.
+    """
+    return Rename(
+        explicit=parse_rename_list(lookup("mirror.topics.rename") or ""),
+        pattern=(lookup("mirror.topics.rename.regex") or "").strip() or None,
+        replacement=_stripped(lookup("mirror.topics.rename.replacement")),
+        merge=bool(OWN_BY_NAME["mirror.topics.merge.enabled"].parse(lookup("mirror.topics.merge.enabled") or "false")),
+    )
+
+
+def _stripped(text: str | None) -> str | None:
+    return None if text is None else text.strip()
+
+
+def parse_rename_list(text: str) -> Mapping[str, str]:
+    """`orders:sales, old:new` as a map from source to target topic.
+
+    Raises:
+        ValueError: a member is not a pair, or a source topic appears twice; the message completes "must be".
+    """
+    pairs: dict[str, str] = {}
+    for source, target in _pairs(text):
+        if source in pairs:
+            raise ValueError(f"a list that names every source topic once; {source} is there twice")
+        pairs[source] = target
+    return pairs
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for member in text.split(","):
+        if not member.strip():
+            continue
+        source, colon, target = (part.strip() for part in member.partition(":"))
+        if not (colon and source and target) or ":" in target:
+            raise ValueError(f"a list of source:target pairs such as orders:sales; {member.strip()!r} is none")
+        yield source, target

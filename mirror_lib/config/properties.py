@@ -1,0 +1,142 @@
+"""Java properties files, read as `java.util.Properties` reads them, with line numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import javaproperties
+
+from mirror_lib.config.model import Problem, Severity
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_COMMENT = re.compile(r"[ \t\f]*[#!]")
+_ONLY_BACKSLASH = re.compile(r"[ \t\f]*\\[\r\n]*\Z")
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+_TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One assignment; `line` is where it starts, counted from 1. Values keep their trailing blanks."""
+
+    key: str
+    value: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesFile:
+    """The assignments of a file in their order, repeated keys included."""
+
+    entries: tuple[Entry, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def effective(self) -> Mapping[str, Entry]:
+        """The assignment that counts for each key: the last one."""
+        return {entry.key: entry for entry in self.entries}
+
+
+def parse_properties(data: bytes) -> PropertiesFile:
+    """Read the bytes of a properties file (ISO-8859-1, as `Properties.load(InputStream)` does).
+
+    Broken escapes, repeated keys, and what looks like a trailing comment are reported as problems, never raised.
+    """
+    reader = _LineReader(data.decode("iso-8859-1"))
+    entries: list[Entry] = []
+    problems: list[Problem] = []
+    while not reader.at_end:
+        # An error ends the library's generator, so begin again behind the broken line to find the other problems.
+        try:
+            for entry in _entries(reader):
+                entries.append(entry)
+                problems += _doubts(entry)
+        except javaproperties.InvalidUEscapeError as error:
+            problems.append(
+                Problem(
+                    severity=Severity.ERROR,
+                    message=f"broken escape {error.escape}: \\u must be followed by four hexadecimal digits",
+                    line=reader.logical_line,
+                    suggestion="write a single backslash as \\\\",
+                )
+            )
+    return PropertiesFile(tuple(entries), (*problems, *_repetitions(entries)))
+
+
+def _entries(reader: _LineReader) -> Iterator[Entry]:
+    for element in javaproperties.parse(reader):
+        if isinstance(element, javaproperties.KeyValue):
+            yield Entry(element.key, element.value, reader.logical_line)
+
+
+class _LineReader:
+    """Hands out natural lines and knows where the current logical line began."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = [line for line in _LINE.findall(text) if line]
+        self._next = 0
+        self._continued = False
+        self.logical_line = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._next >= len(self._lines)
+
+    def readline(self) -> str:
+        if self.at_end:
+            return ""
+        line: str = self._lines[self._next]
+        self._next += 1
+        if not self._continued:
+            self.logical_line = self._next
+            # Java begins a new logical line behind one that is only a backslash, so that a comment may follow it.
+            if _ONLY_BACKSLASH.match(line):
+                return "\n"
+            if _COMMENT.match(line):
+                return line
+        self._continued = bool(_CONTINUED.search(line.rstrip("\r\n")))
+        return line
+
+
+def _doubts(entry: Entry) -> Iterator[Problem]:
+    if _TRAILING_COMMENT.search(entry.value):
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"the text behind # belongs to the value of {entry.key}",
+            key=entry.key,
+            line=entry.line,
+            suggestion="put the comment on a line of its own: properties files know no comment behind a value",
+        )
+    stripped = entry.value.strip()
+    if len(stripped) > 1 and stripped[0] == stripped[-1] and stripped[0] in "\"'":
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"the quotes belong to the value of {entry.key}",
+            key=entry.key,
+            line=entry.line,
+            suggestion="leave the quotes out: properties files do not use them",
+        )
+    if not entry.value.isascii() or not entry.key.isascii():
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"{entry.key} holds characters outside ASCII, which Java reads as ISO-8859-1",
+            key=entry.key,
+            line=entry.line,
+            suggestion="if the file is UTF-8, write such characters as \\uXXXX",
+        )
+
+
+def _repetitions(entries: list[Entry]) -> Iterator[Problem]:
+    seen: dict[str, Entry] = {}
+    for entry in entries:
+        earlier = seen.get(entry.key)
+        if earlier is not None:
+            yield Problem(
+                severity=Severity.WARNING,
+                message=f"{entry.key} is set again; the value on line {earlier.line} has no effect",
+                key=entry.key,
+                line=entry.line,
+            )
+        seen[entry.key] = entry

@@ -1,0 +1,187 @@
+"""Variables in values, `${name:path:key}`, and the providers that resolve them (KIP-297, KIP-421).
+
+As Kafka's `ConfigTransformer` does, a variable whose provider or key is unknown stays as it is; here it is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mirror_lib.config.java_types import parse_list
+from mirror_lib.config.properties import parse_properties
+
+_VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+_PACKAGE = "org.apache.kafka.common.config.provider"
+_PREFIX = "config.providers"
+
+
+class ProviderError(ValueError):
+    """A provider is declared wrongly or cannot read what it is asked for; the text says what and why."""
+
+
+class ConfigProvider(Protocol):
+    """One source of values."""
+
+    def get(self, path: str, key: str) -> str | None:
+        """The value, None when there is none or when it must not be read.
+
+        Raises:
+            ProviderError: the place cannot be read.
+        """
+
+
+#: Makes a provider of its `config.providers.<name>.param.*`.
+Factory = Callable[[Mapping[str, str]], ConfigProvider]
+
+
+class EnvironmentProvider:
+    """`EnvVarConfigProvider`: environment variables whose whole name matches `allowlist.pattern`."""
+
+    def __init__(self, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
+        pattern = parameters.get("allowlist.pattern", "").strip() or ".*"
+        try:
+            self._allowed = re.compile(pattern)
+        except re.error as error:
+            raise ProviderError(f"allowlist.pattern {pattern!r} is not a regular expression: {error}") from error
+        self._environment = os.environ if environment is None else environment
+
+    def get(self, path: str, key: str) -> str | None:
+        if path:
+            raise ProviderError(f"environment variables have no path; write ${{env:{key}}} without {path!r}")
+        return self._environment.get(key) if self._allowed.fullmatch(key) else None
+
+
+class FileProvider:
+    """`FileConfigProvider`: a key of another properties file; `allowed.paths` limits which files."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._allowed = _AllowedPaths(parameters)
+        self._files: dict[Path, Mapping[str, str]] = {}
+
+    def get(self, path: str, key: str) -> str | None:
+        file = self._allowed.resolve(path)
+        if file is None:
+            return None
+        if file not in self._files:
+            entries = parse_properties(_read(file)).effective
+            self._files[file] = {name: entry.value for name, entry in entries.items()}
+        return self._files[file].get(key)
+
+
+class DirectoryProvider:
+    """`DirectoryConfigProvider`: the whole content of a file in a folder, as mounted secrets have it."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._allowed = _AllowedPaths(parameters)
+
+    def get(self, path: str, key: str) -> str | None:
+        folder = self._allowed.resolve(path)
+        if folder is None:
+            return None
+        if not folder.is_dir():
+            raise ProviderError(f"{folder} is not a folder")
+        file = folder / key
+        # Only direct children count: a key such as ../x names none.
+        if Path(key).name != key or not file.is_file():
+            return None
+        try:
+            return _read(file).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ProviderError(f"{file} is not UTF-8 text") from error
+
+
+class _AllowedPaths:
+    """Without `allowed.paths` everything is allowed (`AllowedPaths` of Kafka)."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._allowed = [Path(os.path.normpath(part)) for part in parse_list(parameters.get("allowed.paths", ""))]
+        for path in self._allowed:
+            if not path.is_absolute() or not path.exists():
+                raise ProviderError(f"allowed.paths must hold absolute paths that exist; {path} is none")
+
+    def resolve(self, path: str) -> Path | None:
+        if not path:
+            return None
+        normal = Path(os.path.normpath(path))
+        if self._allowed and not any(normal.is_relative_to(allowed) for allowed in self._allowed):
+            return None
+        return normal
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ProviderError(f"{path} cannot be read: {error.strerror}") from error
+
+
+#: Java class name -> what does its work here. Programs may add providers of their own.
+REGISTRY: dict[str, Factory] = {
+    f"{_PACKAGE}.EnvVarConfigProvider": EnvironmentProvider,
+    f"{_PACKAGE}.FileConfigProvider": FileProvider,
+    f"{_PACKAGE}.DirectoryConfigProvider": DirectoryProvider,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A text after replacing variables. `unknown` are variables left as they are, `failures` say why others were."""
+
+    text: str
+    unknown: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class Resolver:
+    """Replaces the variables of a file by its own providers."""
+
+    def __init__(self, providers: Mapping[str, ConfigProvider]) -> None:
+        self._providers = providers
+
+    def resolve(self, text: str) -> Resolved:
+        """Replace every variable once; what a provider returns is not looked at again."""
+        if "${" not in text:
+            return Resolved(text)
+        unknown: list[str] = []
+        failures: list[str] = []
+
+        def replace(match: re.Match[str]) -> str:
+            name, path, key = match[1], match[2] or "", match[3]
+            provider = self._providers.get(name)
+            try:
+                value = None if provider is None else provider.get(path, key)
+            except ProviderError as error:
+                failures.append(f"{match[0]}: {error}")
+                return match[0]
+            if value is None:
+                unknown.append(match[0])
+                return match[0]
+            return value
+
+        return Resolved(_VARIABLE.sub(replace, text), tuple(unknown), tuple(failures))
+
+
+def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], dict[str, str]]:
+    """The providers that `config.providers` names, and for each that cannot be made its key and what is wrong."""
+    providers: dict[str, ConfigProvider] = {}
+    wrong: dict[str, str] = {}
+    for name in filter(None, parse_list(file.get(_PREFIX, ""))):
+        key = f"{_PREFIX}.{name}.class"
+        java_class = file.get(key, "").strip()
+        prefix = f"{_PREFIX}.{name}.param."
+        parameters = {key.removeprefix(prefix): value for key, value in file.items() if key.startswith(prefix)}
+        if not java_class:
+            wrong[_PREFIX] = f"provider {name} has no class: set {key}"
+        elif java_class not in REGISTRY:
+            wrong[key] = f"{java_class} is not a provider that this program has; it has {', '.join(sorted(REGISTRY))}"
+        else:
+            try:
+                providers[name] = REGISTRY[java_class](parameters)
+            except ProviderError as error:
+                wrong[key] = str(error)
+    return providers, wrong

@@ -1,0 +1,97 @@
+"""From the texts that count for a flow to its typed `FlowConfig`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirror_lib.config import own_keys
+from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
+from mirror_lib.config.derive import FlowSettings, Settings
+from mirror_lib.config.java_types import parse_raw_boolean
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, IsolationLevel
+from mirror_lib.config.own_keys import OWN_BY_NAME
+from mirror_lib.config.schedule import parse_schedule
+
+_POLICY_PREFIX = "replication.policy"
+_SEPARATOR = "replication.policy.separator"
+_INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
+
+
+def flow_config(settings: FlowSettings) -> FlowConfig:
+    """The typed settings of a flow.
+
+    Raises:
+        ValueError: a value is not valid; `check.problems` names them all before this is called.
+    """
+    values: dict[str, Any] = {}
+    for definition in MM2_BY_NAME.values():
+        if definition.field in FlowConfig.model_fields and definition.name in settings.connector:
+            values[definition.field] = definition.parse(settings.connector[definition.name].value)
+    for definition in WORKER_BY_NAME.values():
+        if definition.field in FlowConfig.model_fields and definition.name in settings.worker:
+            values[definition.field] = definition.parse(settings.worker[definition.name].value)
+    values |= _policy(settings.connector)
+    isolation = settings.clients["data_consumer"].get("isolation.level")
+    if isolation is not None:
+        values["isolation_level"] = IsolationLevel(isolation.value.strip().lower())
+    return FlowConfig(flow=settings.flow, **values, **_own(settings.connector), clients=flow_clients(settings))
+
+
+def _policy(connector: Settings) -> dict[str, Any]:
+    """Policies read the texts as they are: a separator keeps its blanks (`DefaultReplicationPolicy.configure`)."""
+    values: dict[str, Any] = {
+        "replication_policy_options": {
+            name: setting.value for name, setting in connector.items() if name.startswith(_POLICY_PREFIX)
+        }
+    }
+    if _SEPARATOR in connector:
+        values["replication_policy_separator"] = connector[_SEPARATOR].value
+    if _INTERNAL_SEPARATOR in connector:
+        enabled = parse_raw_boolean(connector[_INTERNAL_SEPARATOR].value)
+        values["replication_policy_internal_topic_separator_enabled"] = enabled
+    return values
+
+
+def _own(connector: Settings) -> dict[str, Any]:
+    def lookup(name: str) -> str | None:
+        return effective(connector, OWN_BY_NAME[name])
+
+    schedule = (lookup("mirror.schedule") or "").strip()
+    parse_schedule(schedule)
+    return {
+        "copy_settings": own_keys.copy_settings(lookup),
+        "rename": own_keys.rename(lookup),
+        "schedule": " ".join(schedule.split()) or None,
+        "spark_connection": (lookup("mirror.spark.connection") or "").strip(),
+    }
+
+
+def effective(connector: Settings, definition: Definition) -> str | None:
+    """The text that counts for a setting: the file's, else the default."""
+    setting = connector.get(definition.name)
+    return definition.default if setting is None else setting.value
+
+
+def flow_clients(settings: FlowSettings) -> FlowClients:
+    """The flow's clients with their Java properties."""
+    clients = {
+        name: ClientSettings(
+            cluster=_cluster(settings, name), role=name.replace("_", "-"), properties=_texts(settings.clients[name])
+        )
+        for name in FlowClients.model_fields
+    }
+    return FlowClients(**clients)
+
+
+def _cluster(settings: FlowSettings, client: str) -> str:
+    if client.startswith("offset_syncs"):
+        location = settings.connector.get("offset-syncs.topic.location")
+        at_target = location is not None and location.value.strip() == "target"
+        return settings.flow.target if at_target else settings.flow.source
+    return settings.flow.source if client in ("data_consumer", "source_admin") else settings.flow.target
+
+
+def _texts(settings: Settings) -> Mapping[str, str]:
+    # ConfigDef trims the values of every client setting; passwords too.
+    return {name: setting.value.strip() for name, setting in settings.items()}

@@ -1,0 +1,123 @@
+"""Whether the value of one setting is valid."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import re
+from collections.abc import Callable
+
+from mirror_lib.config import own_keys
+from mirror_lib.config.definitions import MM2_BY_NAME, Definition
+from mirror_lib.config.foreign_names import FOREIGN_CLASSES
+from mirror_lib.config.java_types import parse_list
+from mirror_lib.config.model import IsolationLevel
+from mirror_lib.config.schedule import parse_schedule
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9_+]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):([0-9]{1,5})\Z", re.ASCII)
+_JAVA = "org.apache.kafka.connect.mirror"
+#: What this program has for MM2's classes.
+KNOWN_CLASSES = {
+    "replication.policy.class": (f"{_JAVA}.DefaultReplicationPolicy", f"{_JAVA}.IdentityReplicationPolicy"),
+    "topic.filter.class": (f"{_JAVA}.DefaultTopicFilter",),
+    "group.filter.class": (f"{_JAVA}.DefaultGroupFilter",),
+    "config.property.filter.class": (f"{_JAVA}.DefaultConfigPropertyFilter",),
+}
+
+
+class InvalidValueError(ValueError):
+    """A value that cannot be used; the message completes "must be"."""
+
+    def __init__(self, must_be: str, suggestion: str | None = None) -> None:
+        super().__init__(must_be)
+        self.suggestion = suggestion
+
+
+def check_value(definition: Definition, text: str) -> None:
+    """Check a value as far as it can be judged without its neighbours.
+
+    Raises:
+        ValueError: the value is not valid; the message completes "must be".
+    """
+    definition.parse(text)
+    check = _FURTHER_CHECKS.get(definition.name)
+    if check is not None:
+        check(text)
+
+
+def check_client_value(name: str, text: str) -> None:
+    """Check a property of a client.
+
+    Raises:
+        ValueError: the value is not valid; the message completes "must be".
+    """
+    if name == "bootstrap.servers":
+        check_bootstrap_servers(text)
+    elif name == "security.protocol" and text.strip().upper() not in SECURITY_PROTOCOLS:
+        raise ValueError("one of " + ", ".join(SECURITY_PROTOCOLS))
+    elif name == "isolation.level" and text.strip().lower() not in list(IsolationLevel):
+        raise ValueError("one of " + ", ".join(IsolationLevel))
+
+
+def check_bootstrap_servers(text: str) -> None:
+    """Host and port of each, as `ClientUtils.parseAndValidateAddresses` wants them.
+
+    Raises:
+        ValueError: a member is not an address.
+    """
+    members = [member for member in parse_list(text) if member]
+    if not members:
+        raise ValueError("a list of addresses such as host1:9092,host2:9092")
+    for member in members:
+        match = _HOST_AND_PORT.match(member)
+        if match is None or int(match[1]) > 65535:
+            raise ValueError(f"a list of addresses such as host1:9092,host2:9092; {member!r} is none")
+
+
+def _check_class(key: str) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        name = text.strip()
+        known = KNOWN_CLASSES[key]
+        if name in known or _is_importable(name):
+            return
+        choice = " or ".join(known)
+        if name in FOREIGN_CLASSES:
+            raise InvalidValueError(
+                f"a class that exists, and {name} never did in Kafka", f"write {FOREIGN_CLASSES[name]}"
+            )
+        guess = difflib.get_close_matches(name, known, 1, 0.7) or [full for full in known if full.endswith("." + name)]
+        raise InvalidValueError(
+            f"{choice} or the dotted path of a Python class; other Java classes cannot run here",
+            f"did you mean {guess[0]}?" if guess else f"write {name or 'it'} anew in Python and name its dotted path",
+        )
+
+    return check
+
+
+def _is_importable(name: str) -> bool:
+    module, dot, _ = name.rpartition(".")
+    try:
+        return bool(dot) and importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _check_ledger_url(text: str) -> None:
+    if "://" not in text:
+        raise ValueError(
+            "an SQLAlchemy URL such as sqlite:///ledger.sqlite3 or postgresql+psycopg://user@host/database"
+        )
+
+
+_FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
+    "bootstrap.servers": check_bootstrap_servers,
+    "mirror.schedule": parse_schedule,
+    "mirror.topics.rename": own_keys.parse_rename_list,
+    own_keys.LEDGER_URL: _check_ledger_url,
+    **{key: _check_class(key) for key in KNOWN_CLASSES},
+}
+
+#: Settings that are read under any replication policy; further ones belong to policies of one's own.
+POLICY_KEYS = tuple(name for name in MM2_BY_NAME if name.startswith("replication.policy."))

@@ -1,0 +1,190 @@
+"""Problems that no single line has: what is missing, what contradicts, what has another effect than meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from mirror_lib.config.derive import OLD_NAMES, FlowSettings, Settings, cluster_settings
+from mirror_lib.config.java_types import parse_list, parse_raw_boolean
+from mirror_lib.config.keys import ARROW
+from mirror_lib.config.model import Problem, Provenance, Severity
+from mirror_lib.topology.names import FlowId
+
+_SEPARATOR = "replication.policy.separator"
+_IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+_RENAME_REGEX = "mirror.topics.rename.regex"
+_REPLACEMENT = "mirror.topics.rename.replacement"
+
+
+def cluster_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
+    """Problems of `clusters` and of the connections."""
+    setting = file.get("clusters")
+    if setting is None:
+        yield _error("clusters is missing", suggestion="name the aliases, such as clusters = primary, backup")
+        return
+    if len(clusters) < 2:
+        yield _error("clusters must name at least two aliases", setting)
+    for alias, times in Counter(parse_list(setting.value)).items():
+        if alias and times > 1:
+            yield _warning(f"clusters names {alias} {times} times", setting)
+        if ARROW in alias or any(character.isspace() for character in alias):
+            yield _error(f"the alias {alias!r} may hold neither blanks nor {ARROW}", setting)
+    for alias in clusters:
+        used = [flow for flow in flows if alias in (flow.source, flow.target)]
+        if used and not cluster_settings(file, alias).get("bootstrap.servers"):
+            yield _error(
+                f"cluster {alias} has no bootstrap.servers",
+                suggestion=f"set {alias}.bootstrap.servers = host:9092",
+                key=f"{alias}.bootstrap.servers",
+            )
+
+
+def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
+    """Problems of which flows run."""
+    if len(clusters) > 1 and not flows:
+        yield _error("no flow runs", suggestion="set SOURCE->TARGET.enabled = true for at least one pair of clusters")
+    top = file.get("enabled")
+    if top is not None and parse_raw_boolean(top.value):
+        yield _warning(
+            f"enabled at the top level enables all {len(flows)} flows", top, "write SOURCE->TARGET.enabled for each"
+        )
+    for flow in (FlowId(a, b) for a in clusters for b in clusters if a != b):
+        for name in ("enabled", "emit.heartbeats.enabled"):
+            setting = file.get(f"{flow}.{name}")
+            if setting is not None:
+                yield from _raw_boolean_problems(setting)
+
+
+def _raw_boolean_problems(setting: Provenance) -> Iterator[Problem]:
+    written = setting.value if setting.written is None else setting.written
+    if parse_raw_boolean(setting.value.strip()) and not parse_raw_boolean(written):
+        reason = "a variable" if setting.written is not None else "a blank behind the value"
+        yield _warning(
+            f"MM2 takes {setting.key} as it is written when it selects its flows: {reason} makes it false there",
+            setting,
+            "write true and nothing else",
+        )
+
+
+def provider_problems(file: Settings) -> Iterator[Problem]:
+    """Provider settings of names that `config.providers` does not list."""
+    named = set(parse_list(file["config.providers"].value)) if "config.providers" in file else set()
+    for key, setting in file.items():
+        if key.startswith("config.providers."):
+            name = key.split(".")[2]
+            if name not in named:
+                yield _warning(f"{key}: config.providers does not name {name}", setting, f"add {name} to it")
+
+
+def flow_problems(settings: FlowSettings, file: Settings) -> Iterator[Problem]:
+    """Problems of the effective settings of one flow."""
+    yield from _alias_problems(settings)
+    yield from _old_name_problems(settings)
+    yield from _layer_problems(settings, file)
+    if _is_true(settings, "enabled"):
+        yield from _contradictions(settings)
+
+
+def _alias_problems(settings: FlowSettings) -> Iterator[Problem]:
+    setting = settings.connector.get(_SEPARATOR)
+    separator = "." if setting is None else setting.value
+    policy = settings.connector.get("replication.policy.class")
+    if policy is not None and policy.value.strip() == _IDENTITY:
+        return
+    if not separator:
+        yield _error("replication.policy.separator must not be empty", setting)
+    elif separator in settings.flow.source:
+        yield _warning(
+            f"the alias {settings.flow.source} holds the separator {separator!r}: remote topics of this cluster "
+            "are not recognised, so that cycles are not prevented",
+            setting,
+            "choose another alias or another replication.policy.separator",
+        )
+
+
+def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
+    for new, old in OLD_NAMES.items():
+        before, now = settings.connector.get(old), settings.connector.get(new)
+        if before is not None and now is not None and now.key != before.key:
+            yield _warning(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
+
+
+def _layer_problems(settings: FlowSettings, file: Settings) -> Iterator[Problem]:
+    """Client settings of a flow that lose against those of a cluster, which surprises (mm2 `MirrorConnectorConfig`)."""
+    flow = settings.flow
+    for kind, clients in _CLIENTS_OF_KIND.items():
+        prefix = f"{flow}.{kind}."
+        for key, setting in file.items():
+            name = key.removeprefix(prefix)
+            if not key.startswith(prefix) or name.startswith("override.") or key.endswith(".timeout.ms"):
+                continue
+            effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
+            winner = next((found for found in effective if found.key != key), None)
+            if winner is not None and winner.key is not None and all(found.key != key for found in effective):
+                yield _warning(f"{key} has no effect: {winner.key} wins", setting, f"write {flow}.source.{kind}.{name}")
+
+
+_CLIENTS_OF_KIND = {
+    "consumer": ("data_consumer", "offset_syncs_consumer"),
+    "admin": ("source_admin", "target_admin"),
+    "producer": ("offset_syncs_producer",),
+}
+
+
+def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
+    connector, flow = settings.connector, settings.flow
+    regex, replacement = connector.get(_RENAME_REGEX), connector.get(_REPLACEMENT)
+    if (regex is None) != (replacement is None):
+        given, missing = (_RENAME_REGEX, _REPLACEMENT) if replacement is None else (_REPLACEMENT, _RENAME_REGEX)
+        yield _error(f"flow {flow} has {given} but no {missing}", regex or replacement, f"set {flow}.{missing} too")
+    if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
+        yield _warning(
+            f"flow {flow} syncs no group offsets, because emit.checkpoints.enabled is false",
+            connector["sync.group.offsets.enabled"],
+        )
+    if _is_false(settings, "emit.offset-syncs.enabled") and not _is_false(settings, "emit.checkpoints.enabled"):
+        yield _warning(
+            f"flow {flow} emits no checkpoints, because emit.offset-syncs.enabled is false (MM2's checkpoint "
+            "connector refuses to start)",
+            connector["emit.offset-syncs.enabled"],
+            f"set {flow}.emit.checkpoints.enabled = false too",
+        )
+
+
+def _is_true(settings: FlowSettings, name: str) -> bool:
+    return name in settings.connector and settings.connector[name].value.strip().lower() == "true"
+
+
+def _is_false(settings: FlowSettings, name: str) -> bool:
+    return name in settings.connector and settings.connector[name].value.strip().lower() == "false"
+
+
+def nothing_enabled(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
+    """A file whose flows only emit heartbeats is allowed, and seldom meant."""
+    found = list(flows)
+    if found and not any(_is_true(settings, "enabled") for settings in found):
+        first = found[0].flow
+        yield _warning("no flow is enabled, so no topic is replicated", None, f"set {first}.enabled = true")
+
+
+def _error(
+    message: str, setting: Provenance | None = None, suggestion: str | None = None, key: str | None = None
+) -> Problem:
+    return _problem(Severity.ERROR, message, setting, suggestion, key)
+
+
+def _warning(message: str, setting: Provenance | None = None, suggestion: str | None = None) -> Problem:
+    return _problem(Severity.WARNING, message, setting, suggestion)
+
+
+def _problem(
+    severity: Severity, message: str, setting: Provenance | None, suggestion: str | None, key: str | None = None
+) -> Problem:
+    return Problem(
+        severity=severity,
+        message=message,
+        key=key if setting is None else setting.key,
+        line=None if setting is None else setting.line,
+        suggestion=suggestion,
+    )

@@ -1,0 +1,194 @@
+"""A local Airflow for the demo and the tests: `airflow standalone` in the background, reachable from this machine only.
+
+Three traps of Airflow 3.3 shape it: tasks call port 8080 unless they are told the API server's own port; "Airflow is
+ready" does not look at the API server; and its children can outlive the signal that ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
+from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.dev.state import project_root, state_dir, write_atomically
+
+#: Wanted by people, since it is Airflow's own; another one is taken when somebody has it.
+PREFERRED_PORT = 8080
+PORT_VARIABLE = "MIRROR_AIRFLOW_PORT"
+#: Measured on two busy cores: 44 to 61 s, the database of the first start included.
+_START_SECONDS = 300.0
+_STOP_SECONDS = 10.0
+_POLL_SECONDS = 0.5
+#: Parts that must report a heartbeat before a DAG can run.
+_NEEDED = ("metadatabase", "scheduler", "dag_processor")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAirflow:
+    """Airflow in one folder: its database, its logs, its process."""
+
+    home: Path
+    project: Path
+
+    @classmethod
+    def of_project(cls) -> LocalAirflow:
+        """The one of this project, under its state folder."""
+        return cls(home=state_dir() / "airflow", project=project_root())
+
+    @property
+    def log(self) -> Path:
+        """What all its components print."""
+        return self.home / "standalone.log"
+
+    @property
+    def url(self) -> str:
+        """The address of its pages and its API."""
+        return f"http://{LOOPBACK}:{self._port()}"
+
+    @property
+    def api(self) -> AirflowApi:
+        """A client of its REST API."""
+        return AirflowApi(self.url)
+
+    @property
+    def process(self) -> BackgroundProcess | None:
+        """The running `airflow standalone`, None when it does not run."""
+        process = recall(self._pid_file)
+        return process if process is not None and process.running else None
+
+    def start(self, extra: Mapping[str, str], waiting: Callable[[str], None]) -> bool:
+        """Start Airflow unless it runs, and wait until it can run DAGs; returns whether it was started now.
+
+        Args:
+            extra: environment variables for Airflow and its tasks, such as `MIRROR_CONFIG`.
+            waiting: called with one line about what is being waited for, several times a second.
+
+        Raises:
+            ProcessError: it ended or was not ready in time; the message holds the end of its log.
+        """
+        started = self.process is None
+        if started:
+            self._remember_port(self._choose_port())
+            start(
+                [str(Path(sys.executable).with_name("airflow")), "standalone"],
+                log=self.log,
+                pid_file=self._pid_file,
+                env=self.environment(extra),
+            )
+        self._wait_ready(waiting)
+        return started
+
+    def stop(self) -> bool:
+        """End Airflow with everything it started; returns whether there was anything to end.
+
+        Raises:
+            ProcessError: something survives even a kill.
+        """
+        process = recall(self._pid_file)
+        if process is None:
+            return False
+        was_running = process.running
+        # Also when the leader is gone: its children may have stayed.
+        process.stop(grace_seconds=_STOP_SECONDS)
+        self._pid_file.unlink(missing_ok=True)
+        return was_running
+
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """The whole environment of Airflow: ours, without other Airflow settings, and what the demo needs."""
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")}
+        folder = Path(sys.executable).parent
+        return {
+            **inherited,
+            "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(self.project), os.environ.get("PYTHONPATH", "")])),
+            # A proxy of the environment must not stand between Airflow's own parts.
+            "NO_PROXY": ",".join(filter(None, [LOOPBACK, "localhost", os.environ.get("NO_PROXY", "")])),
+            "no_proxy": ",".join(filter(None, [LOOPBACK, "localhost", os.environ.get("no_proxy", "")])),
+            **airflow_settings(self.home, self.project, self._port()),
+            **extra,
+        }
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.home / "standalone.pid"
+
+    def _wait_ready(self, waiting: Callable[[str], None]) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        missing = "the API server"
+        while True:
+            process = self.process
+            if process is None:
+                raise ProcessError(
+                    f"Airflow ended while starting. The end of its log:\n{tail(self.log, 20)}\n",
+                    action=f"The whole log is {self.log}.",
+                )
+            try:
+                health = self.api.health()
+                lacking = [name for name in _NEEDED if health.get(name) != "healthy"]
+                if not lacking:
+                    return
+                missing = ", ".join(lacking)
+            except AirflowApiError:
+                missing = "the API server"
+            waiting(f"Airflow is starting: waiting for {missing}")
+            if time.monotonic() > deadline:
+                raise ProcessError(
+                    f"Airflow was not ready after {_START_SECONDS:.0f} s: {missing} did not come up.",
+                    action=f"Its log is {self.log}.",
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _choose_port(self) -> int:
+        asked = os.environ.get(PORT_VARIABLE)
+        if asked:
+            return int(asked)
+        remembered = self._port()
+        for port in (remembered, PREFERRED_PORT):
+            if port and is_free(port):
+                return port
+        return free_ports(1)[0]
+
+    def _port(self) -> int:
+        try:
+            return int((self.home / "port").read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            return PREFERRED_PORT
+
+    def _remember_port(self, port: int) -> None:
+        write_atomically(self.home / "port", f"{port}\n")
+
+
+def airflow_settings(home: Path, project: Path, port: int) -> dict[str, str]:
+    """Airflow's settings as environment variables; a file would be one more thing that can be out of date."""
+    url = f"http://{LOOPBACK}:{port}"
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(project / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(project / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        # Nobody logs in to a demo; that is why it listens on the loopback address only.
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__API__HOST": LOOPBACK,
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+        "AIRFLOW__TRIGGERER__CAPACITY": "10",
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "AIRFLOW__METRICS__STATSD_ON": "False",
+        # Connections by variable win over the metadata database and need no command to be made.
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[*]"}',
+    }

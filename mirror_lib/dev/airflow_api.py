@@ -1,0 +1,106 @@
+"""A small client of Airflow's REST API (v2): trigger a flow's DAG and follow it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from mirror_lib.errors import MirrorError
+
+_TIMEOUT_SECONDS = 30.0
+_FINISHED = frozenset({"success", "failed"})
+
+
+class AirflowApiError(MirrorError):
+    """Airflow refused a request, or did not answer."""
+
+    reason = "airflow-api"
+    retriable = True
+
+
+@dataclass(frozen=True, slots=True)
+class DagRunStatus:
+    """A DAG run and its tasks at one moment."""
+
+    run_id: str
+    state: str
+    #: Task id -> state, None while Airflow has not looked at the task yet.
+    tasks: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended, well or not."""
+        return self.state in _FINISHED
+
+    @property
+    def failed_tasks(self) -> tuple[str, ...]:
+        """Tasks that failed themselves, in the order of the API."""
+        return tuple(task for task, state in self.tasks.items() if state == "failed")
+
+
+class AirflowApi:
+    """Requests to one Airflow that asks for no login (`simple_auth_manager_all_admins`), as the demo's does.
+
+    Raises:
+        AirflowApiError: from every method, when Airflow answers with an error or not at all.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+
+    def health(self) -> dict[str, str]:
+        """Component -> status, `healthy` when it heartbeats; answered as soon as the API server is up."""
+        answer = self._request("GET", "/api/v2/monitor/health")
+        return {name: part.get("status") or "unknown" for name, part in answer.items() if part}
+
+    def has_dag(self, dag_id: str) -> bool:
+        """Whether the DAG has been parsed and stored."""
+        return bool(self._request("GET", f"/api/v2/dags?dag_id_pattern={quote(dag_id)}")["dags"])
+
+    def import_errors(self) -> dict[str, str]:
+        """DAG file -> why it could not be parsed."""
+        errors = self._request("GET", "/api/v2/importErrors")["import_errors"]
+        return {error["filename"]: error["stack_trace"] for error in errors}
+
+    def unpause(self, dag_id: str) -> None:
+        """Let runs of the DAG start."""
+        self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}", {"is_paused": False})
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
+        """Start a run by hand with values for the trigger form; returns its id."""
+        answer = self._request(
+            "POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns", {"logical_date": None, "conf": dict(conf)}
+        )
+        return str(answer["dag_run_id"])
+
+    def run_status(self, dag_id: str, run_id: str) -> DagRunStatus:
+        """The state of a run and of each of its tasks."""
+        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        state = self._request("GET", run)["state"]
+        tasks = self._request("GET", f"{run}/taskInstances")["task_instances"]
+        return DagRunStatus(run_id, state, {task["task_id"]: task["state"] for task in tasks})
+
+    def run_page(self, dag_id: str, run_id: str) -> str:
+        """The address of a run's page."""
+        return f"{self.url}/dags/{quote(dag_id)}/runs/{quote(run_id)}"
+
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        # A proxy of the environment has no business between this machine and itself.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
+                answer: dict[str, Any] = json.load(response)
+                return answer
+        except urllib.error.HTTPError as error:
+            text = error.read().decode(errors="replace")[:500]
+            raise AirflowApiError(f"Airflow answered {method} {path} with {error.code}: {text}") from error
+        except (OSError, ValueError) as error:
+            raise AirflowApiError(f"Airflow at {self.url} did not answer {method} {path}: {error}.") from error

@@ -1,0 +1,377 @@
+"""A Kafka cluster of one or three brokers as processes on this machine, for tests, the demo and the benchmark."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import javaproperties
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from mirror_lib.dev import jars as jar_sets
+from mirror_lib.dev.broker_config import PLAINTEXT_ONLY, NodePorts, log_settings, server_properties
+from mirror_lib.dev.java import find_java
+from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.dev.state import write_atomically
+from mirror_lib.errors import MirrorError, Where
+
+#: Starts quickly and spares cores; a benchmark takes KAFKA_DEFAULT_JVM instead.
+FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: As Kafka's own start script (kafka-run-class.sh, KAFKA_JVM_PERFORMANCE_OPTS).
+KAFKA_DEFAULT_JVM = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+_START_ATTEMPTS = 3
+_PORT_TAKEN = ("Address already in use", "BindException")
+_STOP_GRACE_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+class BrokerStartError(MirrorError):
+    """A broker did not come up; the message carries the end of its log."""
+
+    reason = "broker-start"
+
+
+class _PortTakenError(BrokerStartError):
+    """Somebody took one of the ports between our look and the broker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """What a cluster's folder remembers between starts."""
+
+    cluster_id: str
+    nodes: tuple[NodePorts, ...]
+
+
+class KafkaCluster:
+    """A cluster in one folder: its data, ports and running processes are found again by whoever names the folder.
+
+    Brokers have the node ids 1 to `brokers`. The processes outlive this object and this program until `stop`; as a
+    context manager it starts and stops them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        directory: Path,
+        brokers: int = 1,
+        jars: Path | None = None,
+        version: str = jar_sets.KAFKA_VERSION,
+        overrides: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] = PLAINTEXT_ONLY,
+        jvm_flags: Sequence[str] = FAST_START_JVM,
+        heap_megabytes: int | None = None,
+    ) -> None:
+        """Nothing starts yet.
+
+        Args:
+            name: for messages.
+            directory: the cluster's folder, created when it starts.
+            brokers: how many; with three, internal topics have three copies.
+            jars: folder with the broker's jars; by default they are fetched when the cluster starts.
+            version: of Kafka, 3.3 or later (KRaft).
+            overrides: broker properties.
+            listeners: name -> security protocol of each listener for clients; the first is also the brokers' own.
+            jvm_flags: besides the heap.
+            heap_megabytes: of each broker.
+        """
+        self.name = name
+        self.directory = directory.absolute()
+        self.brokers = brokers
+        self.version = version
+        self._jars = jars
+        self._overrides = dict(overrides or {})
+        self._listeners = dict(listeners)
+        heap = heap_megabytes or (512 if brokers == 1 else 320)
+        self._jvm = (f"-Xmx{heap}m", "-Djava.awt.headless=true", *jvm_flags)
+        self._identity = self._remembered() or self._new_identity()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect, on the first listener."""
+        return self.bootstrap_servers_of(next(iter(self._listeners)))
+
+    def bootstrap_servers_of(self, listener: str) -> str:
+        """Where clients connect on the listener of that name."""
+        return ",".join(f"{LOOPBACK}:{node.listeners[listener]}" for node in self._identity.nodes)
+
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster."""
+        return self._identity.cluster_id
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        """Of all brokers, running or not."""
+        return tuple(node.node_id for node in self._identity.nodes)
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The node ids whose processes run."""
+        return tuple(node for node in self.node_ids if self.process(node) is not None)
+
+    def process(self, node_id: int) -> BackgroundProcess | None:
+        """The running process of a broker."""
+        process = recall(self._pid_file(node_id))
+        return process if process is not None and process.running else None
+
+    def log_tail(self, node_id: int, lines: int = 20) -> str:
+        """The last lines a broker printed."""
+        return tail(self._log(node_id), lines)
+
+    def start(self, timeout_seconds: float = 90.0) -> Self:
+        """Start every broker that does not run and wait until the cluster answers; keeps data of an earlier start.
+
+        Raises:
+            BrokerStartError: a broker ended, or the cluster does not answer in time.
+            ConfigurationError: Java or PySpark is missing.
+            JarsUnavailableError: Kafka could not be fetched.
+        """
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            if not self.running and not all(map(is_free, self._ports())):
+                self._identity = self._new_identity(self.cluster_id)
+            try:
+                self._start_missing(timeout_seconds)
+            except _PortTakenError:
+                self.kill_all()
+                if attempt == _START_ATTEMPTS:
+                    raise
+                self._identity = self._new_identity(self.cluster_id)
+            except BrokerStartError:
+                self.kill_all()
+                raise
+            else:
+                break
+        return self
+
+    def stop(self) -> None:
+        """Stop all brokers in order, and kill what does not end; nothing to do when none runs. The data stays."""
+        # All at once: the last ones of a quorum would wait in vain for a majority to hand their partitions to.
+        with ThreadPoolExecutor(max_workers=self.brokers) as pool:
+            list(pool.map(self.stop_broker, self.node_ids))
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stop one broker in order: it hands its partitions over first."""
+        if (process := recall(self._pid_file(node_id))) is not None:
+            process.stop(_STOP_GRACE_SECONDS)
+            self._pid_file(node_id).unlink(missing_ok=True)
+
+    def kill(self, node_id: int) -> None:
+        """End one broker as a crash would."""
+        if (process := recall(self._pid_file(node_id))) is not None:
+            process.kill()
+            self._pid_file(node_id).unlink(missing_ok=True)
+
+    def kill_all(self) -> None:
+        """End all brokers as a power cut would."""
+        for node_id in self.node_ids:
+            self.kill(node_id)
+
+    def restart(self, node_id: int, timeout_seconds: float = 90.0) -> None:
+        """Start one broker (again) on its old ports, and wait until the cluster counts it in.
+
+        Raises:
+            BrokerStartError: it does not come up.
+        """
+        self.stop_broker(node_id)
+        self._launch(self._node(node_id), self._jar_folder())
+        self.wait_ready(timeout_seconds)
+
+    def delete(self) -> None:
+        """Stop the cluster and remove its folder with all data."""
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def wait_ready(self, timeout_seconds: float = 90.0) -> None:
+        """Wait until all started brokers are members of a cluster that has a controller.
+
+        Raises:
+            BrokerStartError: a started broker has ended, or time is up.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        started = [node for node in self._identity.nodes if self._pid_file(node.node_id).exists()]
+        for node in started:
+            self._wait_listening(node, deadline)
+        wanted = {node.node_id for node in started}
+        first = next(iter(self._listeners))
+        if self._listeners[first] != "PLAINTEXT":
+            return
+        addresses = ",".join(f"{LOOPBACK}:{node.listeners[first]}" for node in started)
+        # Librdkafka prints what it cannot reach; while a cluster starts that is no news.
+        admin = AdminClient({"bootstrap.servers": addresses, "log_level": 0, "reconnect.backoff.max.ms": 200})
+        while not wanted <= _members(admin):
+            for node_id in wanted:
+                self._check_alive(node_id)
+            if time.monotonic() > deadline:
+                raise self._not_ready(min(wanted), timeout_seconds)
+            time.sleep(_POLL_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start_missing(self, timeout_seconds: float) -> None:
+        missing = [self._node(node_id) for node_id in self.node_ids if node_id not in self.running]
+        if missing:
+            folder = self._jar_folder()
+            self._remember()
+            with ThreadPoolExecutor(max_workers=len(missing)) as pool:
+                list(pool.map(lambda node: self._format(node, folder), missing))
+            for node in missing:
+                self._launch(node, folder)
+        self.wait_ready(timeout_seconds)
+
+    def _format(self, node: NodePorts, folder: Path) -> None:
+        self._write_configuration(node)
+        home = self._home(node.node_id)
+        if (home / "data" / "meta.properties").is_file():
+            return
+        arguments = ("format", "--config", str(home / "server.properties"), "--cluster-id", self.cluster_id)
+        tool = start(
+            (*self._java(node.node_id, folder), "kafka.tools.StorageTool", *arguments), log=home / "format.log"
+        )
+        finished = tool.wait(120.0)
+        if not finished:
+            tool.kill()
+        if not finished or not (home / "data" / "meta.properties").is_file():
+            raise self._error(f"The storage of broker {node.node_id} could not be formatted", tool.log_tail())
+
+    def _launch(self, node: NodePorts, folder: Path) -> None:
+        self._write_configuration(node)
+        home = self._home(node.node_id)
+        self._log(node.node_id).unlink(missing_ok=True)
+        start(
+            (*self._java(node.node_id, folder), "kafka.Kafka", str(home / "server.properties")),
+            log=self._log(node.node_id),
+            pid_file=self._pid_file(node.node_id),
+        )
+
+    def _java(self, node_id: int, folder: Path) -> tuple[str, ...]:
+        _, option = log_settings(self.version)
+        log_file = self._home(node_id) / "log4j.properties"
+        return (str(find_java()), *self._jvm, f"{option}{log_file}", "-cp", jar_sets.classpath(folder))
+
+    def _write_configuration(self, node: NodePorts) -> None:
+        home = self._home(node.node_id)
+        properties = server_properties(
+            node, self._identity.nodes, home / "data", listeners=self._listeners, overrides=self._overrides
+        )
+        write_atomically(home / "server.properties", javaproperties.dumps(properties, timestamp=False))
+        write_atomically(home / "log4j.properties", log_settings(self.version)[0])
+
+    def _wait_listening(self, node: NodePorts, deadline: float) -> None:
+        for port in node.listeners.values():
+            while not _listens(port):
+                self._check_alive(node.node_id)
+                if time.monotonic() > deadline:
+                    raise self._not_ready(node.node_id, None)
+                time.sleep(_POLL_SECONDS)
+
+    def _check_alive(self, node_id: int) -> None:
+        if self.process(node_id) is not None:
+            return
+        text = self.log_tail(node_id, 60)
+        kind = _PortTakenError if any(sign in text for sign in _PORT_TAKEN) else BrokerStartError
+        raise self._error(f"Broker {node_id} ended while starting", text, kind)
+
+    def _not_ready(self, node_id: int, seconds: float | None) -> BrokerStartError:
+        within = "in time" if seconds is None else f"within {seconds:.0f} s"
+        return self._error(f"The cluster did not answer {within}", self.log_tail(node_id))
+
+    def _error(self, what: str, log: str, kind: type[BrokerStartError] = BrokerStartError) -> BrokerStartError:
+        shown = f" The end of its log:\n{log}\n" if log else " It printed nothing."
+        return kind(f"{what}.{shown}", where=Where(cluster=self.name), action=f"Look into {self.directory}.")
+
+    def _jar_folder(self) -> Path:
+        if self._jars is None:
+            self._jars = jar_sets.fetch(jar_sets.kafka_broker(self.version))
+        return self._jars
+
+    def _node(self, node_id: int) -> NodePorts:
+        return next(node for node in self._identity.nodes if node.node_id == node_id)
+
+    def _ports(self) -> list[int]:
+        return [port for node in self._identity.nodes for port in (node.controller, *node.listeners.values())]
+
+    def _home(self, node_id: int) -> Path:
+        return self.directory / f"broker-{node_id}"
+
+    def _log(self, node_id: int) -> Path:
+        return self._home(node_id) / "broker.log"
+
+    def _pid_file(self, node_id: int) -> Path:
+        return self._home(node_id) / "broker.pid"
+
+    def _new_identity(self, cluster_id: str | None = None) -> _Identity:
+        per_node = 1 + len(self._listeners)
+        ports = iter(free_ports(per_node * self.brokers))
+        nodes = tuple(
+            NodePorts(node_id, next(ports), {name: next(ports) for name in self._listeners})
+            for node_id in range(1, self.brokers + 1)
+        )
+        return _Identity(cluster_id or _random_cluster_id(), nodes)
+
+    def _remember(self) -> None:
+        write_atomically(self.directory / "cluster.json", json.dumps(asdict(self._identity), indent=1) + "\n")
+
+    def _remembered(self) -> _Identity | None:
+        try:
+            stored = json.loads((self.directory / "cluster.json").read_text(encoding="utf-8"))
+            identity = _Identity(stored["cluster_id"], tuple(NodePorts(**node) for node in stored["nodes"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise ProcessError(f"{self.directory / 'cluster.json'} cannot be read.", action="Remove it.") from error
+        fits = len(identity.nodes) == self.brokers and all(
+            set(n.listeners) == set(self._listeners) for n in identity.nodes
+        )
+        if not fits:
+            raise ProcessError(
+                f"{self.directory} holds a cluster of another shape.", action="Remove it, or use another directory."
+            )
+        return identity
+
+
+def _random_cluster_id() -> str:
+    """As Kafka's Uuid.randomUuid: 22 characters of URL-safe Base64; a dash first would look like an option."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def _members(admin: AdminClient) -> set[int]:
+    try:
+        answer = admin.list_topics(timeout=2.0)
+    except KafkaException:
+        return set()
+    return set(answer.brokers) if answer.controller_id >= 0 else set()

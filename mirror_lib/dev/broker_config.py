@@ -1,0 +1,116 @@
+"""The files a Kafka broker reads: server.properties for KRaft's combined mode, and a quiet log configuration. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mirror_lib.dev.jars import uses_log4j2
+from mirror_lib.dev.ports import LOOPBACK
+
+CONTROLLER = "CONTROLLER"
+#: A listener without security under its customary name; listeners are given as name -> security protocol.
+PLAINTEXT_ONLY: Mapping[str, str] = {"PLAINTEXT": "PLAINTEXT"}
+#: For overrides: ACLs can be kept and tested while clients without a name may still do everything.
+WITH_ACLS: Mapping[str, str] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodePorts:
+    """The ports of one node: its part in the quorum, and each listener for clients by name."""
+
+    node_id: int
+    controller: int
+    listeners: dict[str, int] = field(default_factory=dict)
+
+
+def server_properties(
+    node: NodePorts,
+    quorum: Sequence[NodePorts],
+    log_dir: Path,
+    *,
+    listeners: Mapping[str, str] = PLAINTEXT_ONLY,
+    overrides: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The properties of one node that is broker and controller at once, reachable from this machine only.
+
+    Args:
+        node: the node itself.
+        quorum: all nodes of the cluster.
+        log_dir: where it keeps its data.
+        listeners: name -> security protocol; brokers talk to each other through the first.
+        overrides: what differs from a local default.
+    """
+    copies = str(min(3, len(quorum)))
+    in_sync = "2" if len(quorum) >= 3 else "1"
+    opened = {name: node.listeners[name] for name in listeners}
+    addresses = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in opened.items())
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node.node_id),
+        # A static quorum: its ports may change between two starts, which a dynamic one (KIP-853) would not allow.
+        "controller.quorum.voters": ",".join(f"{each.node_id}@{LOOPBACK}:{each.controller}" for each in quorum),
+        "controller.listener.names": CONTROLLER,
+        "listeners": f"{addresses},{CONTROLLER}://{LOOPBACK}:{node.controller}",
+        "advertised.listeners": addresses,
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in ({**listeners, CONTROLLER: "PLAINTEXT"}).items()
+        ),
+        "inter.broker.listener.name": next(iter(listeners)),
+        "log.dirs": str(log_dir),
+        # A replicator creates topics on purpose; one that appears by itself would hide a mistake.
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        "num.partitions": "1",
+        "offsets.topic.replication.factor": copies,
+        "offsets.topic.num.partitions": "5",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": "5",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        # The default of 128 MB would be a quarter of the heap.
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+        **(overrides or {}),
+    }
+
+
+def log_settings(version: str, informative: Sequence[str] = ()) -> tuple[str, str]:
+    """How a Kafka program of this version logs: warnings and errors, to its standard output.
+
+    Args:
+        version: of Kafka.
+        informative: loggers that also tell the usual course of things.
+
+    Returns:
+        The file's text, and the JVM option that names the file, to be completed by its path.
+    """
+    if uses_log4j2(version):
+        more = [f"logger.l{n}.name = {name}\nlogger.l{n}.level = INFO\n" for n, name in enumerate(informative)]
+        return "".join((_LOG4J2, *more)), "-Dlog4j2.configurationFile="
+    more = [f"log4j.logger.{name}=INFO\n" for name in informative]
+    return "".join((_RELOAD4J, *more)), "-Dlog4j.configuration=file:"
+
+
+_LOG4J2 = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %-5p %c{{1}} %m%n
+rootLogger.level = WARN
+rootLogger.appenderRef.out.ref = out
+"""
+_RELOAD4J = """\
+log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{{1}} %m%n
+"""

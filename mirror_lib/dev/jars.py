@@ -1,0 +1,231 @@
+"""Fetch Kafka's jars without Maven: PySpark ships Apache Ivy, which knows how to.
+
+A set of jars is one folder. It appears by a rename when it is complete, so whoever finds the folder may use it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from mirror_lib.dev.java import find_java
+from mirror_lib.dev.state import exclusive, jars_dir
+from mirror_lib.errors import ConfigurationError, MirrorError
+
+KAFKA_VERSION = "4.3.1"
+#: An Ivy settings file of the user's, for places that only reach a mirror of the public repositories.
+IVY_SETTINGS_VARIABLE = "MIRROR_IVY_SETTINGS"
+
+
+class JarsUnavailableError(MirrorError):
+    """The jars could not be fetched."""
+
+    reason = "jars-unavailable"
+    retriable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A jar by its repository coordinates; what it depends on at run time comes with it."""
+
+    organisation: str
+    module: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.organisation}:{self.module}:{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Jars that are fetched together into the folder `name`."""
+
+    name: str
+    version: str
+    artifacts: tuple[Artifact, ...]
+
+    def is_complete(self, folder: Path) -> bool:
+        """Whether the folder holds the set; only named artifacts are looked for, the rename vouches for the rest."""
+        wanted = [artifact for artifact in self.artifacts if artifact.organisation == _KAFKA]
+        return all((folder / f"{artifact.module}-{artifact.version}.jar").is_file() for artifact in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProgress:
+    """How far a fetch is: modules found while `total` is None, then jars downloaded of `total`."""
+
+    jar_set: str
+    done: int
+    total: int | None
+    what: str
+
+
+Report = Callable[[FetchProgress], None]
+
+_KAFKA = "org.apache.kafka"
+#: Kafka logs through slf4j and its distribution adds the binding, which no Kafka artifact depends on.
+_LOG4J2_BINDING = Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
+_RELOAD4J_BINDING = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
+
+
+def kafka_broker(version: str = KAFKA_VERSION) -> JarSet:
+    """A broker and its command line tools."""
+    return JarSet(version, version, (Artifact(_KAFKA, "kafka_2.13", version), _log_binding(version)))
+
+
+def mirror_maker(version: str = KAFKA_VERSION) -> JarSet:
+    """MirrorMaker 2 itself (`org.apache.kafka.connect.mirror.MirrorMaker`)."""
+    artifacts = tuple(Artifact(_KAFKA, module, version) for module in ("connect-mirror", "connect-runtime"))
+    return JarSet(f"{version}-mirror-maker", version, (*artifacts, _log_binding(version)))
+
+
+def mirror_client(version: str = KAFKA_VERSION) -> JarSet:
+    """MirrorMaker 2's Java client (`RemoteClusterUtils`), which must understand our topics."""
+    return JarSet(
+        f"{version}-mirror-client", version, (Artifact(_KAFKA, "connect-mirror-client", version), _log_binding(version))
+    )
+
+
+def uses_log4j2(version: str) -> bool:
+    """Kafka logs by Log4j 2 since 4.0 (KIP-653), before that by reload4j, the repaired Log4j 1."""
+    return int(version.partition(".")[0]) >= 4
+
+
+def _log_binding(version: str) -> Artifact:
+    return _LOG4J2_BINDING if uses_log4j2(version) else _RELOAD4J_BINDING
+
+
+def fetch(jar_set: JarSet, *, into: Path | None = None, report: Report = lambda _: None) -> Path:
+    """Make sure that a set of jars is on this machine; of several processes asking, one fetches and the others wait.
+
+    Args:
+        jar_set: what to fetch.
+        into: the folder of all sets, by default the shared one of `jars_dir()`.
+        report: called as the fetch goes on; not at all if the jars are there.
+
+    Returns:
+        The folder of the jars.
+
+    Raises:
+        ConfigurationError: Java or PySpark is missing.
+        JarsUnavailableError: Ivy did not get them.
+    """
+    parent = jars_dir() if into is None else into
+    folder = parent / jar_set.name
+    if jar_set.is_complete(folder):
+        return folder
+
+    def waiting() -> None:
+        report(FetchProgress(jar_set.name, 0, None, "waiting for another process that fetches them"))
+
+    with exclusive(parent / f".{jar_set.name}.lock", waiting):
+        if not jar_set.is_complete(folder):
+            _fetch_to(folder, jar_set, report)
+    return folder
+
+
+def classpath(folder: Path) -> str:
+    """The `-cp` argument for all jars of a folder."""
+    return f"{folder}{os.sep}*"
+
+
+def pyspark_jars() -> Path:
+    """The folder of PySpark's own jars, found without importing PySpark.
+
+    Raises:
+        ConfigurationError: PySpark is not installed, or only its client is, which has no jars.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    places = [] if spec is None else list(spec.submodule_search_locations or ())
+    for place in places:
+        folder = Path(place) / "jars"
+        if any(folder.glob("ivy-*.jar")):
+            return folder
+    raise ConfigurationError("PySpark is not installed with its jars.", action="Run ./run setup in the project.")
+
+
+def _fetch_to(folder: Path, jar_set: JarSet, report: Report) -> None:
+    with tempfile.TemporaryDirectory(prefix=f".{jar_set.name}.", dir=folder.parent) as name:
+        work = Path(name)
+        (work / "ivy.xml").write_text(ivy_module(jar_set.artifacts), encoding="utf-8")
+        _run_ivy(jar_set, work, report)
+        if not jar_set.is_complete(work / "jars"):
+            raise JarsUnavailableError(f"Ivy ended well but did not deliver all of {jar_set.name}.", action=_ACTION)
+        if folder.exists():
+            # Jars of an earlier, incomplete kind; a running JVM keeps the files that it has open.
+            shutil.rmtree(folder)
+        (work / "jars").rename(folder)
+
+
+_ACTION = "Check that this machine reaches the public Java repositories, then try again."
+
+
+def _run_ivy(jar_set: JarSet, work: Path, report: Report) -> None:
+    settings = os.environ.get(IVY_SETTINGS_VARIABLE)
+    command = [
+        *(str(find_java()), "-cp", classpath(pyspark_jars()), "org.apache.ivy.Main"),
+        *(("-settings", settings) if settings else ("-m2compatible",)),
+        # A cache of its own: Ivy trips over a local Maven cache that holds descriptions without jars.
+        *("-cache", str(work / "cache"), "-confs", "default", "-ivy", str(work / "ivy.xml")),
+        *("-retrieve", f"{work / 'jars'}/[artifact]-[revision].[ext]"),
+    ]
+    log = IvyLog(jar_set.name, report)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+        assert ivy.stdout is not None
+        for line in ivy.stdout:
+            log.read(line)
+    if ivy.returncode != 0:
+        said = "; ".join(log.problems[:5]) or f"exit code {ivy.returncode}"
+        raise JarsUnavailableError(f"Kafka's jars ({jar_set.name}) could not be fetched: {said}.", action=_ACTION)
+
+
+def ivy_module(artifacts: Iterable[Artifact]) -> str:
+    """The Ivy module description that depends on the artifacts at run time (`default` of a Maven module)."""
+    dependencies = "".join(
+        f"<dependency org={quoteattr(artifact.organisation)} name={quoteattr(artifact.module)}"
+        f' rev={quoteattr(artifact.version)} conf="default->default"/>'
+        for artifact in artifacts
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="local" module="jars"/>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>\n"
+    )
+
+
+_FOUND = re.compile(r"^\tfound (\S+) in ")
+_DOWNLOADED = re.compile(r"^\t\[SUCCESSFUL ] (\S+?)!(\S+)")
+#: An unresolved module, a download that failed, or what the HTTP client said.
+_PROBLEM = re.compile(r"^\t(?:\t:: (\S+#\S+: .+)|\[FAILED *] (.+)|HttpClientHandler: (.+?) url=.*)$")
+
+
+@dataclass(slots=True)
+class IvyLog:
+    """Reads what Ivy prints, line by line, and turns it into progress."""
+
+    jar_set: str
+    report: Report
+    found: list[str] = field(default_factory=list)
+    downloaded: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def read(self, line: str) -> None:
+        """Take one line of Ivy's output."""
+        if match := _FOUND.match(line):
+            self.found.append(match[1])
+            self.report(FetchProgress(self.jar_set, len(self.found), None, match[1]))
+        elif match := _DOWNLOADED.match(line):
+            self.downloaded.append(match[2])
+            self.report(FetchProgress(self.jar_set, len(self.downloaded), len(self.found), match[2]))
+        elif match := _PROBLEM.match(line):
+            problem = next(part for part in match.groups() if part is not None)
+            if problem not in self.problems:
+                self.problems.append(problem)

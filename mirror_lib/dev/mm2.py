@@ -1,0 +1,153 @@
+"""MirrorMaker 2 itself as a child process: the peer to compare with, and the one we take over from and hand back to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mirror_lib.dev import jars as jar_sets
+from mirror_lib.dev.broker_config import log_settings
+from mirror_lib.dev.java import find_java
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
+from mirror_lib.dev.state import write_atomically
+
+_MAIN_CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
+#: What MirrorMaker.java logs when all its herders run; its connectors and tasks follow some seconds later.
+_STARTED = "Kafka MirrorMaker started"
+_STOP_GRACE_SECONDS = 30.0
+_POLL_SECONDS = 0.1
+
+
+class MirrorMaker:
+    """One dedicated MirrorMaker 2 (KIP-382), remembered in its folder; as a context manager it stops at the end."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        jars: Path | None = None,
+        version: str = jar_sets.KAFKA_VERSION,
+        jvm_flags: Sequence[str] = (),
+        heap_megabytes: int = 1024,
+    ) -> None:
+        """Nothing starts yet.
+
+        Args:
+            directory: holds its properties file and log.
+            jars: folder with its jars; by default they are fetched when it starts.
+            version: of Kafka.
+            jvm_flags: besides the heap; none by default, which leaves the JVM's own choices.
+            heap_megabytes: the most that its heap may take.
+        """
+        self.directory = directory.absolute()
+        self.version = version
+        self._jars = jars
+        self._jvm = (f"-Xmx{heap_megabytes}m", *jvm_flags)
+
+    @property
+    def process(self) -> BackgroundProcess | None:
+        """The running process."""
+        process = recall(self._pid_file)
+        return process if process is not None and process.running else None
+
+    @property
+    def pid(self) -> int:
+        """Its process id.
+
+        Raises:
+            ProcessError: it does not run.
+        """
+        return self._running().pid
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time used since it started.
+
+        Raises:
+            ProcessError: it does not run.
+        """
+        return self._running().cpu_seconds
+
+    @property
+    def log(self) -> Path:
+        """What it prints: warnings, errors, and the course of its connectors."""
+        return self.directory / "mirror-maker.log"
+
+    def start(self, properties: str) -> Self:
+        """Start it with the text of a properties file; returns at once.
+
+        Raises:
+            ProcessError: it runs already.
+            ConfigurationError: Java or PySpark is missing.
+            JarsUnavailableError: MirrorMaker could not be fetched.
+        """
+        if self.process is not None:
+            raise ProcessError(f"MirrorMaker of {self.directory} runs already.", action="Stop it first.")
+        folder = self._jars or jar_sets.fetch(jar_sets.mirror_maker(self.version))
+        settings, option = log_settings(self.version, ["org.apache.kafka.connect.mirror"])
+        write_atomically(self.directory / "mm2.properties", properties)
+        write_atomically(self.directory / "log4j.properties", settings)
+        self.log.unlink(missing_ok=True)
+        start(
+            (
+                *(str(find_java()), *self._jvm, f"{option}{self.directory / 'log4j.properties'}"),
+                *("-cp", jar_sets.classpath(folder), _MAIN_CLASS, str(self.directory / "mm2.properties")),
+            ),
+            log=self.log,
+            pid_file=self._pid_file,
+        )
+        return self
+
+    def wait_started(self, timeout_seconds: float = 90.0) -> Self:
+        """Wait until it says that it has started; its first records follow some seconds later.
+
+        Raises:
+            ProcessError: it ended, or does not say so in time; the message carries the end of its log.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while _STARTED not in self.log_tail(2000):
+            if self.process is None:
+                raise ProcessError(f"MirrorMaker ended while starting. The end of its log:\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ProcessError(
+                    f"MirrorMaker did not start within {timeout_seconds:.0f} s. The end of its log:\n{self.log_tail()}"
+                )
+            time.sleep(_POLL_SECONDS)
+        return self
+
+    def stop(self) -> None:
+        """Let it end in order, so that its offsets are committed; nothing to do when it does not run."""
+        if (process := recall(self._pid_file)) is not None:
+            process.stop(_STOP_GRACE_SECONDS)
+            self._pid_file.unlink(missing_ok=True)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if (process := recall(self._pid_file)) is not None:
+            process.kill()
+            self._pid_file.unlink(missing_ok=True)
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines it printed."""
+        return tail(self.log, lines)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.directory / "mirror-maker.pid"
+
+    def _running(self) -> BackgroundProcess:
+        process = self.process
+        if process is None:
+            raise ProcessError(f"MirrorMaker of {self.directory} does not run.", action="Start it first.")
+        return process

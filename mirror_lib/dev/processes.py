@@ -1,0 +1,237 @@
+"""Child processes that may outlive us: each leads its own session, and ends with everything it started.
+
+A process is remembered by its id, its start time and the boot it belongs to, so a number that was given to a stranger
+is never mistaken for ours. Linux only: the facts come from /proc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from mirror_lib.dev.state import write_atomically
+from mirror_lib.errors import MirrorError
+
+_POLL_SECONDS = 0.02
+_ZOMBIE_STATES = ("Z", "X")
+
+
+class ProcessError(MirrorError):
+    """A helper process did not start, ended too early, or cannot be ended."""
+
+    reason = "process"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One line of /proc/<pid>/stat, as far as it is used here; times in clock ticks."""
+
+    pid: int
+    state: str
+    session: int
+    start_ticks: int
+    user_ticks: int
+    system_ticks: int
+
+
+def parse_stat(text: str) -> ProcessFacts:
+    """Read /proc/<pid>/stat (proc_pid_stat(5)); the name in brackets may itself hold brackets and blanks."""
+    head, _, tail = text.rpartition(")")
+    fields = tail.split()
+    return ProcessFacts(
+        pid=int(head.partition(" ")[0]),
+        state=fields[0],
+        session=int(fields[3]),
+        user_ticks=int(fields[11]),
+        system_ticks=int(fields[12]),
+        start_ticks=int(fields[19]),
+    )
+
+
+def process_facts(pid: int) -> ProcessFacts | None:
+    """What /proc says of a process now, None when there is no such process."""
+    try:
+        return parse_stat(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace"))
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def session_members(session: int) -> tuple[int, ...]:
+    """The ids of the living processes of a session (zombies are not living)."""
+    found = []
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - a plain list of names is all that is needed
+        facts = process_facts(int(entry)) if entry.isdigit() else None
+        if facts is not None and facts.session == session and facts.state not in _ZOMBIE_STATES:
+            found.append(facts.pid)
+    return tuple(found)
+
+
+@cache
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundProcess:
+    """A process that leads its own session; also usable from a program that did not start it."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+    command: str
+    log: str
+
+    @property
+    def running(self) -> bool:
+        """Whether the very process that was started still runs."""
+        self._reap()
+        facts = process_facts(self.pid)
+        return facts is not None and self._is_self(facts) and facts.state not in _ZOMBIE_STATES
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time used so far by the process itself and its threads; 0 when it is gone."""
+        facts = process_facts(self.pid)
+        if facts is None or not self._is_self(facts):
+            return 0.0
+        return (facts.user_ticks + facts.system_ticks) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self, grace_seconds: float = 15.0) -> None:
+        """Ask the whole session to end, and kill what is left of it after the grace; nothing to do when it is gone.
+
+        Raises:
+            ProcessError: something of it survives even that.
+        """
+        if self._signal(signal.SIGTERM) and not self._wait_gone(grace_seconds):
+            self.kill()
+
+    def kill(self) -> None:
+        """End the whole session at once, as a crash would.
+
+        Raises:
+            ProcessError: something of it survives.
+        """
+        deadline = time.monotonic() + 10.0
+        while self._signal(signal.SIGKILL):
+            # Again and again: a process may have started another one between our look and our signal.
+            if self._wait_gone(0.5):
+                return
+            if time.monotonic() > deadline:
+                raise ProcessError(f"{self.command} (process {self.pid}) cannot be ended.", action="End it by hand.")
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait until the process has ended by itself; False when it still runs after the timeout."""
+        deadline = time.monotonic() + timeout_seconds
+        while self.running:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of what the process printed."""
+        return tail(Path(self.log), lines)
+
+    def save(self, pid_file: Path) -> None:
+        """Remember the process for other programs."""
+        write_atomically(pid_file, json.dumps(asdict(self), indent=1) + "\n")
+
+    def _is_self(self, facts: ProcessFacts) -> bool:
+        return facts.start_ticks == self.start_ticks and self.boot_id == _boot_id()
+
+    def _members(self) -> tuple[int, ...]:
+        """What still lives of our session; empty when the leader's number belongs to a stranger by now."""
+        self._reap()
+        leader = process_facts(self.pid)
+        if self.boot_id != _boot_id() or (leader is not None and not self._is_self(leader)):
+            return ()
+        # The kernel gives a number out again only when no session carries it, so members without a leader are ours.
+        return session_members(self.pid)
+
+    def _signal(self, number: signal.Signals) -> bool:
+        members = self._members()
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return bool(members)
+
+    def _wait_gone(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self._members():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def _reap(self) -> None:
+        # Only the parent can take the exit status; for anybody else the process is no child and init reaps it.
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
+
+
+def start(
+    command: Sequence[str], *, log: Path, pid_file: Path | None = None, env: Mapping[str, str] | None = None
+) -> BackgroundProcess:
+    """Start a process in its own session, with no standard input and all output appended to a log file.
+
+    Args:
+        command: program (a path, or a name on the PATH) and arguments.
+        log: where both outputs go.
+        pid_file: where to remember it.
+        env: the whole environment, by default ours.
+
+    Raises:
+        ProcessError: the program cannot be started.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    name = Path(command[0]).name
+    actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    try:
+        pid = os.posix_spawnp(
+            command[0],
+            list(command),
+            dict(os.environ if env is None else env),
+            file_actions=actions,
+            setsid=True,
+            # Python ignores SIGPIPE, and a shell makes background jobs ignore SIGINT; a child would inherit both.
+            setsigdef=[signal.SIGPIPE, signal.SIGINT],
+        )
+    except OSError as error:
+        raise ProcessError(f"{name} cannot be started: {error.strerror}.", action=f"Check {command[0]}.") from error
+    facts = process_facts(pid)
+    # Our unreaped child stays visible in /proc even if it has ended already.
+    assert facts is not None
+    process = BackgroundProcess(pid, facts.start_ticks, _boot_id(), name, str(log))
+    if pid_file is not None:
+        process.save(pid_file)
+    return process
+
+
+def recall(pid_file: Path) -> BackgroundProcess | None:
+    """The process that a pid file remembers, running or not; None when there is no readable file."""
+    try:
+        return BackgroundProcess(**json.loads(pid_file.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def tail(path: Path, lines: int) -> str:
+    """The last lines of a text file; empty when there is none. Reads at most the last 64 kB."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 65_536))
+            text = file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,140 @@
+"""The two clusters `A` and `B` for trying things out: they run in the background until they are stopped.
+
+Any process that means the same state folder can start, see and stop them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_lib.dev import jars as jar_sets
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.dev.broker_config import WITH_ACLS
+from mirror_lib.dev.state import exclusive, state_dir, write_atomically
+
+SOURCE, TARGET = "A", "B"
+_MARK = (
+    "# Written by `mirror dev up`, again at every start: copy this file before you change it, or remove this line.\n"
+)
+#: Told in one sentence what goes on.
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """One of the clusters at one moment."""
+
+    name: str
+    bootstrap_servers: str
+    running: bool
+    #: Of its broker's process.
+    pid: int | None
+    directory: str
+
+
+def up(report: jar_sets.Report = lambda _: None, step: Step = lambda _: None) -> tuple[ClusterStatus, ClusterStatus]:
+    """Start what does not run, and wait until both clusters answer; data of earlier starts stays.
+
+    A properties file of the flow `A->B` is written unless there is one that somebody else wrote.
+
+    Args:
+        report: told about the fetch of Kafka's jars, when there is one.
+        step: told what goes on.
+
+    Returns:
+        The source and the target.
+
+    Raises:
+        BrokerStartError: a broker does not come up.
+        ConfigurationError: Java or PySpark is missing.
+        JarsUnavailableError: Kafka could not be fetched.
+    """
+    with _alone(step):
+        jars = jar_sets.fetch(jar_sets.kafka_broker(), report=report)
+        clusters = _clusters(jars)
+        if not all(cluster.running for cluster in clusters):
+            step(f"Kafka clusters {SOURCE} and {TARGET} are starting")
+        with ThreadPoolExecutor(max_workers=len(clusters)) as pool:
+            list(pool.map(KafkaCluster.start, clusters))
+        found = _status(*clusters)
+        _write_properties(*found)
+    return found
+
+
+def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]:
+    """Stop both clusters; returns the names of those that ran. Their data stays unless it is to be deleted.
+
+    Raises:
+        ProcessError: a process cannot be ended.
+    """
+    with _alone(step):
+        clusters = [cluster for cluster in _clusters() if cluster.directory.exists()]
+        ran = [cluster.name for cluster in clusters if cluster.running]
+        if ran:
+            step(f"Kafka is stopping: {', '.join(ran)}")
+        end = KafkaCluster.delete if delete_data else KafkaCluster.stop
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            list(pool.map(end, clusters))
+    return ran
+
+
+def status() -> tuple[ClusterStatus, ClusterStatus]:
+    """The source and the target as they are now; starts nothing."""
+    return _status(*_clusters())
+
+
+def properties_file() -> Path:
+    """The configuration of the flow `A->B` between the two, which DAGs read when no other is named."""
+    return state_dir() / "mirror.properties"
+
+
+def example_properties(source: str, target: str) -> str:
+    """A MirrorMaker 2 properties file for the flow `A->B`, given where the clusters' clients connect."""
+    return f"""{_MARK}
+clusters = {SOURCE}, {TARGET}
+{SOURCE}.bootstrap.servers = {source}
+{TARGET}.bootstrap.servers = {target}
+
+{SOURCE}->{TARGET}.enabled = true
+{SOURCE}->{TARGET}.topics = .*
+
+# One broker each.
+replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+"""
+
+
+def _alone(step: Step) -> AbstractContextManager[None]:
+    return exclusive(state_dir() / "kafka.lock", lambda: step("waiting for another command that starts or stops them"))
+
+
+def _clusters(jars: Path | None = None) -> tuple[KafkaCluster, KafkaCluster]:
+    folder = state_dir() / "kafka"
+    # With an authorizer, ACLs can be set and synced; it refuses nobody.
+    return (
+        KafkaCluster(SOURCE, directory=folder / SOURCE, jars=jars, overrides=WITH_ACLS),
+        KafkaCluster(TARGET, directory=folder / TARGET, jars=jars, overrides=WITH_ACLS),
+    )
+
+
+def _status(source: KafkaCluster, target: KafkaCluster) -> tuple[ClusterStatus, ClusterStatus]:
+    return _cluster_status(source), _cluster_status(target)
+
+
+def _cluster_status(cluster: KafkaCluster) -> ClusterStatus:
+    processes = [cluster.process(node_id) for node_id in cluster.node_ids]
+    pid = next((process.pid for process in processes if process is not None), None)
+    running = all(process is not None for process in processes)
+    return ClusterStatus(cluster.name, cluster.bootstrap_servers, running, pid, str(cluster.directory))
+
+
+def _write_properties(source: ClusterStatus, target: ClusterStatus) -> None:
+    file = properties_file()
+    if not file.exists() or file.read_text(encoding="utf-8").startswith(_MARK):
+        write_atomically(file, example_properties(source.bootstrap_servers, target.bootstrap_servers))

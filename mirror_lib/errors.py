@@ -1,0 +1,206 @@
+"""What can go wrong, as types.
+
+Every error says what happened, where, and what to do next. `reason` is the stable code that reports, the ledger and
+alerts carry; `exit_code` is what the command line ends with. Errors cross process borders (Spark, Airflow), so they
+pickle and expose their parts by `attributes()`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The place an error speaks of; parts that do not apply are None."""
+
+    flow: str | None = None
+    cluster: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.flow is not None:
+            parts.append(f"flow {self.flow}")
+        if self.cluster is not None:
+            parts.append(f"cluster {self.cluster}")
+        if self.topic is not None:
+            parts.append(f"topic {self.topic}")
+        if self.partition is not None:
+            parts.append(f"partition {self.partition}")
+        if self.offset is not None:
+            parts.append(f"offset {self.offset}")
+        return ", ".join(parts)
+
+
+NOWHERE = Where()
+
+
+class MirrorError(Exception):
+    """Root of everything this project raises on purpose."""
+
+    reason: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    #: Whether the same call may succeed later without anybody changing anything.
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, what: str, *, where: Where = NOWHERE, action: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.action = action
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where != NOWHERE else ""
+        todo = f" {self.action}" if self.action else ""
+        return f"{place}{self.what}{todo}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.what, self.where, self.action)
+
+    def attributes(self) -> dict[str, Any]:
+        """The error as plain data, for JSON output and the ledger."""
+        place = {key: value for key, value in asdict(self.where).items() if value is not None}
+        return {"reason": self.reason, "what": self.what, "action": self.action, **place}
+
+
+def _rebuild(kind: type[MirrorError], what: str, where: Where, action: str) -> MirrorError:
+    return kind(what, where=where, action=action)
+
+
+class ConfigurationError(MirrorError):
+    """The configuration file or an argument is wrong; trying again cannot help."""
+
+    reason = "configuration"
+    exit_code = 2
+
+
+class ClusterError(MirrorError):
+    """A Kafka cluster did not do what was asked."""
+
+    reason = "cluster"
+
+
+class BrokerUnreachableError(ClusterError):
+    """No broker of the cluster answered."""
+
+    reason = "broker-unreachable"
+    retriable = True
+
+
+class AuthenticationError(ClusterError):
+    """The cluster refused our credentials or the TLS handshake."""
+
+    reason = "authentication"
+
+
+class AuthorizationError(ClusterError):
+    """The cluster knows us and does not allow the operation."""
+
+    reason = "authorization"
+
+
+class TopicMissingError(ClusterError):
+    """The topic or partition does not exist (any more)."""
+
+    reason = "topic-missing"
+
+
+class OffsetOutOfRangeError(ClusterError):
+    """The source no longer holds (or does not yet hold) the offset to read."""
+
+    reason = "offset-out-of-range"
+    exit_code = 3
+
+
+class CorruptBatchError(ClusterError):
+    """A record batch read from the source is damaged."""
+
+    reason = "corrupt-batch"
+    exit_code = 3
+
+
+class RecordTooLargeError(ClusterError):
+    """The target refuses a record because of its size."""
+
+    reason = "record-too-large"
+    exit_code = 3
+
+
+class RecordRefusedError(ClusterError):
+    """The target refuses a record for a reason other than size, such as its timestamp or a missing key."""
+
+    reason = "record-refused"
+    exit_code = 3
+
+
+class FencedError(ClusterError):
+    """A newer run has taken over this partition; this one must stop."""
+
+    reason = "fenced"
+
+
+class TransientError(ClusterError):
+    """A fault that Kafka calls retriable, such as a leader election: it usually passes by itself."""
+
+    reason = "transient"
+    retriable = True
+
+
+class RetriesExhaustedError(ClusterError):
+    """A fault that usually passes did not pass within the allowed time."""
+
+    reason = "retries-exhausted"
+    retriable = True
+
+
+class ReplicationError(MirrorError):
+    """The state of source, target and positions does not allow a copy that is certain to be right."""
+
+    reason = "replication"
+    exit_code = 3
+
+
+class UncleanStartError(ReplicationError):
+    """The previous run of this partition did not end with a closed position."""
+
+    reason = "unclean-start"
+
+
+class TargetNotEmptyError(ReplicationError):
+    """The target topic holds records though nothing is known to have been copied there."""
+
+    reason = "target-not-empty"
+
+
+class TargetDivergedError(ReplicationError):
+    """Somebody else wrote to the target partition."""
+
+    reason = "target-diverged"
+
+
+class TargetTruncatedError(ReplicationError):
+    """The target partition is shorter than what was copied to it."""
+
+    reason = "target-truncated"
+
+
+class TopologyError(ReplicationError):
+    """Source and target topics do not fit together: names collide or partition counts differ."""
+
+    reason = "topology"
+
+
+class OffsetMapError(ReplicationError):
+    """A stored piece of the exact offset map cannot be read."""
+
+    reason = "offset-map"
+
+
+class LedgerError(MirrorError):
+    """The SQL ledger cannot be used."""
+
+    reason = "ledger"

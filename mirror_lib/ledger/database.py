@@ -1,0 +1,171 @@
+"""Connections to the ledger's database: SQLite or PostgreSQL, the same to everyone above."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from mirror_lib.config.model import is_secret
+from mirror_lib.errors import LedgerError
+
+#: How long a writer waits for another one.
+BUSY_SECONDS = 30
+_CONNECT_SECONDS = 10
+_WRITE = "mirror_write"
+_CHECK_URL = "Check mirror.ledger.url."
+_SUPPORTED = "Use sqlite:////path/to/ledger.sqlite3 or postgresql://user:password@host/database in mirror.ledger.url."
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """An engine whose errors are `LedgerError`."""
+
+    engine: Engine
+    #: The URL without secrets.
+    shown: str
+
+    @classmethod
+    def open(cls, url: str) -> Database:
+        """Prepare connections; SQLite's folder is created, nothing is connected yet.
+
+        Raises:
+            LedgerError: the URL is not one of SQLite or PostgreSQL, or its driver is not installed.
+        """
+        parsed = _parse(url)
+        shown = show_url(parsed)
+        if parsed.get_backend_name() == "sqlite":
+            return cls(_sqlite_engine(parsed, shown), shown)
+        return cls(_postgres_engine(parsed, shown), shown)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that reads.
+
+        Raises:
+            LedgerError: the database does not answer, or refuses.
+        """
+        with self._errors(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that writes; committed at the end, undone on an exception.
+
+        Raises:
+            LedgerError: the database does not answer, or refuses.
+        """
+        with self._errors(), self.engine.execution_options(**{_WRITE: True}).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            # The cause would show statements with their values, and SQLAlchemy's own text the address of a manual.
+            reason = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+            words = " ".join(str(reason).split())
+            raise LedgerError(f"the ledger {self.shown} failed: {words}.", action=_action(error, words)) from error
+
+
+def show_url(url: URL) -> str:
+    """The URL for people: passwords are masked wherever they stand."""
+    query = {key: "***" if is_secret(key) else value for key, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
+
+
+def _parse(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        # Neither the text nor the parser's words are shown: a password that is not quoted ends up in either.
+        raise LedgerError(
+            "mirror.ledger.url is not a URL.", action=f"{_SUPPORTED} Percent-encode special characters of a password."
+        ) from None
+    if url.drivername in ("postgres", "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
+        raise LedgerError(f"the ledger cannot be kept in {url.drivername!r}.", action=_SUPPORTED)
+    return url
+
+
+def _sqlite_engine(url: URL, shown: str) -> Engine:
+    if url.database in (None, "", ":memory:"):
+        raise LedgerError("a SQLite ledger in memory would be lost with its connection.", action=_SUPPORTED)
+    try:
+        Path(str(url.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"the folder of the ledger {shown} cannot be created: {error.strerror}.",
+            action="Make it writable, or name another file in mirror.ledger.url.",
+        ) from error
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # The driver's own BEGIN comes too late to be immediate, and not at all before DDL.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    _use_wal(cursor)
+    # With WAL this risks the last transactions at a power cut, never the file; Kafka holds the positions.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.close()
+
+
+def _use_wal(cursor: Any) -> None:
+    """Readers and a writer do not block each other. The switch does not wait by itself for those who do the same."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except Exception as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A transaction that reads first and writes later cannot wait for another writer: SQLite fails it at once.
+    immediate = connection.get_execution_options().get(_WRITE)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _postgres_engine(url: URL, shown: str) -> Engine:
+    if "connect_timeout" not in url.query:
+        url = url.update_query_dict({"connect_timeout": str(_CONNECT_SECONDS)})
+    try:
+        return create_engine(url, pool_pre_ping=True, pool_size=2)
+    except ImportError as error:
+        raise LedgerError(
+            f"the ledger {shown} needs the driver psycopg: {error}.", action="Install batch-mirror[postgres]."
+        ) from error
+
+
+def _action(error: SQLAlchemyError, words: str) -> str:
+    if "no such table" in words or "no such column" in words or "UndefinedTable" in type(_cause(error)).__name__:
+        return "Its tables are missing or old: any run of a flow creates and upgrades them."
+    if "is locked" in words:
+        return f"Another process has been writing for {BUSY_SECONDS} s; try again, or keep the ledger in PostgreSQL."
+    if "unable to open database" in words or "readonly database" in words:
+        return "Make its folder and the file writable, or name another file in mirror.ledger.url."
+    if "not a database" in words or "malformed" in words:
+        return "Move the file away or restore it from a backup: positions in Kafka are unharmed."
+    if isinstance(error, IntegrityError):
+        return "The rows contradict what the ledger holds, such as a run it does not know."
+    return f"Check that the database runs and has space. {_CHECK_URL}"
+
+
+def _cause(error: SQLAlchemyError) -> BaseException | None:
+    return error.orig if isinstance(error, DBAPIError) else None

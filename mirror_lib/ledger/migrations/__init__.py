@@ -1,0 +1,1 @@
+"""Alembic's environment; `mirror_lib.ledger.schema` runs it."""

@@ -1,0 +1,154 @@
+"""The ledger's tables. Migrations create them; a test holds both equal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Timezone-aware UTC in Python, whatever the database keeps: SQLite has no time zones."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive times: nobody knows which instant they mean."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        utc = value.astimezone(UTC)
+        return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Say of what comes back that it is UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Root of the tables; constraint names are fixed so that later migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012  # SQLAlchemy reads it from the class
+        int: BigInteger(),
+        float: Double(),
+        str: String(),
+        bytes: LargeBinary(),
+        datetime: UtcDateTime(),
+    }
+
+
+class Run(Base):
+    """See `rows.RunRow`."""
+
+    __tablename__ = "run"
+    __table_args__ = (
+        CheckConstraint("state IN ('running', 'succeeded', 'partial', 'failed')", name="state"),
+        Index(None, "flow", "started_at"),
+        Index(None, "trigger"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    flow: Mapped[str]
+    trigger: Mapped[str]
+    state: Mapped[str]
+    started_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+    rounds: Mapped[int]
+    planned_partitions: Mapped[int]
+    records: Mapped[int]
+    bytes: Mapped[int]
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    heartbeat_at: Mapped[datetime]
+
+
+class PartitionRun(Base):
+    """See `rows.PartitionRunRow`."""
+
+    __tablename__ = "partition_run"
+    __table_args__ = (CheckConstraint("state IN ('planned', 'copying', 'done', 'failed')", name="state"),)
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    round: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    target_topic: Mapped[str]
+    start_offset: Mapped[int]
+    end_offset: Mapped[int]
+    source_next: Mapped[int]
+    target_first: Mapped[int]
+    target_next: Mapped[int]
+    records: Mapped[int]
+    bytes: Mapped[int]
+    batches: Mapped[int]
+    first_timestamp: Mapped[int | None]
+    last_timestamp: Mapped[int | None]
+    seconds: Mapped[float]
+    state: Mapped[str]
+    reason: Mapped[str | None]
+    detail: Mapped[str | None] = mapped_column(Text)
+    updated_at: Mapped[datetime]
+
+
+class Position(Base):
+    """See `rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka."""
+
+    __tablename__ = "position"
+    __table_args__ = (CheckConstraint("state IN ('open', 'closed')", name="state"),)
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    offset: Mapped[int]
+    target_offset: Mapped[int | None]
+    state: Mapped[str]
+    producer_id: Mapped[int | None]
+    epoch: Mapped[int | None]
+    run_id: Mapped[str | None]
+    topic_id: Mapped[str | None]
+    updated_at: Mapped[datetime]
+
+
+class OffsetSegment(Base):
+    """See `rows.SegmentRow`. Segments of a partition ascend on both sides and outlive the runs that wrote them."""
+
+    __tablename__ = "offset_segment"
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    source_first: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    source_next: Mapped[int]
+    target_first: Mapped[int]
+    target_next: Mapped[int]
+    records: Mapped[int]
+    runs: Mapped[bytes | None]
+    run_id: Mapped[str]

@@ -1,0 +1,134 @@
+"""What goes into the ledger and comes out of it: plain values, never objects bound to a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class RunState(StrEnum):
+    """How far a run came."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    #: Some partitions were copied and some failed.
+    PARTIAL = "partial"
+    FAILED = "failed"
+
+
+class PartitionRunState(StrEnum):
+    """How far a run came with one partition."""
+
+    PLANNED = "planned"
+    COPYING = "copying"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run of a flow. All times are timezone-aware UTC."""
+
+    id: str
+    flow: str
+    #: Who or what started it: `cli`, an Airflow DAG run, ...
+    trigger: str
+    #: One of `RunState`.
+    state: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    rounds: int = 0
+    #: Partitions that had something to copy.
+    planned_partitions: int = 0
+    records: int = 0
+    bytes: int = 0
+    #: `MirrorError.attributes()` of the first error.
+    error: Mapping[str, Any] | None = None
+    #: The last sign of life: a `running` run whose heartbeat is old has died.
+    heartbeat_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRunRow:
+    """One partition's share of one round of a run: source [start_offset, source_next) of the planned end_offset."""
+
+    run_id: str
+    round: int
+    topic: str
+    partition: int
+    target_topic: str
+    start_offset: int
+    end_offset: int
+    #: The source offset to copy next.
+    source_next: int
+    target_first: int
+    target_next: int
+    records: int = 0
+    bytes: int = 0
+    batches: int = 0
+    #: Epoch milliseconds, None when no record was copied.
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    seconds: float = 0.0
+    #: One of `PartitionRunState`.
+    state: str
+    #: `MirrorError.reason` of a failure.
+    reason: str | None = None
+    #: The failure in words.
+    detail: str | None = None
+    #: When it was stored; filled in by the ledger.
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionRow:
+    """A copy of a position record of the target cluster (Kafka wins when the two differ)."""
+
+    flow: str
+    topic: str
+    partition: int
+    #: The last replicated source offset, -1 before the first record.
+    offset: int
+    #: The offset expected next on the target, None when MM2 wrote the position.
+    target_offset: int | None = None
+    #: `open` while a run may be writing, else `closed`.
+    state: str
+    producer_id: int | None = None
+    epoch: int | None = None
+    run_id: str | None = None
+    topic_id: str | None = None
+    #: When it was stored; filled in by the ledger.
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRow:
+    """A stretch of an offset map: source [source_first, source_next) went to target [target_first, target_next)."""
+
+    flow: str
+    topic: str
+    partition: int
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    records: int
+    #: The runs as `mirror_lib.offsets.runs.encode` gives them; None when it is one run without holes.
+    runs: bytes | None = None
+    #: The run that wrote the newest part.
+    run_id: str
+
+    def __post_init__(self) -> None:
+        width = self.source_next - self.source_first
+        target_width = self.target_next - self.target_first
+        fits = self.records <= width and self.records <= target_width
+        if self.runs is None:
+            fits = self.records == width == target_width
+        if not fits or self.records < 0:
+            raise ValueError(
+                f"{self.records} records {'with' if self.runs is not None else 'without'} holes do not fit "
+                f"source [{self.source_first}, {self.source_next}), target [{self.target_first}, {self.target_next})"
+            )

@@ -1,0 +1,47 @@
+"""Storing many rows in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def now() -> datetime:
+    """This moment in UTC."""
+    return datetime.now(UTC)
+
+
+def upsert(connection: Connection, table: Table, rows: Iterable[DataclassInstance]) -> None:
+    """Insert rows, or replace those with the same primary key; `updated_at` is set where it is None.
+
+    The last one wins when rows share a key.
+    """
+    values = [_values(row) for row in rows]
+    if not values:
+        return
+    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    statement = insert.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns),
+        set_={column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key},
+    )
+    connection.execute(statement, values)
+
+
+def _values(row: DataclassInstance) -> dict[str, Any]:
+    values = asdict(row)
+    if values.get("updated_at", ...) is None:
+        values["updated_at"] = now()
+    return values
+
+
+def storable(text: str | None) -> str | None:
+    """Text that every database takes: PostgreSQL refuses the character NUL, and none knows half of a surrogate pair."""
+    return None if text is None else text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")

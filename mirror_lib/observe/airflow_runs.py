@@ -1,0 +1,20 @@
+"""How Airflow's DAG runs and the ledger's runs name each other. No I/O, and no Airflow."""
+
+from __future__ import annotations
+
+import re
+
+from mirror_lib.topology.names import FlowId
+
+#: Airflow allows only these in DAG ids; cluster aliases may hold others.
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
+
+
+def dag_id_of(flow: FlowId) -> str:
+    """`mirror__<source>__<target>`: stable, so that history and API clients survive upgrades."""
+    return "__".join(["mirror", *(_NOT_IN_IDS.sub("_", alias) for alias in (flow.source, flow.target))])
+
+
+def trigger_text(dag_id: str, dag_run_id: str) -> str:
+    """What the ledger's `trigger` says of runs that belong to one DAG run; several when the task was retried."""
+    return f"airflow {dag_id} {dag_run_id}"

@@ -1,0 +1,287 @@
+"""The exact offset map: which source records went to which target offsets, as runs of constant distance.
+
+Copying keeps order and drops some offsets (markers, compacted records, aborted ones), so the map of a partition is a
+list of runs that ascend on both sides. A partition without holes is one run however long it grows.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+from mirror_lib.errors import OffsetMapError
+
+_FORMAT = 1
+_COLUMNS = 3
+_WIDTH = 8
+
+
+class OffsetRun(NamedTuple):
+    """Records in a row on both sides: source offset `source_first + i` stands at target offset `target_first + i`."""
+
+    source_first: int
+    target_first: int
+    #: Records of the run, at least one.
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody asks of a run
+
+    @property
+    def source_next(self) -> int:
+        """The source offset after the run."""
+        return self.source_first + self.count
+
+    @property
+    def target_next(self) -> int:
+        """The target offset after the run."""
+        return self.target_first + self.count
+
+
+class RunBuilder:
+    """Collects runs in the order in which they were acknowledged and joins those that continue one another."""
+
+    def __init__(self) -> None:
+        self._closed: list[OffsetRun] = []
+        self._source_first = self._target_first = 0
+        self._source_next = self._target_next = 0
+
+    def add(self, source_first: int, target_first: int, count: int) -> None:
+        """Note that `count` records from `source_first` on stand from `target_first` on.
+
+        Raises:
+            ValueError: the run is empty, or begins before the end of what was added so far.
+        """
+        if count < 1 or source_first < self._source_next or target_first < self._target_next:
+            raise ValueError(
+                f"run of {count} records at source {source_first}, target {target_first} cannot follow "
+                f"source {self._source_next}, target {self._target_next}"
+            )
+        if source_first != self._source_next or target_first != self._target_next:
+            self._close()
+            self._source_first = source_first
+            self._target_first = target_first
+        self._source_next = source_first + count
+        self._target_next = target_first + count
+
+    def runs(self) -> tuple[OffsetRun, ...]:
+        """All that was added, in as few runs as possible."""
+        return (*self._closed, *self._current())
+
+    def _close(self) -> None:
+        self._closed.extend(self._current())
+
+    def _current(self) -> tuple[OffsetRun, ...]:
+        count = self._source_next - self._source_first
+        return (OffsetRun(self._source_first, self._target_first, count),) if count else ()
+
+
+def merge(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
+    """The same map in as few runs as possible.
+
+    Raises:
+        ValueError: the runs do not ascend on both sides.
+    """
+    builder = RunBuilder()
+    for run in runs:
+        builder.add(*run)
+    return builder.runs()
+
+
+def translate(runs: Sequence[OffsetRun], source_offset: int) -> int:
+    """The target offset from which a reader goes on who would go on at `source_offset` on the source.
+
+    That is where the record itself stands; for an offset in a hole where the first record after it stands; at or after
+    the end the offset after the last record.
+
+    Raises:
+        ValueError: there are no runs.
+    """
+    if not runs:
+        raise ValueError("an empty list of runs translates nothing")
+    after = bisect_right(runs, source_offset, key=attrgetter("source_first"))
+    if after == 0:
+        return runs[0].target_first
+    run = runs[after - 1]
+    if source_offset < run.source_next:
+        return run.target_first + source_offset - run.source_first
+    return runs[after].target_first if after < len(runs) else run.target_next
+
+
+def encode(runs: Sequence[OffsetRun]) -> bytes:
+    """Runs as bytes for the ledger and for transport: one byte of format, then compressed differences.
+
+    Every run is its distance from the end of the run before it on either side, and its count. Bytes of equal weight are
+    laid next to each other, so that the mostly empty upper ones vanish in the compression.
+
+    Raises:
+        ValueError: the runs do not ascend on both sides.
+    """
+    source_gaps, target_gaps, counts = array("Q"), array("Q"), array("Q")
+    source_next = target_next = 0
+    try:
+        for source_first, target_first, count in runs:
+            source_gaps.append(source_first - source_next)
+            target_gaps.append(target_first - target_next)
+            counts.append(count)
+            source_next = source_first + count
+            target_next = target_first + count
+    except OverflowError as error:
+        raise ValueError(f"runs do not ascend before source {source_first}, target {target_first}") from error
+    body = b"".join(_planes(column) for column in (source_gaps, target_gaps, counts))
+    return bytes((_FORMAT,)) + zlib.compress(body)
+
+
+def decode(data: bytes) -> tuple[OffsetRun, ...]:
+    """The inverse of `encode`.
+
+    Raises:
+        OffsetMapError: the bytes are damaged, or of a format that this version does not know.
+    """
+    if data[:1] != bytes((_FORMAT,)):
+        raise OffsetMapError(
+            f"an offset map begins with {data[:1].hex() or 'nothing'} instead of format {_FORMAT}.",
+            action="If a newer version of this project wrote it, use that version.",
+        )
+    try:
+        body = zlib.decompress(data[1:])
+    except zlib.error as error:
+        raise _damaged(str(error)) from error
+    size, rest = divmod(len(body), _COLUMNS)
+    if rest or size % _WIDTH:
+        raise _damaged(f"{len(body)} bytes are not whole runs")
+    columns = (_numbers(body[start : start + size]) for start in range(0, len(body), size)) if size else ((), (), ())
+    runs: list[OffsetRun] = []
+    source_next = target_next = 0
+    for source_gap, target_gap, count in zip(*columns, strict=True):
+        if count == 0:
+            raise _damaged("a run without records")
+        run = OffsetRun(source_next + source_gap, target_next + target_gap, count)
+        runs.append(run)
+        source_next, target_next = run.source_next, run.target_next
+    return tuple(runs)
+
+
+def _planes(column: array[int]) -> bytes:
+    raw = _little_endian(column).tobytes()
+    return b"".join(raw[place::_WIDTH] for place in range(_WIDTH))
+
+
+def _numbers(planes: bytes) -> array[int]:
+    size = len(planes) // _WIDTH
+    raw = bytearray(len(planes))
+    for place in range(_WIDTH):
+        raw[place::_WIDTH] = planes[place * size : (place + 1) * size]
+    return _little_endian(array("Q", bytes(raw)))
+
+
+def _little_endian(column: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def _damaged(why: str) -> OffsetMapError:
+    return OffsetMapError(
+        f"an offset map is damaged: {why}.", action="Restore the ledger from a backup; positions in Kafka are unharmed."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a partition's map: source [source_first, source_next) went to target [target_first, target_next).
+
+    The ranges may be wider than their records: holes at either end belong to the stretch.
+    """
+
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    records: int
+    runs: tuple[OffsetRun, ...]
+
+    @classmethod
+    def of(
+        cls,
+        runs: Sequence[OffsetRun],
+        *,
+        source_first: int | None = None,
+        source_next: int | None = None,
+        target_first: int | None = None,
+        target_next: int | None = None,
+    ) -> Segment:
+        """Sum up runs; ranges that are not given end with the outermost records.
+
+        Raises:
+            ValueError: the runs do not ascend or lie outside the ranges, or there are none and a range is not given.
+        """
+        merged = merge(runs)
+        if not merged and None in (source_first, source_next, target_first, target_next):
+            raise ValueError("a segment without records needs its ranges")
+        segment = cls(
+            source_first=merged[0].source_first if source_first is None else source_first,
+            source_next=merged[-1].source_next if source_next is None else source_next,
+            target_first=merged[0].target_first if target_first is None else target_first,
+            target_next=merged[-1].target_next if target_next is None else target_next,
+            records=sum(run.count for run in merged),
+            runs=merged,
+        )
+        segment._check()
+        return segment
+
+    @classmethod
+    def restore(
+        cls, *, source_first: int, source_next: int, target_first: int, target_next: int, runs: bytes | None
+    ) -> Segment:
+        """A segment from its ranges and `encoded_runs`.
+
+        Raises:
+            OffsetMapError: the bytes are damaged or do not fit the ranges.
+        """
+        if runs is None:
+            decoded: tuple[OffsetRun, ...] = (OffsetRun(source_first, target_first, source_next - source_first),)
+        else:
+            decoded = decode(runs)
+        try:
+            return cls.of(
+                decoded,
+                source_first=source_first,
+                source_next=source_next,
+                target_first=target_first,
+                target_next=target_next,
+            )
+        except ValueError as error:
+            raise _damaged(str(error)) from error
+
+    @property
+    def dense(self) -> bool:
+        """Whether every offset of both ranges holds a record, so that the ranges alone say everything."""
+        return self.records == self.source_next - self.source_first == self.target_next - self.target_first
+
+    @property
+    def encoded_runs(self) -> bytes | None:
+        """The runs as `encode` gives them, None for a dense segment."""
+        return None if self.dense else encode(self.runs)
+
+    def translate(self, source_offset: int) -> int:
+        """As the function `translate`; from the last record on the answer is `target_next`."""
+        if not self.runs or source_offset >= self.runs[-1].source_next:
+            return self.target_next
+        return translate(self.runs, source_offset)
+
+    def _check(self) -> None:
+        source_fits = self.source_first <= self.source_next
+        target_fits = self.target_first <= self.target_next
+        if self.runs:
+            first, last = self.runs[0], self.runs[-1]
+            source_fits = self.source_first <= first.source_first and last.source_next <= self.source_next
+            target_fits = self.target_first <= first.target_first and last.target_next <= self.target_next
+        if not (source_fits and target_fits):
+            raise ValueError(
+                f"records do not fit source [{self.source_first}, {self.source_next}), "
+                f"target [{self.target_first}, {self.target_next})"
+            )

@@ -1,0 +1,142 @@
+"""What a reader of the offset-syncs topic remembers and how it translates (`OffsetSyncStore` in Kafka's connect/mirror).
+
+A partition has 64 slots. Slot 0 holds the newest sync, slot 63 the oldest usable one, and the distance between slots
+about doubles from each to the next, so translation is precise near the end and coarse far behind it (KAFKA-14666).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.topology.names import TopicPartition
+
+SLOTS = 64
+
+#: Answer for an offset older than every usable sync, as in MM2.
+TOO_OLD = -1
+
+
+class LoadMode(StrEnum):
+    """What the syncs read before `OffsetSyncStore.loaded` are good for (KAFKA-15905)."""
+
+    #: All of them serve translation: the checkpoints that were emitted before are known, so none can go backwards.
+    FULL = "full"
+    #: Only the newest of each partition serves: nothing is known of earlier checkpoints.
+    LAST_ONLY = "last-only"
+
+
+class PartitionSyncs:
+    """The slots of one source partition."""
+
+    def __init__(self, first: SyncPoint) -> None:
+        self._slots = [first] * SLOTS
+
+    @property
+    def slots(self) -> tuple[SyncPoint, ...]:
+        """Newest first; neighbours are often the same sync."""
+        return tuple(self._slots)
+
+    def reset(self, sync: SyncPoint) -> None:
+        """Forget everything but this sync."""
+        self._slots = [sync] * SLOTS
+
+    def add(self, sync: SyncPoint) -> None:
+        """Take in the next sync of the topic. A lower upstream offset than the newest makes the history invalid."""
+        if sync.upstream_offset < self._slots[0].upstream_offset:
+            self.reset(sync)
+            return
+        self._slots = _place(sync, self._slots)
+
+    def translate(self, upstream_offset: int) -> int:
+        """The target offset to go on from, never beyond the true one; TOO_OLD before the oldest sync.
+
+        One after the nearest sync at most: what lies between two syncs may have been dropped on the way.
+        """
+        for sync in self._slots:
+            if sync.upstream_offset <= upstream_offset:
+                return sync.downstream_offset + (upstream_offset != sync.upstream_offset)
+        return TOO_OLD
+
+
+def _place(sync: SyncPoint, old: list[SyncPoint]) -> list[SyncPoint]:
+    """The slots after a sync that is not older than the newest.
+
+    Each slot keeps what it has as long as that is near enough to the slot before it; otherwise it takes over the best
+    of the syncs that have lost their own slot, and the first slot that may stay ends the shifting.
+    """
+    slots = old.copy()
+    slots[0] = candidate = sync
+    displaced = 0
+    for current in range(1, SLOTS):
+        previous = current - 1
+        while True:
+            replaced = old[displaced]
+            separated = _is_apart(slots[previous], replaced, previous)
+            if (
+                separated
+                and _is_near(slots[previous], replaced, previous, current)
+                and (current == SLOTS - 1 or _is_apart(replaced, slots[current + 1], current))
+            ):
+                candidate = replaced
+                usable = True
+            else:
+                usable = False
+            duplicate = displaced < SLOTS - 1 and replaced is old[displaced + 1]
+            discard = duplicate or not separated
+            if usable or discard:
+                displaced += 1
+            if not discard or displaced >= current:
+                break
+        if _is_near(slots[previous], slots[current], previous, current):
+            break
+        slots[current] = candidate
+    return slots
+
+
+def _is_near(newer: SyncPoint, older: SyncPoint, newer_slot: int, older_slot: int) -> bool:
+    """Invariant B: an older sync is at most 2^slot behind, so that precision is bounded."""
+    return newer is older or newer.upstream_offset <= older.upstream_offset + 2**older_slot - 2**newer_slot
+
+
+def _is_apart(newer: SyncPoint, older: SyncPoint, newer_slot: int) -> bool:
+    """Invariant C: neighbours keep a distance, so that 64 slots reach far back."""
+    return newer is older or newer.upstream_offset >= older.upstream_offset + 2 ** max(newer_slot - 2, 0)
+
+
+class OffsetSyncStore:
+    """The slots of every partition, filled from the offset-syncs topic in its order."""
+
+    def __init__(self, mode: LoadMode = LoadMode.FULL) -> None:
+        self._mode = mode
+        self._loaded = False
+        self._partitions: dict[TopicPartition, PartitionSyncs] = {}
+
+    def add(self, partition: TopicPartition, sync: SyncPoint) -> None:
+        """Take in one record of the topic; `partition` is the source's."""
+        known = self._partitions.get(partition)
+        if known is None:
+            self._partitions[partition] = PartitionSyncs(sync)
+        elif not self._loaded and self._mode is LoadMode.LAST_ONLY:
+            known.reset(sync)
+        else:
+            known.add(sync)
+
+    def loaded(self) -> None:
+        """Say that the topic was read to the end it had at the start: before that nothing is translated."""
+        self._loaded = True
+
+    def translate(self, partition: TopicPartition, upstream_offset: int) -> int | None:
+        """The target offset for a group's committed source offset.
+
+        Returns:
+            An offset that is not beyond the true one; TOO_OLD when the offset is before every usable sync; None when
+            nothing is known of the partition, or the topic is not loaded yet.
+        """
+        known = self._partitions.get(partition)
+        return known.translate(upstream_offset) if self._loaded and known else None
+
+    def slots(self, partition: TopicPartition) -> tuple[SyncPoint, ...]:
+        """The remembered syncs of a partition, newest first; empty when there are none."""
+        known = self._partitions.get(partition)
+        return known.slots if known else ()

@@ -1,0 +1,144 @@
+"""Committing a round: positions and offset-syncs to Kafka first, then everything to the ledger.
+
+Kafka wins when the two differ, so it is written first: a run that dies in between repeats nothing, and its ledger row
+stays unfinished for all to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.formats import OffsetSync
+from mirror_lib.cluster.internal_topics import OffsetSyncWriter
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.config.flow_topology import replication_policy
+from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation
+from mirror_lib.ledger import rows
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.runs import encode
+from mirror_lib.offsets.syncs import EmissionState, flush_syncs
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.topology.names import TopicPartition
+
+
+def commit_round(
+    flow: FlowConfig,
+    job: CopyJob,
+    results: Sequence[PartitionResult],
+    clusters: FlowClusters,
+    ledger: Ledger,
+    *,
+    round_number: int,
+) -> None:
+    """Store what a round did. Partitions whose end is not certain keep their `open` position."""
+    opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
+    positions = closed_positions(opened, results, job.run_id)
+    clusters.positions.write(positions)
+    if flow.emit_offset_syncs_enabled:
+        _write_offset_syncs(flow, results)
+    ledger.save_positions([_position_row(flow, position) for position in positions])
+    ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.records])
+    ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
+
+
+def closed_positions(
+    opened: dict[TopicPartition, OpenPartition], results: Sequence[PartitionResult], run_id: str
+) -> list[Position]:
+    """The records that end a run: for every partition whose end on both sides is known.
+
+    In a merge the partitions that share a target all carry its final end, whichever of them wrote last.
+    """
+    ends: dict[TopicPartition, int] = {}
+    uncertain = {result.target for result in results if not result.certain}
+    for result in results:
+        ends[result.target] = max(ends.get(result.target, 0), result.target_next)
+    return [
+        Position(
+            topic=result.source.topic,
+            partition=result.source.partition,
+            offset=result.source_next - 1,
+            target_offset=ends[result.target],
+            state=PositionState.CLOSED,
+            producer_id=opened[result.source].producer_id,
+            epoch=opened[result.source].epoch,
+            run_id=run_id,
+            topic_id=opened[result.source].plan.topic_id,
+        )
+        for result in results
+        if result.target not in uncertain
+    ]
+
+
+def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) -> None:
+    syncs = [
+        OffsetSync(result.source.topic, result.source.partition, upstream, downstream)
+        for result in results
+        # MM2 forgets its state at a restart, and each run of ours is one.
+        for upstream, downstream in flush_syncs(EmissionState(), result.runs, flow.offset_lag_max)[0]
+    ]
+    if not syncs:
+        return
+    on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
+    # The name carries the alias of the cluster that the topic is not on (mm2 MirrorSourceConfig.offsetSyncsTopic).
+    other = flow.flow.target if on_source else flow.flow.source
+    topic = replication_policy(flow).offset_syncs_topic(other)
+    with OffsetSyncWriter(Connection.from_settings(flow.clients.offset_syncs_producer), topic) as writer:
+        writer.write(syncs)
+
+
+def _position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
+    return rows.PositionRow(
+        flow=str(flow.flow),
+        topic=position.topic,
+        partition=position.partition,
+        offset=position.offset,
+        target_offset=position.target_offset,
+        state=position.state.value if position.state else "open",
+        producer_id=position.producer_id,
+        epoch=position.epoch,
+        run_id=position.run_id,
+        topic_id=position.topic_id,
+    )
+
+
+def _segment_row(flow: FlowConfig, run_id: str, result: PartitionResult) -> rows.SegmentRow:
+    first = result.runs[0]
+    return rows.SegmentRow(
+        flow=str(flow.flow),
+        topic=result.source.topic,
+        partition=result.source.partition,
+        source_first=first.source_first,
+        source_next=result.runs[-1].source_first + result.runs[-1].count,
+        target_first=first.target_first,
+        target_next=result.runs[-1].target_first + result.runs[-1].count,
+        records=result.records,
+        runs=encode(result.runs) if len(result.runs) > 1 else None,
+        run_id=run_id,
+    )
+
+
+def partition_row(run_id: str, round_number: int, result: PartitionResult) -> rows.PartitionRunRow:
+    """A result as the ledger keeps it."""
+    return rows.PartitionRunRow(
+        run_id=run_id,
+        round=round_number,
+        topic=result.source.topic,
+        partition=result.source.partition,
+        target_topic=result.target.topic,
+        start_offset=result.start,
+        end_offset=result.end,
+        source_next=result.source_next,
+        target_first=result.target_first,
+        target_next=result.target_next,
+        records=result.records,
+        bytes=result.bytes,
+        batches=result.batches,
+        first_timestamp=result.first_timestamp,
+        last_timestamp=result.last_timestamp,
+        seconds=result.seconds,
+        state="done" if result.complete else "failed",
+        reason=result.error.reason if result.error else None,
+        detail=str(result.error) if result.error else None,
+    )

@@ -1,0 +1,142 @@
+"""One copy task: all partitions of a bin, moved by one event loop. This is what runs on a Spark executor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+from mirror_lib.cluster.batches.assemble import ReadyBatch
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.errors import BrokerUnreachableError, MirrorError, UncleanStartError
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.relay.reading import Memory, SourceReader
+from mirror_lib.relay.retry import Backoff
+from mirror_lib.relay.writing import TargetWriter
+
+_log = logging.getLogger(__name__)
+_REPORT_SECONDS = 10.0
+
+
+def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
+    """Copy every partition of bin `number` from start to end; never raises for what a partition may suffer.
+
+    Each partition ends with its own result: complete, or with an error and the exact offsets up to which it came.
+    """
+    return asyncio.run(_copy(job, job.bins[number]))
+
+
+def copy_attempt(job: CopyJob, number: int, attempt: int) -> list[PartitionResult]:
+    """As `copy_bin`, for a task that Spark may start again.
+
+    A later attempt cannot know what an earlier one appended, so it copies nothing and reports an unclean start.
+    """
+    if attempt == 0:
+        return copy_bin(job, number)
+    copies = [_new_copy(job, opened) for opened in job.bins[number]]
+    for copy in copies:
+        copy.fail(
+            UncleanStartError(
+                f"Spark started this task again (attempt {attempt}); what the earlier attempt appended is not known.",
+                where=copy.where(),
+                action="Run the flow again; set spark.task.maxFailures=1 so that the scheduler retries, not Spark.",
+            ),
+            certain=False,
+        )
+    return [copy.result() for copy in copies]
+
+
+def _new_copy(job: CopyJob, opened: OpenPartition) -> PartitionCopy:
+    return PartitionCopy(job.flow, opened, job.settings, read_committed=job.read_committed)
+
+
+async def _copy(job: CopyJob, partitions: Sequence[OpenPartition]) -> list[PartitionResult]:
+    copies = [_new_copy(job, opened) for opened in partitions]
+    backoff = Backoff(job.settings.retry_max_seconds)
+    while True:
+        try:
+            async with open_clients(job.source, job.target) as (source, target):
+                await _Task(job, copies, source, target).run()
+        except BrokerUnreachableError as error:
+            # Only connecting can end here: the halves keep their own accounts of lost brokers.
+            if backoff.failed(error):
+                await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+                continue
+            _fail_all(copies, error)
+        except MirrorError as error:
+            _fail_all(copies, error)
+        return [copy.result() for copy in copies]
+
+
+def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
+    for copy in copies:
+        if not copy.finished:
+            copy.fail(error)
+
+
+class _Task:
+    """Ties the two halves together: memory freed by an acknowledgement lets the next fetch go out."""
+
+    def __init__(self, job: CopyJob, copies: Sequence[PartitionCopy], source: RawClient, target: RawClient) -> None:
+        self._copies = copies
+        self._open = len(copies)
+        self._done = asyncio.Event()
+        self._memory = Memory(job.settings.task_memory_bytes)
+        self._flow = job.flow
+        self._pumping = False
+        self._reader = SourceReader(
+            source,
+            copies,
+            job.settings,
+            self._memory,
+            read_committed=job.read_committed,
+            deliver=self._deliver,
+            settled=self._settle,
+        )
+        self._writer = TargetWriter(target, copies, job.settings, acknowledged=self._acknowledged)
+
+    async def run(self) -> None:
+        await self._writer.start()
+        await self._reader.start()
+        reporter = asyncio.create_task(self._report())
+        try:
+            await self._done.wait()
+        finally:
+            reporter.cancel()
+            await self._reader.stop()
+            await self._writer.stop()
+
+    def _deliver(self, copy: PartitionCopy, batches: list[ReadyBatch]) -> None:
+        before = copy.unacknowledged_bytes
+        self._writer.write(copy, batches)
+        self._memory.used += copy.unacknowledged_bytes - before
+
+    def _acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        self._memory.used -= size
+        held = copy.assembler.flush() if not copy.read_done and copy.unacknowledged_batches == 0 else None
+        if held is not None:
+            self._deliver(copy, [held])
+        self._settle(copy)
+        if not self._pumping:
+            # Many acknowledgements arrive in one turn of the loop; looking once for what may be read is enough.
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pumping = False
+        self._reader.pump()
+
+    def _settle(self, copy: PartitionCopy) -> None:
+        if not copy.finished and copy.finish_if_settled():
+            self._open -= 1
+            if self._open == 0:
+                self._done.set()
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_SECONDS)
+            done = sum(copy.source_next - copy.opened.plan.start for copy in self._copies)
+            planned = sum(copy.opened.plan.end - copy.opened.plan.start for copy in self._copies)
+            _log.info("flow %s: %d of %d offsets copied by this task", self._flow, done, planned)

@@ -1,0 +1,182 @@
+"""The values that travel between plan, copy and commit: everything here pickles and prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import MirrorError
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """What both clusters and the position topic say about one source partition."""
+
+    source: TopicPartition
+    target: TopicPartition
+    #: First offset the source still holds.
+    log_start: int
+    #: Where a reader of the flow's isolation level would stop: high watermark or last stable offset.
+    log_end: int
+    #: None where the cluster is older than topic ids (KIP-516, Kafka 2.8).
+    topic_id: str | None
+    #: The offset to copy next, None when nothing is known to have been copied.
+    position: int | None
+    #: The source topic's id when the position was written, None when unknown (MM2 does not keep it).
+    position_topic_id: str | None
+    #: Bytes of the whole partition on disk, None when the cluster does not say.
+    log_bytes: int | None
+    #: Largest batch the target topic accepts.
+    target_max_message_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlan:
+    """One partition's share of a run: copy [start, end) of the source, in order."""
+
+    source: TopicPartition
+    target: TopicPartition
+    start: int
+    end: int
+    topic_id: str | None
+    target_max_message_bytes: int
+    #: Estimated from the log's size; 0 when the cluster does not say.
+    estimated_bytes: int
+
+    @property
+    def weight(self) -> int:
+        """What balances bins: bytes, or offsets where bytes are unknown."""
+        return max(self.estimated_bytes, self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProblem:
+    """A partition that this run does not copy, and why."""
+
+    source: TopicPartition
+    error: MirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What one round of a flow will do: printable, comparable, and computed without asking anybody."""
+
+    flow: FlowId
+    #: Each bin is one Spark task; a partition is in exactly one.
+    bins: tuple[tuple[PartitionPlan, ...], ...]
+    problems: tuple[PartitionProblem, ...]
+    #: Partitions with nothing to copy.
+    idle: int
+
+    @property
+    def partitions(self) -> tuple[PartitionPlan, ...]:
+        """All partitions to copy, bin by bin."""
+        return tuple(partition for bin_ in self.bins for partition in bin_)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """Sum over the partitions; a lower bound where some sizes are unknown."""
+        return sum(partition.estimated_bytes for partition in self.partitions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "flow": str(self.flow),
+            "tasks": len(self.bins),
+            "idle_partitions": self.idle,
+            "estimated_bytes": self.estimated_bytes,
+            "partitions": [
+                {
+                    "task": number,
+                    "topic": partition.source.topic,
+                    "partition": partition.source.partition,
+                    "target_topic": partition.target.topic,
+                    "start": partition.start,
+                    "end": partition.end,
+                    "estimated_bytes": partition.estimated_bytes,
+                }
+                for number, bin_ in enumerate(self.bins)
+                for partition in bin_
+            ],
+            "problems": [
+                {"topic": problem.source.topic, "partition": problem.source.partition, **problem.error.attributes()}
+                for problem in self.problems
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPartition:
+    """A planned partition whose position is open: the writer's identity and where its first batch must land."""
+
+    plan: PartitionPlan
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    target_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyJob:
+    """All that an executor needs. Holds credentials in `source` and `target`: never log it."""
+
+    flow: FlowId
+    run_id: str
+    source: Connection = field(repr=False)
+    target: Connection = field(repr=False)
+    read_committed: bool
+    settings: CopySettings
+    bins: tuple[tuple[OpenPartition, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """What became of one partition: source [start, source_next) read, target [target_first, target_next) written."""
+
+    source: TopicPartition
+    target: TopicPartition
+    start: int
+    end: int
+    #: The source offset to resume from: all before it is acknowledged on the target, or rightly dropped.
+    source_next: int
+    target_first: int
+    target_next: int
+    records: int
+    bytes: int
+    batches: int
+    #: Epoch milliseconds, None when no record was copied.
+    first_timestamp: int | None
+    last_timestamp: int | None
+    seconds: float
+    #: Where each stretch of records went; sums to `records`.
+    runs: tuple[OffsetRun, ...]
+    #: Whether `source_next` and `target_next` are known for certain: False when an answer of the target was lost.
+    certain: bool = True
+    error: MirrorError | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Everything that was planned is on the target."""
+        return self.error is None and self.source_next >= self.end
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "start": self.start,
+            "end": self.end,
+            "source_next": self.source_next,
+            "target_first": self.target_first,
+            "target_next": self.target_next,
+            "records": self.records,
+            "bytes": self.bytes,
+            "batches": self.batches,
+            "seconds": round(self.seconds, 3),
+            "error": self.error.attributes() if self.error else None,
+        }

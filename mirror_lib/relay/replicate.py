@@ -1,0 +1,213 @@
+"""One run of a flow: plan, open, copy, commit, again until caught up or out of time."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.commit import commit_round
+from mirror_lib.relay.gather import FlowClusters, gather_facts
+from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.relay.opening import open_partitions
+from mirror_lib.relay.plan import FirstStart, plan_round
+from mirror_lib.relay.progress import RoundProgress
+
+#: Copies every bin of a job and returns a result for every partition; Spark in production.
+CopyRunner = Callable[[CopyJob], list[PartitionResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What one run may override of its flow's configuration."""
+
+    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    #: Who started the run, for the ledger.
+    trigger: str = "cli"
+    #: Java regexes; empty copies all topics of the flow.
+    topics: tuple[str, ...] = ()
+    tasks_max: int | None = None
+    #: Seconds after which no new round begins; 0 makes one round.
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run ended."""
+
+    run_id: str
+    flow: str
+    rounds: int
+    idle: int
+    seconds: float
+    #: Seconds of the copy stage alone, over all rounds.
+    copy_seconds: float
+    results: tuple[PartitionResult, ...]
+    problems: tuple[PartitionProblem, ...]
+
+    @property
+    def records(self) -> int:
+        """Records copied."""
+        return sum(result.records for result in self.results)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of record batches written to the target."""
+        return sum(result.bytes for result in self.results)
+
+    @property
+    def errors(self) -> tuple[MirrorError, ...]:
+        """Why partitions were not copied, or not to their end."""
+        failed = [result.error for result in self.results if result.error is not None]
+        return (*failed, *(problem.error for problem in self.problems))
+
+    @property
+    def exit_code(self) -> int:
+        """0 when everything was copied; 3 when a person has to decide something, else 1."""
+        if not self.errors:
+            return 0
+        return 3 if any(error.exit_code == 3 for error in self.errors) else 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` and the report file."""
+        return {
+            "run_id": self.run_id,
+            "flow": self.flow,
+            "rounds": self.rounds,
+            "seconds": round(self.seconds, 3),
+            "copy_seconds": round(self.copy_seconds, 3),
+            "records": self.records,
+            "bytes": self.bytes,
+            "idle_partitions": self.idle,
+            "exit_code": self.exit_code,
+            "partitions": [result.to_dict() for result in self.results],
+            "problems": [
+                {"topic": problem.source.topic, "partition": problem.source.partition, **problem.error.attributes()}
+                for problem in self.problems
+            ],
+        }
+
+
+def plan_flow(flow: FlowConfig, options: RunOptions) -> RunPlan:
+    """What a run would do now. Reads both clusters, changes nothing."""
+    with FlowClusters.connect(flow) as clusters:
+        return _plan(flow, clusters, options)
+
+
+def replicate(flow: FlowConfig, *, ledger: Ledger, runner: CopyRunner, options: RunOptions) -> RunReport:
+    """Copy what is new since the stored positions.
+
+    A failing partition does not stop the others; it is in the report with its error. Only what concerns the whole
+    flow raises.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    began = time.monotonic()
+    max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
+    run = _Run(flow, ledger, runner, options)
+    ledger.start_run(run_id=options.run_id, flow=str(flow.flow), trigger=options.trigger)
+    try:
+        with FlowClusters.connect(flow) as clusters:
+            while run.round(clusters) and time.monotonic() - began < max_seconds:
+                pass
+    except BaseException as error:
+        ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
+        raise
+    report = run.report(time.monotonic() - began)
+    errors = report.errors
+    ledger.finish_run(
+        options.run_id,
+        state="succeeded" if not errors else "partial" if report.records else "failed",
+        rounds=report.rounds,
+        records=report.records,
+        bytes=report.bytes,
+        error=errors[0].attributes() if errors else None,
+    )
+    return report
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, MirrorError):
+        return error.attributes()
+    return {"reason": "unexpected", "what": f"{type(error).__name__}: {error}"}
+
+
+def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions) -> RunPlan:
+    topology = flow_topology(flow)
+    if options.topics:
+        topology = topology.include_only(options.topics)
+    facts, problems = gather_facts(flow, topology, clusters)
+    reset = flow.clients.data_consumer.properties.get("auto.offset.reset", FirstStart.EARLIEST)
+    return plan_round(
+        flow.flow,
+        facts,
+        tasks_max=options.tasks_max or flow.tasks_max,
+        first_start=FirstStart(reset),
+        problems=problems,
+    )
+
+
+class _Run:
+    """The rounds of one run, added up. Partitions that failed in one round are left alone in the next."""
+
+    def __init__(self, flow: FlowConfig, ledger: Ledger, runner: CopyRunner, options: RunOptions) -> None:
+        self._flow = flow
+        self._ledger = ledger
+        self._runner = runner
+        self._options = options
+        self._results: list[PartitionResult] = []
+        self._problems: dict[object, PartitionProblem] = {}
+        self._rounds = 0
+        self._idle = 0
+        self._copy_seconds = 0.0
+
+    def round(self, clusters: FlowClusters) -> bool:
+        """Plan and copy once; returns whether another round could find more to do."""
+        plan = _plan(self._flow, clusters, self._options)
+        self._rounds += 1
+        self._idle = plan.idle
+        self._note(plan.problems)
+        opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
+        self._note(refused)
+        bins = tuple(bin_ for bin_ in opened if bin_)
+        if not bins:
+            return False
+        job = CopyJob(
+            flow=self._flow.flow,
+            run_id=self._options.run_id,
+            source=clusters.source_data,
+            target=clusters.target_data,
+            read_committed=clusters.read_committed,
+            settings=self._flow.copy_settings,
+            bins=bins,
+        )
+        began = time.monotonic()
+        with RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
+            results = self._runner(job)
+        self._copy_seconds += time.monotonic() - began
+        commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
+        self._results += results
+        return all(result.error is None for result in results)
+
+    def _note(self, problems: tuple[PartitionProblem, ...]) -> None:
+        for problem in problems:
+            self._problems.setdefault(problem.source, problem)
+
+    def report(self, seconds: float) -> RunReport:
+        return RunReport(
+            run_id=self._options.run_id,
+            flow=str(self._flow.flow),
+            rounds=self._rounds,
+            idle=self._idle,
+            seconds=seconds,
+            copy_seconds=self._copy_seconds,
+            results=tuple(self._results),
+            problems=tuple(self._problems.values()),
+        )

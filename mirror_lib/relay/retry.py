@@ -1,0 +1,56 @@
+"""When to try again inside a task, and when to give up."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from mirror_lib.errors import MirrorError, TopicMissingError
+
+#: How long a topic may be unknown to a broker (new leaders learn of topics late) before it counts as deleted.
+_MISSING_TOPIC_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+
+def may_pass(error: MirrorError) -> bool:
+    """Whether trying again inside the task makes sense."""
+    return error.retriable or isinstance(error, TopicMissingError)
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Growing pauses between tries of one partition, up to a limit counted from the last progress."""
+
+    limit_seconds: float
+    failing_since: float | None = None
+    not_before: float = 0.0
+    _pause: float = field(default=_FIRST_PAUSE)
+
+    def failed(self, cause: MirrorError) -> bool:
+        """Note a failure; returns whether another try is allowed (after `not_before`)."""
+        now = time.monotonic()
+        if self.failing_since is None:
+            self.failing_since = now
+        self.not_before = now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        limit = self.limit_seconds
+        if isinstance(cause, TopicMissingError):
+            limit = min(limit, _MISSING_TOPIC_SECONDS)
+        return self.not_before - self.failing_since <= limit
+
+    def progressed(self) -> None:
+        """Note progress: the next failure starts from the beginning."""
+        if self.failing_since is not None:
+            self.failing_since = None
+            self.not_before = 0.0
+            self._pause = _FIRST_PAUSE
+
+    @property
+    def seconds_failing(self) -> float:
+        """How long nothing has succeeded."""
+        return 0.0 if self.failing_since is None else time.monotonic() - self.failing_since
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the pause after the last failure is still running."""
+        return self.not_before > time.monotonic()

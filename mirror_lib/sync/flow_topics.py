@@ -1,0 +1,121 @@
+"""Everything that a flow needs of topics before it can copy, in one call: internal topics and target topics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
+from mirror_lib.sync.topics import TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of topics helps nobody.
+_LINES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSync:
+    """What was planned for a flow's topics and, unless it was a dry run, what became of it."""
+
+    plan: TopicPlan
+    internal: tuple[InternalTopic, ...]
+    results: tuple[TopicResult, ...] = ()
+
+    @property
+    def failed(self) -> tuple[TopicResult, ...]:
+        """The steps that the cluster refused."""
+        return tuple(result for result in self.results if result.error is not None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing is in the way; 3 when a conflict needs a person, 1 when a step failed."""
+        if self.plan.conflicts:
+            return 3
+        return max((result.error.exit_code for result in self.results if result.error is not None), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` and XCom."""
+        return {
+            **self.plan.to_dict(),
+            "internal": [
+                {"name": topic.name, "cluster": topic.cluster, "state": topic.state.value} for topic in self.internal
+            ],
+            "failed": [
+                {**result.error.attributes(), "name": result.step.name} for result in self.failed if result.error
+            ],
+        }
+
+
+def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
+    """What would be done for a flow now. Reads both clusters, changes nothing.
+
+    Raises:
+        MirrorError: a cluster cannot be used, or the position topic cannot serve.
+    """
+    with _admins(flow) as (source, target):
+        internal = ensure_internal_topics(flow, source, target, dry_run=True)
+        return TopicSync(plan_topics(flow, topology, gather_topic_facts(topology, source, target)), internal)
+
+
+def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
+    """Create the internal topics, create and grow target topics. A topic that cannot be set up stops no other.
+
+    Raises:
+        MirrorError: a cluster cannot be used, or an internal topic cannot be created or used.
+    """
+    with _admins(flow) as (source, target):
+        internal = ensure_internal_topics(flow, source, target)
+        plan = plan_topics(flow, topology, gather_topic_facts(topology, source, target))
+        return TopicSync(plan, internal, apply_plan(plan, target))
+
+
+def sync_flow_topics(flow: FlowConfig, topology: FlowTopology, *, dry_run: bool) -> dict[str, Any]:
+    """The same as a step of a scheduled run: tells the log, and returns counts and problems as plain data.
+
+    Topics in conflict do not fail it: the others are to be copied, and the copy then names what it leaves out.
+
+    Raises:
+        MirrorError: as `apply_flow_topics`.
+    """
+    done = plan_flow_topics(flow, topology) if dry_run else apply_flow_topics(flow, topology)
+    _tell(done, "would" if dry_run else "will")
+    problems = [str(conflict) for conflict in done.plan.conflicts]
+    problems += [f"{result.step}: {result.error}" for result in done.failed]
+    return {
+        "dry_run": dry_run,
+        "created": len(done.plan.create),
+        "grown": len(done.plan.grow),
+        "unchanged": done.plan.unchanged,
+        "problems": problems[:_LINES_SHOWN],
+        "failed": len(problems),
+    }
+
+
+def _tell(done: TopicSync, verb: str) -> None:
+    for topic in done.internal:
+        _log.info("Internal topic %s on cluster %s: %s.", topic.name, topic.cluster, topic.state.value)
+    steps = [*done.plan.create, *done.plan.grow]
+    for step in steps[:_LINES_SHOWN]:
+        _log.info("Flow %s %s %s.", done.plan.flow, verb, step)
+    if len(steps) > _LINES_SHOWN:
+        _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
+    _log.info("%d topics are as they should be.", done.plan.unchanged)
+    for conflict in done.plan.conflicts:
+        _log.error("Flow %s: %s", done.plan.flow, conflict)
+    for result in done.failed:
+        _log.error("Flow %s could not %s: %s", done.plan.flow, result.step, result.error)
+
+
+@contextmanager
+def _admins(flow: FlowConfig) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]:
+    source = ClusterAdmin(Connection.from_settings(flow.clients.source_admin))
+    target = ClusterAdmin(Connection.from_settings(flow.clients.target_admin))
+    with source, target:
+        yield source, target

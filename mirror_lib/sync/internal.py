@@ -1,0 +1,124 @@
+"""The internal topics that a flow needs, created as MM2 and Kafka Connect create them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
+from mirror_lib.cluster.kafka_errors import TopicExistsError, UnsupportedRequestError
+from mirror_lib.config.flow_topology import replication_policy
+from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation
+from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError, Where
+from mirror_lib.sync.waiting import wait_until_visible
+
+_CLEANUP_POLICY = "cleanup.policy"
+_COMPACT = "compact"
+
+
+class InternalTopicState(StrEnum):
+    """What became of an internal topic."""
+
+    EXISTS = "exists"
+    CREATED = "created"
+    #: In a dry run.
+    MISSING = "missing"
+    #: The cluster lets us neither see nor create it: MM2 takes it to be there, and so do we.
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """An internal topic of a flow, as found or made."""
+
+    name: str
+    #: Alias of the cluster that it is on.
+    cluster: str
+    state: InternalTopicState
+
+
+def position_topic(flow: FlowConfig) -> TopicSpec:
+    """Kafka Connect's topic for source offsets, on the target (Connect `KafkaOffsetBackingStore`)."""
+    return TopicSpec(
+        name=flow.offset_storage_topic,
+        partitions=flow.offset_storage_partitions,
+        replication_factor=flow.offset_storage_replication_factor,
+        configs={_CLEANUP_POLICY: _COMPACT},
+    )
+
+
+def offset_syncs_topic(flow: FlowConfig) -> TopicSpec:
+    """MM2's offset-syncs topic; its name carries the alias of the cluster that it is not on (KIP-716)."""
+    on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
+    return TopicSpec(
+        name=replication_policy(flow).offset_syncs_topic(flow.flow.target if on_source else flow.flow.source),
+        partitions=1,
+        replication_factor=flow.offset_syncs_topic_replication_factor,
+        configs={_CLEANUP_POLICY: _COMPACT},
+    )
+
+
+def ensure_internal_topics(
+    flow: FlowConfig, source_admin: ClusterAdmin, target_admin: ClusterAdmin, *, dry_run: bool = False
+) -> tuple[InternalTopic, ...]:
+    """Create the position topic and, if the flow emits them, the offset-syncs topic, unless they are there.
+
+    As in MM2, topics that may not be created are taken to exist: already there, creation not supported or not allowed
+    (mm2 `MirrorUtils.createCompactedTopic`). A position topic that is not compacted would lose positions by retention.
+
+    Raises:
+        ConfigurationError: the position topic is there but not compacted.
+        MirrorError: a topic could not be created for another reason.
+    """
+    topics = _ensure(flow, target_admin, [position_topic(flow)], dry_run=dry_run)
+    _check_compacted(flow, target_admin, topics)
+    if flow.emit_offset_syncs_enabled:
+        on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
+        admin = source_admin if on_source else target_admin
+        topics += _ensure(flow, admin, [offset_syncs_topic(flow)], dry_run=dry_run)
+    return tuple(topics)
+
+
+def _ensure(flow: FlowConfig, admin: ClusterAdmin, specs: Iterable[TopicSpec], *, dry_run: bool) -> list[InternalTopic]:
+    wanted = {spec.name: spec for spec in specs}
+    found = admin.describe_topics(wanted)
+    missing = {name for name, error in found.errors.items() if isinstance(error, TopicMissingError)}
+    states = dict.fromkeys(found, InternalTopicState.EXISTS) | dict.fromkeys(missing, InternalTopicState.MISSING)
+    if missing and not dry_run:
+        for name, error in admin.create_topics([wanted[name] for name in sorted(missing)]).items():
+            states[name] = _outcome(flow, admin.cluster, wanted[name], error)
+        created = [name for name in missing if states[name] is InternalTopicState.CREATED]
+        wait_until_visible(admin, {name: wanted[name].partitions for name in created})
+    return [InternalTopic(name, admin.cluster, states.get(name, InternalTopicState.ASSUMED)) for name in sorted(wanted)]
+
+
+def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError | None) -> InternalTopicState:
+    if error is None:
+        return InternalTopicState.CREATED
+    if isinstance(error, TopicExistsError):
+        return InternalTopicState.EXISTS
+    if isinstance(error, AuthorizationError | UnsupportedRequestError):
+        return InternalTopicState.ASSUMED
+    raise type(error)(
+        error.what,
+        where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
+        action=f"{error.action} Its replication factor is {spec.replication_factor} ({_SETTING_HINT}).".strip(),
+    ) from error
+
+
+_SETTING_HINT = "see offset.storage.replication.factor and offset-syncs.topic.replication.factor"
+
+
+def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[InternalTopic]) -> None:
+    """Connect refuses to start on such a topic too (`TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`)."""
+    existing = [topic.name for topic in topics if topic.state is InternalTopicState.EXISTS]
+    for name, configs in admin.topic_configs(existing).items():
+        policy = configs.value(_CLEANUP_POLICY)
+        if policy is not None and policy != _COMPACT:
+            raise ConfigurationError(
+                f"the position topic has cleanup.policy={policy}: positions would be deleted with time.",
+                where=Where(flow=str(flow.flow), cluster=admin.cluster, topic=name),
+                action=f"Set cleanup.policy=compact on it, or name another topic by "
+                f"{flow.flow.target}.offset.storage.topic.",
+            )

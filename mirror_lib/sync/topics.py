@@ -1,0 +1,270 @@
+"""Topics on the target: what has to be created or grown before records can be copied, and doing it.
+
+The plan is a pure function of what was read (mm2 `MirrorSourceConnector.computeAndCreateTopicPartitions`), so it can be
+shown, compared and tested without a cluster. Topics are never shrunk and never deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mirror_lib.cluster.admin import ClusterAdmin, ConfigEntry, ConfigOrigin, TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.kafka_errors import TopicExistsError
+from mirror_lib.config.flow_topology import config_property_filter
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.sync.waiting import wait_until_visible
+from mirror_lib.topology.filters import ConfigPropertyFilter
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.rename import NameFault, NameTable
+from mirror_lib.topology.selection import FlowTopology
+
+_COPIED_ORIGINS = frozenset({ConfigOrigin.TOPIC, ConfigOrigin.BROKER, ConfigOrigin.CLUSTER})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What was read of both clusters for one flow."""
+
+    #: The selected source topics by name.
+    sources: Mapping[str, TopicDescription]
+    #: Configs of source topics; only needed for those that the target lacks.
+    source_configs: Mapping[str, TopicConfigs]
+    #: The target topics that exist, by name.
+    targets: Mapping[str, TopicDescription]
+    #: How many brokers the target has, None when it is not known.
+    target_brokers: int | None = None
+    #: Topics that could not be looked at, by name on their own cluster.
+    unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """A target topic that is missing."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+    def __str__(self) -> str:
+        configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
+        return f"create {self.name}: {self.partitions} partitions, {self.replication_factor} replicas{configs}"
+
+
+@dataclass(frozen=True, slots=True)
+class GrowPartitions:
+    """A target topic with fewer partitions than its source."""
+
+    name: str
+    present: int
+    wanted: int
+
+    def __str__(self) -> str:
+        return f"grow {self.name}: from {self.present} to {self.wanted} partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A topic that cannot be set up as things are."""
+
+    name: str
+    what: str
+    action: str
+
+    def __str__(self) -> str:
+        return f"cannot set up {self.name}: {self.what} {self.action}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What a flow's target topics need. Two plans are equal when they would do the same."""
+
+    flow: FlowId
+    create: tuple[CreateTopic, ...] = ()
+    grow: tuple[GrowPartitions, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    #: Topics that are as they should be.
+    unchanged: int = 0
+
+    @property
+    def changes(self) -> int:
+        """How many topics applying the plan would touch."""
+        return len(self.create) + len(self.grow)
+
+    def __str__(self) -> str:
+        steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
+        return "\n".join([*steps, f"{self.unchanged} topics are as they should be"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "flow": str(self.flow),
+            "create": [asdict(step) for step in self.create],
+            "grow": [asdict(step) for step in self.grow],
+            "conflicts": [asdict(step) for step in self.conflicts],
+            "unchanged": self.unchanged,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """What became of one step of a plan."""
+
+    step: CreateTopic | GrowPartitions
+    error: MirrorError | None = None
+
+
+def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> TopicPlan:
+    """What the target lacks. Topics in conflict are left out of it; the others go on.
+
+    A target topic with more partitions than its source is fine. Where several sources merge into one target, the
+    first by name gives the configs.
+    """
+    names = topology.name_table({name: len(topic.partitions) for name, topic in facts.sources.items()})
+    conflicts = _name_conflicts(names, facts)
+    conflicts += [Conflict(name, error.what, error.action) for name, error in sorted(facts.unreadable.items())]
+    blocked = {conflict.name for conflict in conflicts}
+    config_filter = config_property_filter(flow)
+    create: list[CreateTopic] = []
+    grow: list[GrowPartitions] = []
+    unchanged = 0
+    for target, sources in sorted(_by_target(names.targets).items()):
+        if target in blocked:
+            continue
+        wanted = len(facts.sources[sources[0]].partitions)
+        present = facts.targets.get(target)
+        if present is None:
+            configs = configs_at_creation(facts.source_configs.get(sources[0]), config_filter)
+            create.append(CreateTopic(target, wanted, flow.replication_factor, configs))
+        elif len(present.partitions) < wanted:
+            grow.append(GrowPartitions(target, len(present.partitions), wanted))
+        else:
+            unchanged += 1
+    if facts.target_brokers is not None and flow.replication_factor > facts.target_brokers:
+        conflicts += [_too_few_brokers(flow, step, facts.target_brokers) for step in create]
+        create = []
+    return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged)
+
+
+def configs_at_creation(configs: TopicConfigs | None, config_filter: ConfigPropertyFilter) -> dict[str, str]:
+    """The configs that a new remote topic gets from its source (mm2 `MirrorSourceConnector.targetConfig`).
+
+    What was set on the topic or by `kafka-configs` on brokers is copied; what stands in server.properties is not; a
+    built-in default only with `use.defaults.from=source`.
+    """
+    entries: Iterable[ConfigEntry] = configs.entries.values() if configs is not None else ()
+    return {
+        entry.name: entry.value
+        for entry in sorted(entries, key=lambda entry: entry.name)
+        if entry.value is not None and _is_copied(entry, config_filter)
+    }
+
+
+def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bool = False) -> tuple[TopicResult, ...]:
+    """Create and grow topics, and wait until the new partitions have leaders. One topic's error stops no other.
+
+    A topic that somebody has created or grown in the meantime is no error.
+
+    Args:
+        validate_only: let the target check every step, its policies too, and change nothing.
+
+    Raises:
+        MirrorError: the cluster as a whole cannot be reached.
+    """
+    results: list[TopicResult] = []
+    if plan.create:
+        specs = [TopicSpec(step.name, step.partitions, step.replication_factor, step.configs) for step in plan.create]
+        outcome = target_admin.create_topics(specs, validate_only=validate_only)
+        results += [TopicResult(step, _unless_exists(outcome.get(step.name))) for step in plan.create]
+    if plan.grow:
+        counts = {step.name: step.wanted for step in plan.grow}
+        outcome = target_admin.create_partitions(counts, validate_only=validate_only)
+        results += [TopicResult(step, _unless_grown(step, outcome.get(step.name), target_admin)) for step in plan.grow]
+    if not validate_only:
+        wait_until_visible(
+            target_admin,
+            {result.step.name: _partitions_after(result.step) for result in results if result.error is None},
+        )
+    return tuple(results)
+
+
+def gather_topic_facts(topology: FlowTopology, source_admin: ClusterAdmin, target_admin: ClusterAdmin) -> TopicFacts:
+    """Read what a plan needs.
+
+    Raises:
+        MirrorError: a cluster cannot be reached.
+    """
+    selected = [topic for topic in source_admin.list_topics() if topology.replicates(topic)]
+    sources = source_admin.describe_topics(selected)
+    remote = {topic: topology.remote_topic(topic) for topic in sources}
+    targets = target_admin.describe_topics(set(remote.values()))
+    unreadable: dict[str, MirrorError] = {
+        # A topic that vanished after it was listed is simply not there any more.
+        name: error
+        for name, error in {**sources.errors, **targets.errors}.items()
+        if not isinstance(error, TopicMissingError)
+    }
+    missing = [topic for topic, name in remote.items() if name not in targets and name not in unreadable]
+    return TopicFacts(
+        sources=sources,
+        source_configs=source_admin.topic_configs(missing) if missing else {},
+        targets=targets,
+        target_brokers=len(target_admin.brokers()) if missing else None,
+        unreadable=unreadable,
+    )
+
+
+def _name_conflicts(names: NameTable, facts: TopicFacts) -> list[Conflict]:
+    """A finding blocks every target topic it speaks of."""
+    conflicts = []
+    for finding in names.findings:
+        involved = sorted({names.targets[source] for source in finding.sources})
+        if finding.fault is NameFault.SIMILAR:
+            # Clusters from before KRaft may hold both; what exists stays usable.
+            involved = [target for target in involved if target not in facts.targets]
+        conflicts += [Conflict(target, f"{finding.message}.", _RENAME_ACTION) for target in involved]
+    return conflicts
+
+
+_RENAME_ACTION = "Change the rename rules or the replication policy, or exclude topics from the flow."
+
+
+def _by_target(targets: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    grouped: dict[str, list[str]] = {}
+    for source, target in sorted(targets.items()):
+        grouped.setdefault(target, []).append(source)
+    return dict(grouped)
+
+
+def _is_copied(entry: ConfigEntry, config_filter: ConfigPropertyFilter) -> bool:
+    if entry.read_only or entry.sensitive or not config_filter.should_replicate_config_property(entry.name):
+        return False
+    if entry.origin is ConfigOrigin.DEFAULT:
+        return config_filter.should_replicate_source_default(entry.name)
+    return entry.origin in _COPIED_ORIGINS
+
+
+def _too_few_brokers(flow: FlowConfig, step: CreateTopic, brokers: int) -> Conflict:
+    return Conflict(
+        step.name,
+        f"replication.factor is {step.replication_factor}, but cluster {flow.flow.target} has {brokers} broker(s).",
+        f"Set {flow.flow}.replication.factor to at most {brokers}, or add brokers.",
+    )
+
+
+def _unless_exists(error: MirrorError | None) -> MirrorError | None:
+    return None if isinstance(error, TopicExistsError) else error
+
+
+def _unless_grown(step: GrowPartitions, error: MirrorError | None, admin: ClusterAdmin) -> MirrorError | None:
+    if error is None:
+        return None
+    now = admin.describe_topics([step.name]).get(step.name)
+    return None if now is not None and len(now.partitions) >= step.wanted else error
+
+
+def _partitions_after(step: CreateTopic | GrowPartitions) -> int:
+    return step.partitions if isinstance(step, CreateTopic) else step.wanted

@@ -1,0 +1,43 @@
+"""Waiting for what a cluster has promised: new topics and partitions show up on its brokers a little later."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+
+from mirror_lib.cluster.admin import ClusterAdmin, TopicDescription
+from mirror_lib.errors import TransientError, Where
+
+_PAUSES = (0.02, 0.05, 0.1, 0.2)
+_PATIENCE_SECONDS = 15.0
+
+
+def wait_until_visible(admin: ClusterAdmin, topics: Mapping[str, int], *, seconds: float = _PATIENCE_SECONDS) -> None:
+    """Return when topics have at least so many partitions, each with a leader.
+
+    Raises:
+        TransientError: some do not after `seconds`.
+    """
+    missing = sorted(topics)
+    deadline = time.monotonic() + seconds
+    for attempt in itertools.count():
+        described = admin.describe_topics(missing) if missing else {}
+        missing = [name for name in missing if not _is_ready(described.get(name), topics[name])]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            raise TransientError(
+                f"{len(missing)} new topics have no leaders after {seconds:.0f} s: {', '.join(missing[:5])}.",
+                where=Where(cluster=admin.cluster),
+                action="Check the brokers' health and run again.",
+            )
+        time.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+
+
+def _is_ready(topic: TopicDescription | None, partitions: int) -> bool:
+    return (
+        topic is not None
+        and len(topic.partitions) >= partitions
+        and all(partition.leader is not None for partition in topic.partitions)
+    )

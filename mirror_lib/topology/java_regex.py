@@ -1,0 +1,485 @@
+"""Java's regular expressions as Python's, so that patterns written for MM2 mean here what they mean there.
+
+`java.util.regex.Pattern` (Java 17) is parsed and written anew for `re`: character classes become plain ranges, `.`,
+`^`, `$`, `\\Z` get Java's line terminators, inline flags are worked into what they apply to. Everything is ASCII-only
+unless said otherwise, as in Java without its `u` and `U` flags. `\\b` is that of Java 19 and later. What has no exact
+counterpart raises `ValueError` rather than mean something else.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named
+
+
+@lru_cache(maxsize=256)
+def compile_java(pattern: str) -> re.Pattern[str]:
+    """A Java regex as a Python one; use `fullmatch` for Java's `matches()`.
+
+    Raises:
+        ValueError: Java would refuse it, or it cannot be translated exactly.
+    """
+    translated = translate(pattern)
+    try:
+        return re.compile(translated, re.ASCII)
+    except re.error as error:
+        hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
+        raise ValueError(f"the Java regex {pattern!r} cannot be used here: {error}{hint}") from error
+
+
+def compile_list(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    """Several Java regexes as one, None (which matches nothing) when there are none.
+
+    They are joined by `|` as MM2 does (`MirrorUtils.compilePatternList`), so a flag such as `(?i)` in one of them holds
+    for those after it.
+
+    Raises:
+        ValueError: see `compile_java`.
+    """
+    return compile_java("|".join(patterns)) if patterns else None
+
+
+def translate(pattern: str) -> str:
+    """The Python text of a Java regex, to be compiled with `re.ASCII`.
+
+    Raises:
+        ValueError: see `compile_java`.
+    """
+    return _Translation(pattern).run()
+
+
+Replacement = Callable[[re.Match[str]], str]
+
+
+def compile_replacement(replacement: str, pattern: re.Pattern[str]) -> Replacement:
+    r"""Java's replacement text (`$1`, `${name}`, `\$`) for matches of one pattern (`Matcher.appendReplacement`).
+
+    Raises:
+        ValueError: the text names a group that the pattern does not have, or ends in the middle of something.
+    """
+    parts: list[str | int] = []
+    position = 0
+    while position < len(replacement):
+        char = replacement[position]
+        position += 1
+        if char == "\\":
+            if position == len(replacement):
+                raise ValueError(f"the replacement {replacement!r} ends with a backslash; write \\\\ for one")
+            parts.append(replacement[position])
+            position += 1
+        elif char == "$":
+            group, position = _group_reference(replacement, position, pattern)
+            parts.append(group)
+        else:
+            parts.append(char)
+    return _Expansion(tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    """A class and not a closure, so that it pickles."""
+
+    parts: tuple[str | int, ...]
+
+    def __call__(self, match: re.Match[str]) -> str:
+        return "".join(part if isinstance(part, str) else match[part] or "" for part in self.parts)
+
+
+def _group_reference(text: str, position: int, pattern: re.Pattern[str]) -> tuple[int, int]:
+    named_group = re.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(text, position)
+    if named_group:
+        if named_group[1] not in pattern.groupindex:
+            raise ValueError(
+                f"the replacement {text!r} speaks of a group {named_group[1]}, which the regex does not have"
+            )
+        return pattern.groupindex[named_group[1]], named_group.end()
+    if position == len(text) or text[position] not in "0123456789":
+        raise ValueError(f"the replacement {text!r} has a $ without a group; write \\$ for the character")
+    group = int(text[position])
+    if group > pattern.groups:
+        raise ValueError(f"the replacement {text!r} speaks of group {group}; the regex has {pattern.groups}")
+    position += 1
+    # Java takes further digits for as long as there is such a group.
+    while (
+        position < len(text) and text[position] in "0123456789" and group * 10 + int(text[position]) <= pattern.groups
+    ):
+        group = group * 10 + int(text[position])
+        position += 1
+    return group, position
+
+
+_SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_BEFORE_LAST_TERMINATOR = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)(?!(?<=\r)\n)"
+
+
+class _Translation:
+    """One pass over one pattern: a recursive descent that follows `java.util.regex.Pattern`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._text = _without_quoting(pattern)
+        self._at = 0
+        self._flags: frozenset[str] = frozenset()
+        self._opened = 0
+        self._closed: set[int] = set()
+        self._names: dict[str, int] = {}
+
+    def run(self) -> str:
+        body = self._alternatives()
+        if self._at < len(self._text):
+            raise self._error("has a closing parenthesis without an opening one")
+        return body
+
+    # Reading
+
+    def _peek(self, length: int = 1) -> str:
+        return self._text[self._at : self._at + length]
+
+    def _take(self, length: int = 1) -> str:
+        taken = self._peek(length)
+        if len(taken) < length:
+            raise self._error("ends in the middle of something")
+        self._at += length
+        return taken
+
+    def _took(self, text: str) -> bool:
+        if not self._text.startswith(text, self._at):
+            return False
+        self._at += len(text)
+        return True
+
+    def _error(self, what: str) -> ValueError:
+        return ValueError(f"the Java regex {self._pattern!r} {what}")
+
+    # Structure
+
+    def _alternatives(self) -> str:
+        branches = [self._sequence()]
+        while self._took("|"):
+            branches.append(self._sequence())
+        return "|".join(branches)
+
+    def _sequence(self) -> str:
+        parts = []
+        while self._peek() not in ("", "|", ")"):
+            parts.append(self._quantified(self._atom()))
+        return "".join(parts)
+
+    def _quantified(self, atom: str | None) -> str:
+        if atom is None:
+            # Flags alone: nothing to repeat.
+            return ""
+        found = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}").match(self._text, self._at)
+        if found is None:
+            if self._peek() == "{":
+                raise self._error("has a { that begins no repetition; write \\{ for the character")
+            return atom
+        self._at = found.end()
+        mode = self._take() if self._peek() in ("+", "?") else ""
+        if self._peek() in ("*", "+", "?", "{"):
+            raise self._error("repeats a repetition; put parentheses around the first")
+        bounds = re.findall(r"\d+", found[0])
+        if len(bounds) == 2 and int(bounds[0]) > int(bounds[1]):
+            raise self._error(f"repeats {found[0]}, where the second number must not be smaller")
+        return f"(?:{atom}){found[0]}{mode}"
+
+    def _atom(self) -> str | None:
+        char = self._take()
+        if char == "(":
+            return self._group()
+        if char == "[":
+            return self._class().pattern()
+        if char == "\\":
+            return self._escape()
+        if char == ".":
+            return self._dot()
+        if char == "^":
+            return self._line_start()
+        if char == "$":
+            return self._line_end()
+        if char in "*+?":
+            raise self._error(f"has a {char} with nothing to repeat")
+        if char == "{":
+            raise self._error("has a { with nothing to repeat; write \\{ for the character")
+        return self._literal(ord(char)).pattern()
+
+    def _literal(self, code: int) -> CodePoints:
+        return self._folded(CodePoints(((code, code),)))
+
+    def _folded(self, points: CodePoints) -> CodePoints:
+        return points.fold_ascii() if "i" in self._flags else points
+
+    def _dot(self) -> str:
+        if "s" in self._flags:
+            return ALL.pattern()
+        return (~(NEWLINE if "d" in self._flags else LINE_TERMINATORS)).pattern()
+
+    def _line_start(self) -> str:
+        if "m" not in self._flags:
+            return r"\A"
+        # In Java no line starts at the end of the text, not even that of an empty one.
+        return (r"(?:\A|(?<=\n))" if "d" in self._flags else rf"(?:\A|{_LINE_BEFORE})") + r"(?!\Z)"
+
+    def _line_end(self) -> str:
+        if "m" not in self._flags:
+            return r"(?=\n?\Z)" if "d" in self._flags else _BEFORE_LAST_TERMINATOR
+        return r"(?=\n|\Z)" if "d" in self._flags else r"(?:(?=[\n\r\x85\u2028\u2029]|\Z)(?!(?<=\r)\n))"
+
+    # Groups and flags
+
+    def _group(self) -> str | None:
+        before = self._flags
+        number = None
+        if not self._took("?"):
+            opening, number = "(", self._open()
+        elif self._peek(2) in ("<=", "<!"):
+            opening = "(?" + self._take(2)
+        elif self._took("<"):
+            opening, number = self._named_group()
+        elif self._peek() in (":", "=", "!", ">"):
+            opening = "(?" + self._take()
+        else:
+            if self._inline_flags():
+                return None
+            opening = "(?:"
+        body = self._alternatives()
+        if not self._took(")"):
+            raise self._error("has an opening parenthesis without a closing one")
+        self._flags = before
+        if number is not None:
+            self._closed.add(number)
+        return f"{opening}{body})"
+
+    def _open(self) -> int:
+        self._opened += 1
+        return self._opened
+
+    def _named_group(self) -> tuple[str, int]:
+        name = self._name()
+        if name in self._names:
+            raise self._error(f"has two groups named {name}")
+        self._names[name] = number = self._open()
+        return f"(?P<{name}>", number
+
+    def _name(self) -> str:
+        found = re.compile("([a-zA-Z][a-zA-Z0-9]*)>").match(self._text, self._at)
+        if found is None:
+            raise self._error("has a group whose name is not letters and digits between < and >")
+        self._at = found.end()
+        return found[1]
+
+    def _inline_flags(self) -> bool:
+        """Read `i-s:` or `i-s)`; true for the second, which holds to the end of the enclosing group."""
+        on = True
+        flags = set(self._flags)
+        while (char := self._take()) not in (":", ")"):
+            if char == "-" and on:
+                on = False
+            elif char in "imsd":
+                (flags.add if on else flags.discard)(char)
+            elif char in "xuU":
+                if on:
+                    raise self._error(f"uses the flag {char}, which is not supported here")
+            else:
+                raise self._error(f"has an unknown flag {char!r}")
+        self._flags = frozenset(flags)
+        return char == ")"
+
+    # Escapes
+
+    def _escape(self) -> str:
+        char = self._take()
+        if char in "123456789":
+            return self._back_reference(char)
+        if char == "k":
+            if not self._took("<"):
+                raise self._error(r"has a \k without a name; write \k<name>")
+            name = self._name()
+            if self._names.get(name) not in self._closed:
+                raise self._error(f"refers to the group {name} where there is no such group yet")
+            return self._reference(str(self._names[name]))
+        fixed = {
+            "A": r"\A",
+            "z": r"\Z",
+            "Z": r"(?=\n?\Z)" if "d" in self._flags else _BEFORE_LAST_TERMINATOR,
+            "B": r"(?!\b)",
+            "R": r"(?:\r\n|[\n\x0b\f\r\x85\u2028\u2029])",
+        }
+        if char in fixed:
+            return fixed[char]
+        if char == "b" and self._peek(3) != "{g}":
+            return r"\b"
+        self._at -= 1
+        points, _ = self._set_escape()
+        return points.pattern()
+
+    def _back_reference(self, digits: str) -> str:
+        while self._peek() and self._peek() in "0123456789" and int(digits + self._peek()) <= self._opened:
+            digits += self._take()
+        if int(digits) not in self._closed:
+            raise self._error(f"refers to group {digits} where there is no such group yet")
+        return self._reference(digits)
+
+    def _reference(self, number: str) -> str:
+        return f"(?i:\\{number})" if "i" in self._flags else f"(?:\\{number})"
+
+    def _set_escape(self) -> tuple[CodePoints, int | None]:
+        """After a backslash, in and out of classes: what it matches, and the code point when it is a single one."""
+        char = self._take()
+        if char in ESCAPES:
+            return ESCAPES[char], None
+        if char in "pP":
+            return self._property(negated=char == "P"), None
+        code = self._character(char)
+        return self._literal(code), code
+
+    def _property(self, *, negated: bool) -> CodePoints:
+        name = self._braced() if self._took("{") else self._take()
+        try:
+            points = named(name, ignore_case="i" in self._flags)
+        except ValueError as error:
+            raise self._error(f"cannot be used: {error}") from None
+        return ~points if negated else points
+
+    def _braced(self) -> str:
+        end = self._text.find("}", self._at)
+        if end < 0:
+            raise self._error("has a { without a }")
+        inside = self._text[self._at : end]
+        self._at = end + 1
+        return inside
+
+    def _character(self, char: str) -> int:
+        if char in _SIMPLE_ESCAPES:
+            return ord(_SIMPLE_ESCAPES[char])
+        if char == "c":
+            return ord(self._take()) ^ 64
+        if char == "0":
+            return self._number(r"[0-3][0-7]{2}|[0-7]{1,2}", 8)
+        if char == "x":
+            return self._number(r"[0-9a-fA-F]{2}", 16) if self._peek() != "{" else self._in_braces()
+        if char == "u":
+            return self._utf16()
+        if char == "N" and self._took("{"):
+            name = self._braced()
+            try:
+                return ord(unicodedata.lookup(name))
+            except KeyError:
+                raise self._error(f"names an unknown character {name}") from None
+        if char.isascii() and char.isalnum():
+            raise self._error(f"uses \\{char}, which does not exist in Java or has no exact counterpart here")
+        return ord(char)
+
+    def _number(self, digits: str, base: int) -> int:
+        found = re.compile(digits).match(self._text, self._at)
+        if found is None:
+            raise self._error("has a character number with too few digits")
+        self._at = found.end()
+        return int(found[0], base)
+
+    def _in_braces(self) -> int:
+        self._take()
+        digits = self._braced()
+        if not re.fullmatch("[0-9a-fA-F]{1,6}", digits) or int(digits, 16) > 0x10FFFF:
+            raise self._error(f"has a character number {digits!r} that is none")
+        return int(digits, 16)
+
+    def _utf16(self) -> int:
+        code = self._number("[0-9a-fA-F]{4}", 16)
+        if 0xD800 <= code < 0xDC00:
+            low = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})").match(self._text, self._at)
+            if low:
+                self._at = low.end()
+                return 0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00
+        return code
+
+    # Character classes
+
+    def _class(self) -> CodePoints:
+        """After `[`: unions and intersections, where a leading `^` turns round all that follows."""
+        negated = self._took("^")
+        points: CodePoints | None = None
+        operand = self._union()
+        while self._took("&&"):
+            if operand is not None:
+                points = operand if points is None else points & operand
+            operand = self._union(after_intersection=True)
+            if operand is None:
+                raise self._error("has an && with nothing to its right")
+        if operand is None:
+            raise self._error("has an empty character class")
+        points = operand if points is None else points & operand
+        if not self._took("]"):
+            raise self._error("has a [ without a ]")
+        return ~points if negated else points
+
+    def _union(self, *, after_intersection: bool = False) -> CodePoints | None:
+        points: CodePoints | None = None
+        while True:
+            char = self._peek()
+            if not char:
+                raise self._error("has a [ without a ]")
+            if self._peek(2) == "&&" or (char == "]" and (points is not None or after_intersection)):
+                return points
+            if char == "[":
+                self._take()
+                member = self._class()
+            elif char == "&" and after_intersection:
+                raise self._error("has a single & after an &&, which Java reads in a strange way; write \\&")
+            else:
+                member = self._range()
+            points = member if points is None else points | member
+
+    def _range(self) -> CodePoints:
+        points, first = self._member()
+        if first is None or self._peek() != "-" or self._peek(2)[1:] in ("[", "]", ""):
+            return points
+        self._take()
+        _, last = self._member()
+        if last is None or last < first:
+            raise self._error("has a range in a character class whose end is before its start")
+        return self._folded(CodePoints(((first, last),)))
+
+    def _member(self) -> tuple[CodePoints, int | None]:
+        char = self._take()
+        if char == "\\":
+            if self._peek(2) == "v-":
+                raise self._error(
+                    "has \\v before a hyphen in a class, where Java takes it for one character; write \\x0B"
+                )
+            return self._set_escape()
+        return self._literal(ord(char)), ord(char)
+
+
+_LINE_BEFORE = r"(?:(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))"
+
+
+def _without_quoting(pattern: str) -> str:
+    r"""The pattern with `\Q...\E` written as single escapes, as Java does first of all (`RemoveQEQuoting`)."""
+    out: list[str] = []
+    position = 0
+    while position < len(pattern):
+        if pattern.startswith("\\Q", position):
+            end = pattern.find("\\E", position + 2)
+            quoted = pattern[position + 2 : end if end >= 0 else None]
+            out.extend(_quoted(char, first=index == 0) for index, char in enumerate(quoted))
+            position = end + 2 if end >= 0 else len(pattern)
+        elif pattern[position] == "\\":
+            out.append(pattern[position : position + 2])
+            position += 2
+        else:
+            out.append(pattern[position])
+            position += 1
+    return "".join(out)
+
+
+def _quoted(char: str, *, first: bool) -> str:
+    if char.isascii() and char.isdigit():
+        # Kept from continuing a number that stands before the quote.
+        return f"\\x3{char}" if first else char
+    return char if not char.isascii() or char.isalpha() else f"\\{char}"

@@ -1,0 +1,40 @@
+"""The names that everything else is keyed by: flows and partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic on one cluster; which cluster is said by the context."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FlowId:
+    """An ordered pair of cluster aliases, written `source->target` as in MM2's file."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.target}"
+
+    @classmethod
+    def parse(cls, text: str) -> FlowId:
+        """Read `A->B`.
+
+        Raises:
+            ValueError: the text is not two different aliases around one arrow.
+        """
+        source, arrow, target = text.partition("->")
+        source, target = source.strip(), target.strip()
+        if not (arrow and source and target) or source == target or "->" in target:
+            raise ValueError(f"{text!r} is not a flow: write it as SOURCE->TARGET with two different cluster aliases")
+        return cls(source, target)

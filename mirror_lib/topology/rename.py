@@ -1,0 +1,189 @@
+"""Renames beyond MM2's policies, and the table of names of a whole flow with its collisions.
+
+A renamed topic gets exactly the name it is given: the replication policy's own rule applies only to topics that no
+rename speaks of. Precedence: explicit map, then regex, then policy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mirror_lib.errors import NOWHERE, TopologyError, Where
+from mirror_lib.topology.java_regex import compile_java, compile_replacement
+
+#: `org.apache.kafka.common.internals.Topic`.
+MAX_TOPIC_LENGTH = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RenameRules:
+    """Renames by an explicit map and by one regex.
+
+    Raises:
+        ValueError: the regex or its replacement is not valid, or one is there without the other.
+    """
+
+    #: Source topic -> target topic.
+    explicit: Mapping[str, str] = field(default_factory=dict)
+    #: A Java regex that must match the whole source name.
+    pattern: str | None = None
+    #: Java's replacement text (`$1`) for `pattern`.
+    replacement: str | None = None
+    #: Several source topics may share one target topic; each record keeps its partition number.
+    merge: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.pattern is None) != (self.replacement is None):
+            raise ValueError("a regex rename needs both the regex and its replacement")
+        if self.pattern is not None and self.replacement is not None:
+            compile_replacement(self.replacement, compile_java(self.pattern))
+
+    def explicit_name(self, topic: str) -> str | None:
+        """The name that the map gives, None when it does not speak of the topic."""
+        return self.explicit.get(topic)
+
+    def regex_name(self, topic: str) -> str | None:
+        """The name that the regex gives, None when it does not match."""
+        if self.pattern is None or self.replacement is None:
+            return None
+        compiled = compile_java(self.pattern)
+        match = compiled.fullmatch(topic)
+        return compile_replacement(self.replacement, compiled)(match) if match else None
+
+
+def illegal_name(topic: str) -> str | None:
+    """Why Kafka refuses a topic name (`Topic.validate`), None for a legal one."""
+    if not topic:
+        return "it is empty"
+    if topic in (".", ".."):
+        return "a topic cannot be called . or .."
+    if len(topic) > MAX_TOPIC_LENGTH:
+        return f"it has {len(topic)} characters, Kafka allows {MAX_TOPIC_LENGTH}"
+    if not _LEGAL.fullmatch(topic):
+        return "only letters, digits, '.', '_' and '-' are allowed"
+    return None
+
+
+class NameFault(StrEnum):
+    """What can be wrong with a name on the target."""
+
+    ILLEGAL = "illegal name"
+    RESERVED = "reserved name"
+    COLLISION = "collision"
+    #: Names that differ only in '.' and '_' share one metric name; the controller refuses the second topic.
+    SIMILAR = "similar names"
+    PARTITION_COUNTS = "partition counts differ"
+
+
+@dataclass(frozen=True, slots=True)
+class NameFinding:
+    """One fault of a name table."""
+
+    fault: NameFault
+    target: str
+    sources: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameTable:
+    """Source topic -> target topic for everything that one flow replicates, with all that is wrong with it."""
+
+    targets: Mapping[str, str]
+    findings: tuple[NameFinding, ...] = ()
+
+    @classmethod
+    def build(
+        cls,
+        partitions: Mapping[str, int],
+        remote_topic: Callable[[str], str],
+        *,
+        merge: bool = False,
+        reserved: Callable[[str], bool] = lambda _: False,
+    ) -> NameTable:
+        """The table of the given source topics.
+
+        Args:
+            partitions: number of partitions of each source topic.
+            remote_topic: the target name of a source topic.
+            merge: whether several source topics may share a target.
+            reserved: whether a target name belongs to Kafka or to the replicator itself.
+        """
+        targets = {topic: remote_topic(topic) for topic in sorted(partitions)}
+        sources: dict[str, list[str]] = {}
+        for topic, target in targets.items():
+            sources.setdefault(target, []).append(topic)
+        findings = [
+            finding
+            for target, topics in sorted(sources.items())
+            for finding in _faults(target, tuple(topics), partitions, merge=merge, reserved=reserved)
+        ]
+        return cls(targets, (*findings, *_similar(sources)))
+
+    def sources_of(self, target: str) -> tuple[str, ...]:
+        """The source topics that go to a target topic; several in a merge."""
+        return tuple(source for source, name in self.targets.items() if name == target)
+
+    def require_sound(self, where: Where = NOWHERE) -> None:
+        """Do nothing, or raise all findings as one error.
+
+        Raises:
+            TopologyError: the table has findings.
+        """
+        if not self.findings:
+            return
+        only = self.findings[0].target if len({finding.target for finding in self.findings}) == 1 else None
+        place = where if only is None or where.topic is not None else Where(where.flow, where.cluster, only)
+        raise TopologyError(
+            "the names of remote topics do not work out: " + "; ".join(f.message for f in self.findings) + ".",
+            where=place,
+            action="Change the rename rules or the replication policy, or exclude topics from the flow.",
+        )
+
+
+def _faults(
+    target: str,
+    sources: tuple[str, ...],
+    partitions: Mapping[str, int],
+    *,
+    merge: bool,
+    reserved: Callable[[str], bool],
+) -> list[NameFinding]:
+    found = []
+    from_ = ", ".join(sources)
+    why = illegal_name(target)
+    if why is not None:
+        found.append(NameFinding(NameFault.ILLEGAL, target, sources, f"{from_} would become {target!r}: {why}"))
+    elif reserved(target):
+        message = f"{from_} would become {target}, a name that Kafka or the replicator keeps for itself"
+        found.append(NameFinding(NameFault.RESERVED, target, sources, message))
+    if len(sources) < 2:
+        return found
+    if not merge:
+        message = f"{from_} would all become {target} (mirror.topics.merge.enabled is false)"
+        found.append(NameFinding(NameFault.COLLISION, target, sources, message))
+    elif len({partitions[source] for source in sources}) > 1:
+        counts = ", ".join(f"{source} has {partitions[source]}" for source in sources)
+        message = f"topics merged into {target} must have the same number of partitions: {counts}"
+        found.append(NameFinding(NameFault.PARTITION_COUNTS, target, sources, message))
+    return found
+
+
+def _similar(sources: Mapping[str, list[str]]) -> list[NameFinding]:
+    alike: dict[str, list[str]] = {}
+    for target in sorted(sources):
+        alike.setdefault(target.replace(".", "_"), []).append(target)
+    return [
+        NameFinding(
+            NameFault.SIMILAR,
+            targets[0],
+            tuple(source for target in targets for source in sources[target]),
+            f"{' and '.join(targets)} differ only in '.' and '_', which Kafka does not allow on one cluster",
+        )
+        for targets in alike.values()
+        if len(targets) > 1
+    ]

@@ -1,0 +1,168 @@
+"""What a flow takes and how it calls it: MM2's topic selection (`MirrorSourceConnector`) with our renames on top."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.topology.filters import GroupFilter, TopicFilter
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import ReplicationPolicy
+from mirror_lib.topology.rename import NameTable, RenameRules
+
+
+class Exclusion(StrEnum):
+    """Why a topic is not replicated."""
+
+    #: The topic filter does not take it.
+    FILTERED = "filtered"
+    #: It belongs to Kafka, Connect or MM2.
+    INTERNAL = "internal"
+    #: It was copied from the target, directly or over other clusters.
+    CYCLE = "cycle"
+    #: The flow takes it, but this run is limited to other topics.
+    NOT_REQUESTED = "not requested"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTopology:
+    """The rules of one flow about topics: which, and under what name."""
+
+    flow: FlowId
+    policy: ReplicationPolicy
+    topic_filter: TopicFilter
+    rename: RenameRules = field(default_factory=RenameRules)
+    #: Heartbeats topics are taken whatever the filter says (KIP-1089).
+    heartbeats_replication_enabled: bool = True
+    #: Topics of a limited run, see `include_only`.
+    limits: tuple[re.Pattern[str], ...] = ()
+
+    def replicates(self, topic: str) -> bool:
+        """Whether the flow takes a topic of the source."""
+        return self.exclusion(topic) is None
+
+    def exclusion(self, topic: str) -> Exclusion | None:
+        """Why the flow does not take a topic of the source, None if it does."""
+        heartbeats = self.heartbeats_replication_enabled and self.policy.is_heartbeats_topic(topic)
+        if self.policy.is_internal_topic(topic):
+            return Exclusion.INTERNAL
+        if self.is_cycle(topic):
+            return Exclusion.CYCLE
+        if not heartbeats and not self.topic_filter.should_replicate_topic(topic):
+            return Exclusion.FILTERED
+        if not all(limit.fullmatch(topic) for limit in self.limits):
+            return Exclusion.NOT_REQUESTED
+        return None
+
+    def is_cycle(self, topic: str) -> bool:
+        """Whether a topic's ancestry has the target in it (`MirrorSourceConnector.isCycle`).
+
+        The identity policy knows no ancestry, so it sees cycles of heartbeats only.
+        """
+        seen: set[str] = set()
+        current: str | None = topic
+        while current is not None and current not in seen:
+            source = self.policy.topic_source(current)
+            if source is None:
+                return False
+            if source == self.flow.target:
+                return True
+            seen.add(current)
+            current = self.policy.upstream_topic(current)
+        return False
+
+    def remote_topic(self, topic: str) -> str:
+        """The name on the target of a topic of the source.
+
+        Heartbeats topics keep the policy's name, by which monitoring finds them, unless the explicit map names them.
+        """
+        explicit = self.rename.explicit_name(topic)
+        if explicit is not None:
+            return explicit
+        renamed = None if self.policy.is_heartbeats_topic(topic) else self.rename.regex_name(topic)
+        return self.policy.format_remote_topic(self.flow.source, topic) if renamed is None else renamed
+
+    def is_remote(self, target_topic: str) -> bool:
+        """Whether a topic of the target is one that this flow writes, as far as its name tells.
+
+        MM2's rule (`findTargetTopicPartitions`) and the explicit map; with the identity policy that is every topic.
+        Names that a regex rename made are known only from the source topics: see `name_table`.
+        """
+        if target_topic in self.rename.explicit.values():
+            return True
+        return self.policy.topic_source(target_topic) == self.flow.source and not self.policy.is_checkpoints_topic(
+            target_topic
+        )
+
+    def checkpointed_topic(self, topic: str) -> str:
+        """The target topic whose offsets a checkpoint of a source topic holds.
+
+        The rule of `MirrorCheckpointTask.renameTopicPartition`: a topic that was itself copied from the target leads
+        back to its original.
+        """
+        if self.policy.topic_source(topic) == self.flow.target:
+            return self.policy.original_topic(topic)
+        return self.remote_topic(topic)
+
+    def selects_group(self, group: str, topics: Iterable[str], group_filter: GroupFilter) -> bool:
+        """Whether positions of a group are replicated (`MirrorCheckpointConnector.findConsumerGroups`).
+
+        Args:
+            group: its id.
+            topics: the source topics it has committed offsets for; one must pass the topic filter (that alone).
+            group_filter: the flow's filter of groups.
+        """
+        return group_filter.should_replicate_group(group) and any(
+            self.topic_filter.should_replicate_topic(topic) for topic in topics
+        )
+
+    def include_only(self, patterns: Sequence[str]) -> FlowTopology:
+        """The same flow limited to topics that match one of the Java regexes; never more than the flow takes.
+
+        Raises:
+            ConfigurationError: a pattern is not valid.
+        """
+        try:
+            compiled = compile_list(tuple(patterns))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"the run cannot be limited to these topics: {error}.",
+                where=Where(flow=str(self.flow)),
+                action="Give names or Java regular expressions of source topics.",
+            ) from error
+        return replace(self, limits=(*self.limits, compiled or re.compile("(?!)")))
+
+    def name_table(self, partitions: Mapping[str, int]) -> NameTable:
+        """The target names of all given source topics (with their partition counts), and what is wrong with them."""
+        return NameTable.build(partitions, self.remote_topic, merge=self.rename.merge, reserved=self._is_reserved)
+
+    def _is_reserved(self, target_topic: str) -> bool:
+        return self.policy.is_internal_topic(target_topic) or target_topic == self.policy.heartbeats_topic()
+
+
+def ancestry(policy: ReplicationPolicy, topic: str) -> tuple[str, ...]:
+    """The clusters that a topic was copied over, nearest first (`MirrorClient.allSources`)."""
+    sources: list[str] = []
+    current: str | None = topic
+    while current is not None:
+        source = policy.topic_source(current)
+        if source is None or source in sources:
+            break
+        sources.append(source)
+        current = policy.upstream_topic(current)
+    return tuple(sources)
+
+
+def hops(policy: ReplicationPolicy, topic: str, cluster: str) -> int | None:
+    """How many copies lie between a cluster and this topic (`countHopsForTopic`), None if it is not from there."""
+    sources = ancestry(policy, topic)
+    return sources.index(cluster) + 1 if cluster in sources else None
+
+
+def is_remote_topic(policy: ReplicationPolicy, topic: str) -> bool:
+    """Whether a topic was copied from anywhere (`MirrorClient.isRemoteTopic`)."""
+    return not policy.is_internal_topic(topic) and policy.topic_source(topic) is not None

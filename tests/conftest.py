@@ -1,0 +1,78 @@
+"""Fixtures for all tests: real brokers, started once and only when a test asks for them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.dev.jars import fetch, kafka_broker
+from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together
+from tests.support.names import unique_name
+
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The folder says what a test needs: integration and e2e tests are marked as such."""
+    for item in items:
+        folder = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
+        if folder in ("integration", "e2e"):
+            item.add_marker(folder)
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> Path:
+    """The folder with the jars of a Kafka broker."""
+    return fetch(kafka_broker())
+
+
+@pytest.fixture(scope="session")
+def brokers_folder() -> Iterator[Path]:
+    """The folder of all clusters of this run; whatever still runs in it is ended at last."""
+    with run_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def kafka_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
+    """Two single-broker clusters shared by all tests; use `topic_name` so that tests do not meet."""
+    source, target = (
+        KafkaCluster(name, directory=brokers_folder / name, jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
+        for name in ("source", "target")
+    )
+    with start_together(source, target):
+        yield KafkaPair(source, target)
+
+
+@pytest.fixture(scope="session")
+def _three_brokers(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster]:
+    cluster = KafkaCluster(
+        "three", directory=brokers_folder / "three", brokers=3, jars=kafka_jars, overrides=FAST_HOUSEKEEPING
+    )
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture
+def three_brokers(_three_brokers: KafkaCluster) -> KafkaCluster:
+    """One cluster of three brokers; a test may kill some, they are started again for the next test."""
+    if len(_three_brokers.running) < 3:
+        _three_brokers.start()
+    return _three_brokers
+
+
+@pytest.fixture
+def cluster_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for clusters of one test's own, which it starts and stops itself."""
+    yield tmp_path / "kafka"
+    shutil.rmtree(tmp_path / "kafka", ignore_errors=True)
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses; without dots, which replication policies read as separators."""
+    return unique_name(request.node.name.removeprefix("test_"))

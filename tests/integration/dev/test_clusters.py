@@ -1,0 +1,92 @@
+"""Real clusters: they start, answer, and leave nothing behind."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
+from tests.support.clusters import KafkaPair
+from tests.support.kafka import admin, consume, create_topic, produce, records
+
+
+def test_given_a_pair_when_records_are_written_then_only_that_cluster_holds_them(
+    kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    written = [
+        *produce(kafka_pair.source, topic_name, records(10)),
+        *produce(kafka_pair.source, topic_name, records(5, partition=1)),
+    ]
+
+    assert consume(kafka_pair.source, topic_name) == written
+    assert topic_name not in admin(kafka_pair.target).list_topics(timeout=10).topics
+
+
+def test_given_three_brokers_when_one_is_killed_then_the_others_go_on_and_it_comes_back(
+    three_brokers: KafkaCluster, topic_name: str
+) -> None:
+    create_topic(three_brokers, topic_name, partitions=3)
+    before = produce(three_brokers, topic_name, records(10))
+
+    three_brokers.kill(2)
+    during = produce(three_brokers, topic_name, records(10, start=10), acks="all")
+
+    assert three_brokers.running == (1, 3)
+    assert consume(three_brokers, topic_name) == before + during
+    three_brokers.restart(2)
+    assert three_brokers.running == (1, 2, 3)
+    assert set(admin(three_brokers).list_topics(timeout=10).brokers) == {1, 2, 3}
+
+
+def test_given_a_stopped_cluster_when_its_folder_is_opened_again_then_ports_and_data_are_the_same(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str
+) -> None:
+    with KafkaCluster("first", directory=cluster_folder, jars=kafka_jars) as first:
+        create_topic(first, topic_name)
+        written = produce(first, topic_name, records(3))
+
+    with KafkaCluster("second", directory=cluster_folder, jars=kafka_jars) as second:
+        assert second.bootstrap_servers == first.bootstrap_servers
+        assert second.cluster_id == first.cluster_id
+        assert consume(second, topic_name) == written
+    assert second.running == ()
+
+
+def test_given_a_running_cluster_when_another_object_starts_it_then_its_processes_stay(
+    kafka_pair: KafkaPair, kafka_jars: Path
+) -> None:
+    running = kafka_pair.source.process(1)
+
+    again = KafkaCluster("again", directory=kafka_pair.source.directory, jars=kafka_jars).start()
+
+    assert running is not None
+    assert again.process(1) == running
+
+
+def test_given_a_property_that_kafka_refuses_when_started_then_the_error_shows_the_log_and_nothing_runs(
+    kafka_jars: Path, cluster_folder: Path
+) -> None:
+    cluster = KafkaCluster("wrong", directory=cluster_folder, jars=kafka_jars, overrides={"num.io.threads": "0"})
+
+    with pytest.raises(BrokerStartError, match=r"(?s)cluster wrong: .*num\.io\.threads"):
+        cluster.start()
+
+    assert cluster.running == ()
+
+
+def test_given_a_taken_port_when_started_again_then_the_cluster_moves_and_keeps_its_data(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str
+) -> None:
+    cluster = KafkaCluster("moved", directory=cluster_folder, jars=kafka_jars)
+    with cluster:
+        create_topic(cluster, topic_name)
+        written = produce(cluster, topic_name, records(2))
+    old = cluster.bootstrap_servers
+    host, _, port = old.partition(":")
+
+    with socket.create_server((host, int(port))), cluster:
+        assert cluster.bootstrap_servers != old
+        assert consume(cluster, topic_name) == written

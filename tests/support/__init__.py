@@ -1,0 +1,1 @@
+"""What several tests share: clusters, topics and records."""

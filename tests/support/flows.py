@@ -1,0 +1,92 @@
+"""A flow between the shared clusters, run as users run it but without Spark: the copy tasks run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.load import load
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.replicate import RunOptions, RunReport, replicate
+from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
+from tests.support.clusters import KafkaPair
+
+
+def copy_here(job: CopyJob) -> list[PartitionResult]:
+    """Run all bins of a job in threads of this process, as Spark would in processes of its own."""
+    with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
+        return [
+            result
+            for results in pool.map(lambda number: copy_bin(job, number), range(len(job.bins)))
+            for result in results
+        ]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One configured flow with its ledger."""
+
+    config: FlowConfig
+    ledger: Ledger
+    path: Path
+
+    def sync_topics(self) -> TopicSync:
+        """Create internal and remote topics."""
+        return apply_flow_topics(self.config, flow_topology(self.config))
+
+    def run(
+        self, *, runner: Callable[[CopyJob], list[PartitionResult]] = copy_here, sync: bool = True, **options: Any
+    ) -> RunReport:
+        """One run: topics first, then the copy."""
+        if sync:
+            self.sync_topics()
+        return replicate(self.config, ledger=self.ledger, runner=runner, options=RunOptions(**options))
+
+    def with_settings(self, **settings: Any) -> Flow:
+        """The same flow with other copy settings."""
+        changed = self.config.copy_settings.model_copy(update=settings)
+        return replace(self, config=self.config.model_copy(update={"copy_settings": changed}))
+
+
+def make_flow(
+    folder: Path,
+    source_servers: str,
+    target_servers: str,
+    *,
+    topics: str,
+    settings: Mapping[str, str] | None = None,
+) -> Flow:
+    """Write a properties file for the flow A->B and load it; `settings` are added as they are."""
+    lines = {
+        "clusters": "A, B",
+        "A.bootstrap.servers": source_servers,
+        "B.bootstrap.servers": target_servers,
+        "A->B.enabled": "true",
+        "A->B.topics": topics,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "B.offset.storage.replication.factor": "1",
+        "B.offset.storage.partitions": "5",
+        "mirror.retry.max.seconds": "20",
+        "mirror.ledger.url": f"sqlite:///{folder}/ledger.sqlite3",
+        **(settings or {}),
+    }
+    path = folder / "mirror.properties"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    config = load(path)
+    ledger = Ledger.open(config.ledger_url or "")
+    ledger.migrate()
+    return Flow(config.flow("A->B"), ledger, path)
+
+
+def pair_flow(folder: Path, pair: KafkaPair, *, topics: str, settings: Mapping[str, str] | None = None) -> Flow:
+    """The flow from the shared source to the shared target."""
+    servers = pair.source.bootstrap_servers, pair.target.bootstrap_servers
+    return make_flow(folder, *servers, topics=topics, settings=settings)

@@ -1,0 +1,199 @@
+"""Topics and records by a client that is not ours (confluent-kafka), so that tests have an independent opinion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from mirror_lib.dev.broker import KafkaCluster
+
+_WAIT_SECONDS = 30.0
+Header = tuple[str, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as a client sees it; `offset` is None until it is written."""
+
+    value: bytes | None = None
+    key: bytes | None = None
+    headers: tuple[Header, ...] = ()
+    timestamp_ms: int | None = None
+    partition: int = 0
+    offset: int | None = None
+
+
+def records(count: int, *, size: int = 100, partition: int = 0, start: int = 0) -> list[Record]:
+    """Different records with keys, values of about `size` bytes, headers and rising timestamps of the year 2024."""
+    return [
+        Record(
+            key=b"key-%d" % number,
+            value=(b"value-%d-" % number).ljust(size, b"."),
+            headers=(("number", b"%d" % number), ("empty", b""), ("absent", None)),
+            timestamp_ms=1_704_067_200_000 + number * 1000,
+            partition=partition,
+        )
+        for number in range(start, start + count)
+    ]
+
+
+def admin(cluster: KafkaCluster) -> AdminClient:
+    """An admin client."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 3})
+
+
+def create_topic(
+    cluster: KafkaCluster,
+    name: str,
+    *,
+    partitions: int = 1,
+    copies: int | None = None,
+    configs: Mapping[str, str] | None = None,
+) -> None:
+    """Create a topic and wait until every partition has a leader."""
+    client = admin(cluster)
+    # Records of the builders are years old: the default retention of a week would delete them.
+    settings = {"retention.ms": "-1", **(configs or {})}
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=copies or cluster.brokers, config=settings)
+    client.create_topics([topic])[name].result(timeout=_WAIT_SECONDS)
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        found = client.list_topics(name, timeout=_WAIT_SECONDS).topics[name]
+        if len(found.partitions) == partitions and all(each.leader >= 0 for each in found.partitions.values()):
+            return
+        assert time.monotonic() < deadline, f"topic {name} has no leaders"
+        time.sleep(0.05)
+
+
+def delete_topic(cluster: KafkaCluster, name: str) -> None:
+    """Delete a topic."""
+    admin(cluster).delete_topics([name])[name].result(timeout=_WAIT_SECONDS)
+
+
+def produce(cluster: KafkaCluster, topic: str, written: Iterable[Record], **settings: Any) -> list[Record]:
+    """Write records in their order; returns them with their offsets. Keyword settings have `_` for `.`."""
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 3,
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+    sent: list[Record] = []
+    offsets: dict[int, int] = {}
+    problems: list[KafkaError] = []
+
+    def send(number: int, record: Record) -> None:
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            if error is None:
+                offsets[number] = message.offset()
+            else:
+                problems.append(error)
+
+        more = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        producer.produce(
+            topic,
+            value=record.value,
+            key=record.key,
+            headers=list(record.headers),
+            partition=record.partition,
+            on_delivery=delivered,
+            **more,
+        )
+
+    for number, record in enumerate(written):
+        sent.append(record)
+        send(number, record)
+        producer.poll(0)
+    left = producer.flush(_WAIT_SECONDS)
+    if problems:
+        raise KafkaException(problems[0])
+    assert left == 0, f"{left} records were not acknowledged"
+    return [_with_offset(record, offsets[number]) for number, record in enumerate(sent)]
+
+
+def _with_offset(record: Record, offset: int) -> Record:
+    return Record(record.value, record.key, record.headers, record.timestamp_ms, record.partition, offset)
+
+
+def watermarks(cluster: KafkaCluster, topic: str, partition: int = 0) -> tuple[int, int]:
+    """First offset and high watermark of a partition."""
+    reader = _consumer(cluster, "read_uncommitted")
+    try:
+        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=_WAIT_SECONDS)
+        return low, high
+    finally:
+        reader.close()
+
+
+def consume(
+    cluster: KafkaCluster,
+    topic: str,
+    *,
+    partitions: Sequence[int] | None = None,
+    isolation: str = "read_committed",
+    timeout_seconds: float = _WAIT_SECONDS,
+) -> list[Record]:
+    """Everything that stands in a topic now, by partition and offset.
+
+    With `read_committed` the end is the last stable offset, so an open transaction's records are left out.
+    """
+    reader = _consumer(cluster, isolation)
+    try:
+        numbers = partitions
+        if numbers is None:
+            numbers = sorted(reader.list_topics(topic, timeout=_WAIT_SECONDS).topics[topic].partitions)
+        assigned = [TopicPartition(topic, number, 0) for number in numbers]
+        for place in assigned:
+            place.offset = reader.get_watermark_offsets(place, timeout=_WAIT_SECONDS)[0]
+        reader.assign(assigned)
+        return sorted(_read_to_end(reader, set(numbers), timeout_seconds), key=lambda r: (r.partition, r.offset))
+    finally:
+        reader.close()
+
+
+def _read_to_end(reader: Consumer, open_partitions: set[int], timeout_seconds: float) -> Iterable[Record]:
+    deadline = time.monotonic() + timeout_seconds
+    while open_partitions:
+        assert time.monotonic() < deadline, f"partitions {sorted(open_partitions)} were not read to their end"
+        message = reader.poll(0.5)
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            yield _record(message)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            open_partitions.discard(message.partition())
+        else:
+            raise KafkaException(error)
+
+
+def _record(message: Any) -> Record:
+    return Record(
+        value=message.value(),
+        key=message.key(),
+        headers=tuple(message.headers() or ()),
+        timestamp_ms=message.timestamp()[1],
+        partition=message.partition(),
+        offset=message.offset(),
+    )
+
+
+def _consumer(cluster: KafkaCluster, isolation: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "tests",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+            "log_level": 3,
+        }
+    )

@@ -1,0 +1,94 @@
+from datetime import timedelta
+
+import jsonschema
+import pytest
+
+from mirror_lib.airflow.flow_dag import build_flow_dag
+from mirror_lib.config.model import CopySettings
+from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.topology.names import FlowId
+
+
+@pytest.fixture
+def dag(make_flow):
+    return build_flow_dag(
+        make_flow(topics=("orders", "pay.*|cash"), schedule="5m", tasks_max=4), "/etc/mirror.properties"
+    )
+
+
+def test_a_dag_id_is_stable_and_holds_only_what_airflow_allows():
+    assert dag_id_of(FlowId("A", "B")) == "mirror__A__B"
+    assert dag_id_of(FlowId("us west", "eu/1")) == "mirror__us_west__eu_1"
+
+
+def test_a_flow_never_runs_twice_at_a_time_nor_makes_up_for_the_past(dag):
+    assert dag.max_active_runs == 1
+    assert dag.catchup is False
+
+
+def test_the_schedule_is_the_flows(dag, make_flow):
+    assert dag.schedule == timedelta(minutes=5)
+    assert build_flow_dag(make_flow(), "f").schedule is None
+
+
+def test_a_run_may_take_its_time_budget_on_top_of_the_timeout(make_flow):
+    long = build_flow_dag(make_flow(copy_settings=CopySettings(run_max_seconds=7200)), "f")
+    assert long.dagrun_timeout - build_flow_dag(make_flow(), "f").dagrun_timeout == timedelta(hours=2)
+
+
+def test_tasks_are_those_of_the_design_in_their_order(dag):
+    assert list(dag.task_ids) == ["preflight", "sync_topics", "replicate", "report"]
+    assert dag.get_task("report").upstream_task_ids == {"replicate"}
+    assert dag.get_task("replicate").upstream_task_ids == {"sync_topics"}
+
+
+def test_tags_find_a_flow_by_either_cluster(dag):
+    assert set(dag.tags) == {"mirror", "A", "B"}
+
+
+def test_the_page_shows_the_flow_its_settings_and_no_secret(dag):
+    page = dag.doc_md
+    assert "topic A.orders" in page
+    assert "a1.example:9092 and 1 more" in page
+    assert "`pay.*\\|cash`" in page  # a bare pipe would break the table
+    assert "very-secret" not in page
+
+
+def test_a_dag_carries_no_secret_anywhere(dag):
+    tasks = [{**vars(task), "dag": None} for task in dag.tasks]
+    assert "very-secret" not in repr(tasks)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("topics", [None, [], ["orders", "p.*"]], ["orders", [1]]),
+        ("tasks", [None, 1, 64], [0, "2", 1.5]),
+        ("max_seconds", [None, 0, 2.5], [-1, "1"]),
+        ("dry_run", [True, False], [None, "yes"]),
+    ],
+)
+def test_the_trigger_form_takes_what_makes_sense_and_refuses_the_rest(dag, name, good, bad):
+    schema = dag.params.get_param(name).schema
+    for value in good:
+        jsonschema.validate(value, schema)
+    for value in bad:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(value, schema)
+
+
+def test_every_field_has_a_title_a_section_and_a_description(dag):
+    for name in dag.params:
+        schema = dag.params.get_param(name).schema
+        assert schema["title"]
+        assert schema["section"]
+        assert dag.params.get_param(name).description or schema.get("description_md")
+
+
+def test_the_form_names_the_flows_own_selection(dag):
+    assert "- `orders`\n- `pay.*|cash`" in dag.params.get_param("topics").schema["description_md"]
+
+
+def test_tasks_that_may_pass_are_retried(dag):
+    assert dag.get_task("replicate").retries == 3
+    assert dag.get_task("report").trigger_rule == "all_done"

@@ -1,0 +1,113 @@
+import gc
+import json
+import sys
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from mirror_lib.airflow.job_report import ReplicationRunError
+from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
+from mirror_lib.errors import ConfigurationError, ReplicationError
+from mirror_lib.observe.airflow_runs import trigger_text
+
+NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
+
+#: Stands for Spark: notes its arguments, writes the report it was told to, ends with that report's exit code.
+FAKE = """#!{python}
+import json, os, sys
+folder = os.path.dirname(__file__)
+json.dump(sys.argv[1:], open(folder + "/arguments.json", "w"))
+report = json.load(open(folder + "/answer.json"))
+path = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--report=")][0]
+if "partitions" in report:
+    json.dump(report, open(path, "w"))
+sys.exit(report["exit_code"])
+"""
+
+
+@pytest.fixture
+def spark(tmp_path, monkeypatch):
+    """Runs the operator with a stand-in for spark-submit; returns its arguments and what went to XCom."""
+    program = tmp_path / "spark-submit"
+    program.write_text(FAKE.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    def run(answer, params=NO_CHOICE):
+        (tmp_path / "answer.json").write_text(json.dumps(answer))
+        operator = ReplicateOperator(task_id="replicate", flow="A->B", config_path="/f", conn_id="spark_default")
+        context = {
+            "params": params,
+            "dag": SimpleNamespace(dag_id="mirror__A__B"),
+            "run_id": "manual 1",
+            "ti": SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: value})),
+        }
+        operator.render_template_fields(context)
+        try:
+            operator.execute(context)
+        finally:
+            arguments[:] = json.loads((tmp_path / "arguments.json").read_text())
+        return arguments, pushed
+
+    arguments: list[str] = []
+    pushed: dict[str, object] = {}
+    run.arguments, run.pushed = arguments, pushed
+    with warnings.catch_warnings():
+        # The provider's hook leaves the pipe to spark-submit for the garbage collector to close.
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield run
+        gc.collect()
+
+
+DONE = {"exit_code": 0, "run_id": "r", "records": 5, "partitions": []}
+
+
+def test_a_scheduled_run_passes_only_the_flow_and_who_started_it(spark):
+    arguments, _ = spark(DONE)
+    job = arguments[next(n for n, word in enumerate(arguments) if word.endswith("replicate.py")) + 1 :]
+    assert job[:-1] == ["--config=/f", "--flow=A->B", f"--trigger={trigger_text('mirror__A__B', 'manual 1')}"]
+    assert job[-1].startswith("--report=")
+
+
+def test_the_trigger_forms_choices_become_arguments(spark):
+    choices = {"topics": ["orders", "p.*"], "tasks": 3, "max_seconds": 0, "dry_run": True}
+    arguments, _ = spark(DONE, choices)
+    assert {"--topics=orders|p.*", "--tasks=3", "--max-seconds=0", "--dry-run"} <= set(arguments)
+
+
+def test_without_a_connection_spark_runs_here_and_not_on_yarn(spark, monkeypatch):
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+    arguments, _ = spark(DONE)
+    assert arguments[arguments.index("--master") + 1] == "local[*]"
+
+
+def test_a_connection_names_the_cluster(spark, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "spark://m", "port": 7077}')
+    arguments, _ = spark(DONE)
+    assert arguments[arguments.index("--master") + 1] == "spark://m:7077"
+    # Executors elsewhere have a Python of their own.
+    assert not any(word.startswith("spark.pyspark.python=") for word in arguments)
+
+
+def test_spark_never_repeats_a_task_on_its_own(spark):
+    arguments, _ = spark(DONE)
+    assert {"spark.speculation=false", "spark.task.maxFailures=1"} <= set(arguments)
+
+
+def test_the_report_reaches_xcom(spark):
+    _, pushed = spark(DONE)
+    assert pushed[REPORT_KEY]["records"] == 5
+
+
+@pytest.mark.parametrize(("code", "kind"), [(1, ReplicationRunError), (2, ConfigurationError), (3, ReplicationError)])
+def test_the_exit_code_becomes_a_typed_error_and_the_report_still_reaches_xcom(spark, code, kind):
+    with pytest.raises(kind):
+        spark({"exit_code": code, "partitions": []})
+    assert spark.pushed[REPORT_KEY]["exit_code"] == code
+
+
+def test_a_job_that_left_no_report_is_judged_by_its_exit_code(spark):
+    with pytest.raises(ConfigurationError):
+        spark({"exit_code": 2})
+    assert spark.pushed == {}

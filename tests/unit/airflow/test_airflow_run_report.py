@@ -1,0 +1,35 @@
+from mirror_lib.airflow.run_report import report_text
+from mirror_lib.observe.run_totals import TopicTotal
+
+DONE = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": []}
+
+
+def test_a_run_that_copied_shows_a_line_for_each_topic():
+    total = TopicTotal("orders", "A.orders", 4, 1_200, 34_500, 1.26, 0)
+    assert report_text("A->B", DONE, [total]).splitlines() == [
+        "Flow A->B copied 1,200 records:",
+        "",
+        "topic   on the target  partitions  records     size  seconds  failed",
+        "------  -------------  ----------  -------  -------  -------  ------",
+        "orders       A.orders           4    1,200  34.5 kB      1.3",
+    ]
+
+
+def test_a_run_with_nothing_new_says_so():
+    assert report_text("A->B", DONE, []) == "Flow A->B: there was nothing new to copy."
+
+
+def test_problems_are_listed_and_those_left_out_are_counted():
+    outcome = {**DONE, "exit_code": 1, "problems": ["[fenced] a-0: x"], "failed": 3}
+    assert report_text("A->B", outcome, []).splitlines()[-2:] == ["- [fenced] a-0: x", "- ... and 2 more"]
+
+
+def test_a_job_that_never_ended_is_not_called_done():
+    assert "copied nothing" in report_text("A->B", None, [])
+
+
+def test_a_dry_run_shows_the_plan():
+    planned = [{"topic": "t", "target_topic": "A.t", "partitions": 2, "offsets": 1100, "estimated_bytes": 5}]
+    text = report_text("A->B", {**DONE, "dry_run": True, "planned": planned}, [])
+    assert "nothing was changed" in text
+    assert "1,100" in text

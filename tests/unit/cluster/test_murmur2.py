@@ -1,0 +1,47 @@
+"""The partitioner of Java's producer."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.murmur2 import murmur2, partition_for
+
+
+@pytest.mark.parametrize(
+    ("data", "signed"),
+    [
+        # Kafka's UtilsTest.testMurmur2.
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+        # What Utils.murmur2 of Kafka 4.3.1 gives for every length modulo 4 and for bytes above 127.
+        (b"", 275646681),
+        (b"a", -1563381124),
+        (b"ab", 316155434),
+        (b"abcd", -1323649548),
+        (b"abcde", 461995741),
+        ("äÿ€".encode(), -814313677),
+    ],
+)
+def test_the_hash_is_javas(data: bytes, signed: int) -> None:
+    assert murmur2(data) == signed & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        # BuiltInPartitioner.partitionForKey(key, 25) of Kafka 4.3.1.
+        (b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"foo"}]', 16),
+        (b'["MirrorSourceConnector",{"cluster":"us-west","partition":11,"topic":"orders.v1"}]', 21),
+    ],
+)
+def test_a_position_goes_to_the_partition_that_java_chooses(key: bytes, partition: int) -> None:
+    assert partition_for(key, 25) == partition
+
+
+@given(st.binary(max_size=200), st.integers(min_value=1, max_value=1000))
+def test_every_key_has_a_partition(key: bytes, partitions: int) -> None:
+    assert 0 <= partition_for(key, partitions) < partitions

@@ -1,0 +1,146 @@
+"""Position records: Kafka Connect's source offsets with fields of our own."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.formats import RecordFormatError
+from mirror_lib.cluster.positions import Position, PositionKeys, PositionState, decode_value, encode_value
+from mirror_lib.topology.names import TopicPartition
+
+SOURCE = TopicPartition("foo", 0)
+INT64 = 2**63 - 1
+
+topics = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
+partition_numbers = st.integers(min_value=0, max_value=2**31 - 1)
+optional_numbers = st.none() | st.integers(min_value=0, max_value=INT64)
+optional_texts = st.none() | st.text(max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("alias", "key"),
+    [
+        # What MM2 4.3.1 (MirrorUtils.wrapPartition) and Connect's JsonConverter write.
+        ("A", '["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"foo"}]'),
+        ('q"x', '["MirrorSourceConnector",{"cluster":"q\\"x","partition":0,"topic":"foo"}]'),
+        ("é", '["MirrorSourceConnector",{"cluster":"é","partition":0,"topic":"foo"}]'),
+        ("a/b", '["MirrorSourceConnector",{"cluster":"a/b","partition":0,"topic":"foo"}]'),
+    ],
+)
+def test_a_key_has_the_bytes_by_which_mm2_finds_it(alias: str, key: str) -> None:
+    keys = PositionKeys(alias)
+    assert keys.encode(SOURCE) == key.encode()
+    assert keys.decode(key.encode()) == SOURCE
+
+
+@given(st.text(min_size=1, max_size=20), topics, partition_numbers)
+def test_any_key_reads_back_and_is_json(alias: str, topic: str, partition: int) -> None:
+    keys = PositionKeys(alias)
+    key = keys.encode(TopicPartition(topic, partition))
+    assert keys.decode(key) == TopicPartition(topic, partition)
+    assert json.loads(key) == ["MirrorSourceConnector", {"cluster": alias, "partition": partition, "topic": topic}]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        b"",
+        b"foo",
+        b'["MirrorSourceConnector",{"cluster":"B","partition":0,"topic":"foo"}]',
+        b'["MirrorCheckpointConnector",{"partition":0,"topic":"A.foo","group":"g1"}]',
+        b'["MirrorHeartbeatConnector",{"sourceClusterAlias":"A","targetClusterAlias":"B"}]',
+        b'["other",{"cluster":"A","partition":0,"topic":"foo"}]',
+        # The same JSON in other bytes: MM2 does not find these.
+        b'["MirrorSourceConnector", {"cluster":"A","partition":0,"topic":"foo"}]',
+        b'["MirrorSourceConnector",{"partition":0,"cluster":"A","topic":"foo"}]',
+        b'["MirrorSourceConnector",{"cluster":"A","partition":00,"topic":"foo"}]',
+        b'["MirrorSourceConnector",{"cluster":"A","partition":"0","topic":"foo"}]',
+        b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":""}]',
+    ],
+)
+def test_keys_of_others_are_not_ours(key: bytes | None) -> None:
+    assert PositionKeys("A").decode(key) is None
+
+
+def test_a_connector_in_a_shared_connect_cluster_may_have_any_name() -> None:
+    keys = PositionKeys("A", connector="A->B.MirrorSourceConnector")
+    key = b'["A->B.MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"foo"}]'
+    assert keys.encode(TopicPartition("foo", 3)) == key
+    assert PositionKeys("A").decode(key) is None
+
+
+def test_a_value_carries_mm2s_offset_first_and_our_fields_after_it() -> None:
+    position = Position("foo", 0, 41, 40, PositionState.CLOSED, 4001, 3, "run-1", "8Iu1")
+    assert encode_value(position) == (
+        b'{"offset":41,"target_offset":40,"state":"closed","producer_id":4001,"epoch":3,'
+        b'"run_id":"run-1","topic_id":"8Iu1"}'
+    )
+    assert encode_value(Position("foo", 0, 41)) == b'{"offset":41}'
+
+
+@given(
+    st.integers(min_value=-1, max_value=INT64),
+    optional_numbers,
+    st.none() | st.sampled_from(PositionState),
+    optional_numbers,
+    optional_numbers,
+    optional_texts,
+    optional_texts,
+)
+def test_any_position_reads_back(
+    offset: int,
+    target: int | None,
+    state: PositionState | None,
+    producer: int | None,
+    epoch: int | None,
+    run: str | None,
+    topic_id: str | None,
+) -> None:
+    position = Position("foo", 0, offset, target, state, producer, epoch, run, topic_id)
+    assert decode_value(SOURCE, encode_value(position)) == position
+
+
+def test_mm2s_own_value_has_no_fields_of_ours() -> None:
+    assert decode_value(SOURCE, b'{"offset":41}') == Position("foo", 0, 41)
+
+
+@pytest.mark.parametrize("value", [b"{}", b'{"offset":null}', b'{"offset":-1}', b'{"offset":-7}'])
+def test_without_an_offset_nothing_is_copied_yet(value: bytes) -> None:
+    assert decode_value(SOURCE, value) == Position("foo", 0, -1)
+
+
+@pytest.mark.parametrize("value", [None, b"null"])
+def test_null_forgets_the_position(value: bytes | None) -> None:
+    assert decode_value(SOURCE, value) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"41", "not a JSON object"),
+        (b'{"offset":41.0}', "offset is not an integer"),
+        (b'{"offset":"41"}', "offset is not an integer"),
+        (b'{"offset":true}', "offset is not an integer"),
+        (b'{"offset":9223372036854775808}', "offset is not an integer"),
+        (b'{"offset":1,"target_offset":-1}', "target_offset is negative"),
+        (b'{"offset":1,"state":"ajar"}', "state 'ajar' is not known"),
+        (b'{"offset":1,"run_id":7}', "run_id is not a text"),
+    ],
+)
+def test_a_value_that_is_no_position_says_why(value: bytes, why: str) -> None:
+    with pytest.raises(RecordFormatError, match=why):
+        decode_value(SOURCE, value)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused_with_a_typed_error(value: bytes) -> None:
+    try:
+        decode_value(SOURCE, value)
+    except RecordFormatError as error:
+        assert error.action

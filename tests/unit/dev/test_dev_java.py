@@ -1,0 +1,61 @@
+"""Java: which one is found, and what is said when it will not do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.java import find_java, parse_java_version
+from mirror_lib.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("printed", "release"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment (build 17.0.15+6)', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("bash: java: command not found", None),
+    ],
+)
+def test_the_feature_release_is_read_from_what_java_prints(printed: str, release: int | None) -> None:
+    assert parse_java_version(printed) == release
+
+
+def test_given_no_java_when_looked_for_then_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    with pytest.raises(ConfigurationError, match=r"not installed.*apt-get install openjdk-17-jre-headless"):
+        find_java()
+
+
+def test_given_an_old_java_when_looked_for_then_it_is_refused_by_its_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _fake_java(tmp_path, "1.8.0_392")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(ConfigurationError, match=r"is Java 8, which is too old\. Install Java 17"):
+        find_java()
+
+
+def test_given_java_home_when_looked_for_then_it_counts_before_the_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ours = _fake_java(tmp_path / "home", "17.0.1")
+    other = _fake_java(tmp_path / "other", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(other.parent), prepend=":")
+
+    assert find_java() == ours
+
+
+def _fake_java(home: Path, release: str) -> Path:
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{release}\"' >&2\n")
+    program.chmod(0o755)
+    return program

@@ -1,0 +1,154 @@
+"""Background processes: found again, never mistaken, and ended with all they started."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.processes import (
+    BackgroundProcess,
+    ProcessError,
+    parse_stat,
+    process_facts,
+    recall,
+    session_members,
+    start,
+    tail,
+)
+
+# proc_pid_stat(5): 52 fields; utime is the 14th, stime the 15th, starttime the 22nd.
+STAT = "4711 ((a) b)) S 1 4700 4699 0 -1 4194560 1 2 3 4 150 50 6 7 20 0 1 0 987654 1000 200 " + "0 " * 28
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "child.log"
+
+
+def shell(script: str, log: Path, **more: Path) -> BackgroundProcess:
+    return start(["/bin/sh", "-c", script], log=log, **more)
+
+
+def test_stat_is_read_also_when_the_name_holds_brackets_and_blanks() -> None:
+    facts = parse_stat(STAT)
+
+    assert (facts.pid, facts.state, facts.session) == (4711, "S", 4699)
+    assert (facts.user_ticks, facts.system_ticks, facts.start_ticks) == (150, 50, 987654)
+
+
+def test_a_child_leads_a_session_of_its_own_and_both_outputs_go_to_its_log(log: Path) -> None:
+    child = shell("echo out; echo err >&2; exec sleep 30", log)
+    try:
+        facts = process_facts(child.pid)
+        assert facts is not None
+        assert facts.session == child.pid
+        _until(lambda: child.log_tail() == "out\nerr")
+    finally:
+        child.stop()
+
+    assert not child.running
+
+
+def test_given_a_child_that_started_others_when_stopped_then_all_of_them_end(log: Path) -> None:
+    child = shell("sleep 30 & sleep 30 & wait", log)
+    _until(lambda: len(session_members(child.pid)) == 3)
+
+    child.stop(grace_seconds=5)
+
+    assert session_members(child.pid) == ()
+
+
+def test_given_a_child_that_ignores_the_signal_when_stopped_then_it_is_killed_after_the_grace(log: Path) -> None:
+    child = shell("trap '' TERM; echo ready; while :; do sleep 0.2; done", log)
+    _until(lambda: child.log_tail() == "ready")
+
+    began = time.monotonic()
+    child.stop(grace_seconds=0.3)
+
+    assert not child.running
+    assert time.monotonic() - began >= 0.3
+
+
+def test_given_a_leader_that_has_gone_when_stopped_then_what_it_left_ends_too(log: Path) -> None:
+    child = shell("sleep 30 &", log)
+    assert child.wait(10)
+    assert session_members(child.pid) != ()
+
+    child.stop(grace_seconds=5)
+
+    assert session_members(child.pid) == ()
+
+
+def test_a_process_is_found_again_by_its_pid_file(log: Path, tmp_path: Path) -> None:
+    child = shell("exec sleep 30", log, pid_file=tmp_path / "run" / "child.pid")
+    try:
+        found = recall(tmp_path / "run" / "child.pid")
+        assert found == child
+        assert found is not None
+        assert found.running
+    finally:
+        child.kill()
+    assert not child.running
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "{}", '{"pid": 1}'])
+def test_a_pid_file_that_cannot_be_read_remembers_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pid").write_text(text)
+
+    assert recall(tmp_path / "pid") is None
+    assert recall(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize("change", [{"start_ticks": 1}, {"boot_id": "another"}])
+def test_a_stranger_with_the_same_number_is_neither_running_nor_stopped(change: dict[str, object], log: Path) -> None:
+    child = shell("exec sleep 30", log)
+    try:
+        stranger = replace(child, **change)
+        assert not stranger.running
+        assert stranger.cpu_seconds == 0
+        stranger.stop()
+        stranger.kill()
+        assert child.running
+    finally:
+        child.kill()
+
+
+def test_cpu_time_of_the_process_is_counted(log: Path) -> None:
+    child = start([sys.executable, "-S", "-c", "while True: pass"], log=log)
+    try:
+        _until(lambda: child.cpu_seconds > 0.05)
+    finally:
+        child.kill()
+    assert child.cpu_seconds == 0
+
+
+def test_waiting_says_whether_the_process_ended_in_time(log: Path) -> None:
+    child = shell("exec sleep 30", log)
+    assert not child.wait(0.05)
+    child.kill()
+    assert child.wait(0)
+
+
+def test_given_a_program_that_does_not_exist_when_started_then_the_error_names_it(log: Path) -> None:
+    with pytest.raises(ProcessError, match=r"no-such-program cannot be started: No such file"):
+        start(["/no-such-program"], log=log)
+
+
+def test_the_tail_is_the_last_lines_also_of_a_long_file(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("".join(f"line {number}\n" for number in range(20_000)))
+
+    assert tail(file, 2) == "line 19998\nline 19999"
+    assert tail(tmp_path / "missing", 2) == ""
+
+
+def _until(condition: object, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    assert callable(condition)
+    while not condition():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        time.sleep(0.01)

@@ -1,0 +1,66 @@
+"""Where state lives, and locks on it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.state import exclusive, jars_dir, project_root, state_dir, write_atomically
+
+
+@pytest.fixture(autouse=True)
+def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MIRROR_STATE_DIR", raising=False)
+    monkeypatch.delenv("MIRROR_JARS_DIR", raising=False)
+
+
+def test_state_lives_in_one_folder_of_the_project() -> None:
+    assert (project_root() / "pyproject.toml").is_file()
+    assert state_dir() == project_root() / ".mirror"
+    assert jars_dir() == project_root() / ".mirror" / "jars"
+
+
+def test_the_environment_moves_the_state_and_the_jars_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path))
+
+    assert state_dir() == tmp_path
+    assert jars_dir() == tmp_path / "jars"
+
+
+def test_the_jars_can_be_shared_apart_from_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("MIRROR_JARS_DIR", str(tmp_path / "jars"))
+
+    assert jars_dir() == tmp_path / "jars"
+
+
+def test_the_state_folder_is_ignored_by_git() -> None:
+    assert ".mirror/" in (project_root() / ".gitignore").read_text().splitlines()
+
+
+def test_given_a_held_lock_when_another_asks_then_it_is_told_and_waits(tmp_path: Path) -> None:
+    lock, order, told = tmp_path / "x" / "lock", [], threading.Event()
+
+    def second() -> None:
+        with exclusive(lock, told.set):
+            order.append("second")
+
+    with exclusive(lock):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert told.wait(10)
+        order.append("first")
+    thread.join(10)
+
+    assert order == ["first", "second"]
+
+
+def test_a_file_is_replaced_and_no_draft_stays(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "file"
+    write_atomically(file, "one")
+    write_atomically(file, "two")
+
+    assert file.read_text() == "two"
+    assert list(file.parent.iterdir()) == [file]

@@ -1,0 +1,212 @@
+"""Connections to the ledger: which URLs are taken, how writers meet, and what errors say."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger import database as database_module
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.store import Ledger
+from tests.support.postgres import postgres_server
+
+
+def _sqlite(tmp_path: Path) -> Database:
+    return Database.open(f"sqlite:///{tmp_path}/ledger.sqlite3")
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("", "not a URL"),
+        ("ledger.sqlite3", "not a URL"),
+        ("postgresql://me:pa/ss@host:port/db", "not a URL"),
+        ("mysql://me:secret@host/db", "'mysql'"),
+        ("postgresql+psycopg2://me:secret@host/db", "'postgresql\\+psycopg2'"),
+        ("sqlite://", "in memory"),
+        ("sqlite:///:memory:", "in memory"),
+    ],
+)
+def test_a_url_that_cannot_hold_a_ledger_is_refused_with_examples(url: str, what: str) -> None:
+    with pytest.raises(LedgerError, match=what) as caught:
+        Ledger.open(url)
+
+    assert "sqlite:////" in caught.value.action
+    assert "postgresql://" in caught.value.action
+    for secret in ("secret", "pa/ss"):
+        assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_every_common_name_of_postgresql_means_psycopg_3(scheme: str) -> None:
+    database = Database.open(f"{scheme}://host/db")
+
+    assert (database.engine.dialect.name, database.engine.dialect.driver) == ("postgresql", "psycopg")
+
+
+def test_passwords_are_masked_wherever_the_url_has_them() -> None:
+    url = "postgresql://me:hidden1@host/db?password=hidden2&sslpassword=hidden3&sslmode=require"
+
+    shown = Ledger.open(url).shown
+
+    assert "hidden" not in shown
+    assert "me:***@host/db" in shown
+    assert "sslmode=require" in shown
+
+
+def test_an_unreachable_server_is_named_without_its_password() -> None:
+    ledger = Ledger.open("postgresql://me:hidden1@127.0.0.1:1/db?sslpassword=hidden2")
+
+    with pytest.raises(LedgerError, match=r"127\.0\.0\.1:1/db") as caught:
+        ledger.migrate()
+
+    assert "hidden" not in str(caught.value)
+    assert "hidden" not in str(caught.value.attributes())
+    assert "mirror.ledger.url" in caught.value.action
+
+
+def test_a_sqlite_ledger_creates_its_folder(tmp_path: Path) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/not/yet/ledger.sqlite3") as ledger:
+        ledger.migrate()
+
+    assert (tmp_path / "not" / "yet" / "ledger.sqlite3").is_file()
+
+
+def test_a_folder_that_cannot_be_created_is_an_error_with_advice(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(LedgerError, match="cannot be created") as caught:
+        Ledger.open(f"sqlite:///{tmp_path}/file/ledger.sqlite3")
+
+    assert "mirror.ledger.url" in caught.value.action
+
+
+def test_a_file_that_is_no_database_is_an_error_with_advice(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite3").write_bytes(b"These are orders, not a database. " * 100)
+
+    with pytest.raises(LedgerError, match="not a database") as caught:
+        Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3").migrate()
+
+    assert "restore it" in caught.value.action
+
+
+def test_sqlite_runs_in_wal_mode_with_foreign_keys_and_a_busy_timeout(tmp_path: Path) -> None:
+    with _sqlite(tmp_path).read() as connection:
+        pragmas = {name: connection.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "foreign_keys")}
+        timeout = connection.scalar(text("PRAGMA busy_timeout"))
+
+    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1}
+    assert timeout == database_module.BUSY_SECONDS * 1000
+
+
+def test_a_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) -> None:
+    """A transaction that reads, then writes, would fail at once without BEGIN IMMEDIATE."""
+    database = _sqlite(tmp_path)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE numbers (n INTEGER)"))
+        connection.execute(text("INSERT INTO numbers VALUES (0)"))
+    failures: list[BaseException] = []
+
+    def count() -> None:
+        try:
+            for _ in range(20):
+                with database.write() as connection:
+                    present = connection.scalar(text("SELECT n FROM numbers"))
+                    connection.execute(text("UPDATE numbers SET n = :n"), {"n": present + 1})
+        except BaseException as error:  # a thread's errors would be lost
+            failures.append(error)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    with database.read() as connection:
+        assert connection.scalar(text("SELECT n FROM numbers")) == 80
+
+
+def test_readers_are_not_stopped_by_a_writer(tmp_path: Path) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
+        ledger.migrate()
+        with ledger._database.write() as connection:
+            connection.execute(text("DELETE FROM run"))
+
+            assert ledger.runs() == ()
+
+
+def test_a_ledger_that_stays_locked_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "BUSY_SECONDS", 0)
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
+        ledger.migrate()
+        other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(LedgerError, match="locked") as caught:
+            ledger.start_run(run_id="r1", flow="a->b", trigger="cli")
+        other.close()
+
+    assert "PostgreSQL" in caught.value.action
+
+
+def test_a_failed_transaction_leaves_nothing_behind(database_url: str) -> None:
+    database = Database.open(database_url)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)"))
+
+    with pytest.raises(LedgerError, match="numbers"), database.write() as connection:
+        connection.execute(text("INSERT INTO numbers VALUES (1)"))
+        connection.execute(text("INSERT INTO numbers VALUES (1)"))
+
+    with database.read() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM numbers")) == 0
+
+
+def test_errors_of_the_database_pickle_like_all_others(database_url: str) -> None:
+    """They cross process borders in Airflow and Spark."""
+    import pickle
+
+    with Ledger.open(database_url) as ledger, pytest.raises(LedgerError) as caught:
+        ledger.runs()
+
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value)
+
+
+@pytest.fixture
+def short_lived_server() -> Iterator[str]:
+    """A PostgreSQL server that a test may break."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.mark.integration
+def test_a_connection_that_broke_while_idle_is_replaced(short_lived_server: str) -> None:
+    with Ledger.open(short_lived_server) as ledger:
+        ledger.migrate()
+        with Ledger.open(short_lived_server) as other, other._database.write() as connection:
+            connection.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+                )
+            )
+
+        assert ledger.runs() == ()
+
+
+@pytest.mark.integration
+def test_a_wrong_password_is_the_databases_own_words_and_never_shown(short_lived_server: str) -> None:
+    with Ledger.open(short_lived_server) as ledger, ledger._database.write() as connection:
+        connection.execute(text("CREATE ROLE closed NOLOGIN"))
+
+    with pytest.raises(LedgerError, match="closed") as caught:
+        Ledger.open(short_lived_server.replace("mirror:unchecked", "closed:hidden")).migrate()
+
+    assert "hidden" not in str(caught.value)

@@ -1,0 +1,47 @@
+"""Where the ledger is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.location import STATE_DIR_VARIABLE, ledger_url
+from mirror_lib.ledger.store import Ledger
+
+
+def _config(url: str | None, path: str = "/etc/mirror/mirror.properties") -> MirrorConfig:
+    return MirrorConfig(path=path, clusters=("a", "b"), flows=(), ledger_url=url)
+
+
+def test_without_a_setting_it_is_a_file_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE_DIR_VARIABLE, str(tmp_path))
+
+    assert ledger_url(_config(None)) == f"sqlite:///{tmp_path}/ledger.sqlite3"
+
+
+def test_the_state_folder_is_that_of_the_project_from_any_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(STATE_DIR_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    project = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
+
+    assert ledger_url(_config(None)) == f"sqlite:///{project}/.mirror/ledger.sqlite3"
+
+
+def test_a_relative_file_counts_from_the_configuration_file() -> None:
+    """Airflow, Spark and people run the same file from different folders."""
+    assert ledger_url(_config("sqlite:///state/l.sqlite3")) == "sqlite:////etc/mirror/state/l.sqlite3"
+
+
+@pytest.mark.parametrize("url", ["sqlite:////var/l.sqlite3", "postgresql://me:p%40ss@host/db?sslmode=require"])
+def test_every_other_url_stays_as_it_is(url: str) -> None:
+    assert ledger_url(_config(url)) == url
+
+
+def test_a_setting_that_is_no_url_is_left_for_the_ledger_to_refuse() -> None:
+    with pytest.raises(LedgerError, match="not a URL"):
+        Ledger.open(ledger_url(_config("over there")))

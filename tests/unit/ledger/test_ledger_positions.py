@@ -1,0 +1,72 @@
+"""Positions in the ledger, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.rows import PositionRow
+from mirror_lib.ledger.store import Ledger
+
+CLOSED = PositionRow(
+    flow="a->b",
+    topic="orders",
+    partition=0,
+    offset=41,
+    target_offset=42,
+    state="closed",
+    producer_id=2**40,
+    epoch=3,
+    run_id="a run of another ledger",
+    topic_id="NTm0jB-tS9ef8pSV1Hq2Tg",
+)
+
+
+def _stored(ledger: Ledger, flow: str = "a->b") -> list[PositionRow]:
+    return [replace(row, updated_at=None) for row in ledger.positions(flow)]
+
+
+def test_positions_come_back_by_topic_and_partition(ledger: Ledger) -> None:
+    other = replace(CLOSED, partition=10, state="open")
+    first = replace(CLOSED, topic="a", partition=2)
+    elsewhere = replace(CLOSED, flow="b->a")
+
+    ledger.save_positions([other, CLOSED, elsewhere, first])
+
+    assert _stored(ledger) == [first, CLOSED, other]
+    assert _stored(ledger, "b->a") == [elsewhere]
+    assert _stored(ledger, "c->d") == []
+
+
+def test_a_later_position_replaces_the_earlier_one(ledger: Ledger) -> None:
+    ledger.save_positions([CLOSED])
+    later = replace(CLOSED, offset=50, target_offset=53, epoch=4, state="open")
+
+    ledger.save_positions([later])
+
+    assert _stored(ledger) == [later]
+
+
+def test_a_position_that_mirror_maker_wrote_has_only_an_offset(ledger: Ledger) -> None:
+    foreign = PositionRow(flow="a->b", topic="orders", partition=0, offset=7, state="closed")
+
+    ledger.save_positions([foreign])
+
+    (stored,) = ledger.positions("a->b")
+    assert replace(stored, updated_at=None) == foreign
+    assert stored.updated_at is not None
+
+
+def test_a_state_that_does_not_exist_is_refused_and_nothing_is_stored(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError):
+        ledger.save_positions([replace(CLOSED, partition=1), replace(CLOSED, state="ajar")])
+
+    assert _stored(ledger) == []
+
+
+def test_no_positions_are_no_work(ledger: Ledger) -> None:
+    ledger.save_positions([])
+
+    assert _stored(ledger) == []

@@ -1,0 +1,168 @@
+"""Runs in the ledger, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mirror_lib.errors import BrokerUnreachableError, LedgerError, MirrorError, Where
+from mirror_lib.ledger.rows import PartitionRunRow, RunState
+from mirror_lib.ledger.store import Ledger
+
+
+def _start(ledger: Ledger, run_id: str, flow: str = "a->b", trigger: str = "cli") -> None:
+    ledger.start_run(run_id=run_id, flow=flow, trigger=trigger)
+
+
+def _partition(run_id: str, partition: int, round_number: int, records: int, bytes_: int) -> PartitionRunRow:
+    return PartitionRunRow(
+        run_id=run_id,
+        round=round_number,
+        topic="orders",
+        partition=partition,
+        target_topic="a.orders",
+        start_offset=0,
+        end_offset=10,
+        source_next=records,
+        target_first=0,
+        target_next=records,
+        records=records,
+        bytes=bytes_,
+        state="done",
+    )
+
+
+def test_a_started_run_is_running_and_has_done_nothing(ledger: Ledger) -> None:
+    before = datetime.now(UTC)
+
+    started = ledger.start_run(run_id="r1", flow="a->b", trigger="airflow dag", planned_partitions=7)
+
+    assert ledger.run("r1") == started
+    assert (started.flow, started.trigger, started.state) == ("a->b", "airflow dag", RunState.RUNNING)
+    assert (started.rounds, started.planned_partitions, started.records, started.bytes) == (0, 7, 0, 0)
+    assert started.finished_at is None
+    assert started.error is None
+    assert before <= started.started_at <= datetime.now(UTC)
+    assert started.heartbeat_at == started.started_at
+
+
+def test_times_come_back_as_aware_utc_to_the_microsecond(ledger: Ledger) -> None:
+    started = ledger.start_run(run_id="r1", flow="a->b", trigger="cli")
+
+    stored = ledger.run("r1")
+
+    assert stored is not None
+    assert stored.started_at.tzinfo is UTC
+    assert stored.started_at == started.started_at
+
+
+def test_an_unknown_run_is_none(ledger: Ledger) -> None:
+    assert ledger.run("nobody") is None
+
+
+def test_starting_the_same_run_twice_is_refused_with_advice(ledger: Ledger) -> None:
+    _start(ledger, "r1")
+
+    with pytest.raises(LedgerError, match="r1 exists already") as caught:
+        _start(ledger, "r1")
+
+    assert caught.value.action
+
+
+def test_a_heartbeat_moves_the_sign_of_life_and_only_what_it_is_given(ledger: Ledger) -> None:
+    started = ledger.start_run(run_id="r1", flow="a->b", trigger="cli", planned_partitions=3)
+
+    ledger.heartbeat("r1", records=10, bytes=2**40)
+    ledger.heartbeat("r1", rounds=2)
+
+    stored = ledger.run("r1")
+    assert stored is not None
+    assert stored.heartbeat_at > started.heartbeat_at
+    assert (stored.planned_partitions, stored.records, stored.bytes, stored.rounds) == (3, 10, 2**40, 2)
+    assert stored.state == RunState.RUNNING
+
+
+def test_a_finished_run_holds_its_end_and_its_error_as_plain_data(ledger: Ledger) -> None:
+    error: MirrorError = BrokerUnreachableError(
+        "nobody answered", where=Where(flow="a->b", cluster="ä", partition=3), action="Start it."
+    )
+    _start(ledger, "r1")
+
+    ledger.finish_run("r1", state="partial", rounds=2, records=5, bytes=6, error=error.attributes())
+
+    stored = ledger.run("r1")
+    assert stored is not None
+    assert stored.state == RunState.PARTIAL
+    assert stored.error == error.attributes()
+    assert (stored.rounds, stored.records, stored.bytes) == (2, 5, 6)
+    assert stored.finished_at is not None
+    assert timedelta() <= stored.finished_at - stored.started_at < timedelta(minutes=1)
+
+
+def test_a_run_that_fails_without_totals_gets_them_from_its_partitions(ledger: Ledger) -> None:
+    _start(ledger, "r1")
+    ledger.save_partition_runs(
+        [_partition("r1", 0, 1, 4, 40), _partition("r1", 1, 1, 5, 50), _partition("r1", 1, 2, 1, 10)]
+    )
+
+    ledger.finish_run("r1", state="failed", error={"reason": "unexpected"})
+
+    stored = ledger.run("r1")
+    assert stored is not None
+    assert (stored.rounds, stored.planned_partitions, stored.records, stored.bytes) == (2, 2, 10, 100)
+
+
+def test_a_run_that_found_nothing_to_copy_finishes_with_zeros(ledger: Ledger) -> None:
+    _start(ledger, "r1")
+
+    ledger.finish_run("r1", state="succeeded", rounds=1, records=0, bytes=0)
+
+    stored = ledger.run("r1")
+    assert stored is not None
+    assert (stored.rounds, stored.planned_partitions, stored.records, stored.bytes) == (1, 0, 0, 0)
+    assert stored.error is None
+
+
+@pytest.mark.parametrize("unknown_run", ["", "r2"])
+def test_nothing_can_be_said_of_a_run_that_was_not_started(ledger: Ledger, unknown_run: str) -> None:
+    with pytest.raises(LedgerError, match="there is no run"):
+        ledger.heartbeat(unknown_run)
+    with pytest.raises(LedgerError, match="there is no run"):
+        ledger.finish_run(unknown_run, state="failed")
+
+
+def test_a_state_that_does_not_exist_is_refused_by_the_database(ledger: Ledger) -> None:
+    _start(ledger, "r1")
+
+    with pytest.raises(LedgerError):
+        ledger.finish_run("r1", state="finished")
+
+    stored = ledger.run("r1")
+    assert stored is not None
+    assert stored.state == RunState.RUNNING
+
+
+def test_runs_come_newest_first_of_one_flow_or_one_starter_or_all(ledger: Ledger) -> None:
+    for run_id, flow, trigger in (
+        ("1", "a->b", "cli"),
+        ("2", "b->a", "cli"),
+        ("3", "a->b", "dag"),
+        ("4", "a->b", "cli"),
+    ):
+        _start(ledger, run_id, flow, trigger)
+
+    assert [run.id for run in ledger.runs()] == ["4", "3", "2", "1"]
+    assert [run.id for run in ledger.runs(limit=2)] == ["4", "3"]
+    assert [run.id for run in ledger.runs("a->b")] == ["4", "3", "1"]
+    assert [run.id for run in ledger.runs("a->b", limit=1)] == ["4"]
+    assert [run.id for run in ledger.runs(trigger="cli")] == ["4", "2", "1"]
+    assert [run.id for run in ledger.runs("a->b", trigger="dag")] == ["3"]
+    assert ledger.runs("c->d") == ()
+
+
+def test_the_latest_run_of_every_flow(ledger: Ledger) -> None:
+    for run_id, flow in (("1", "a->b"), ("2", "b->a"), ("3", "a->b")):
+        _start(ledger, run_id, flow)
+
+    assert {flow: run.id for flow, run in ledger.latest_runs().items()} == {"a->b": "3", "b->a": "2"}

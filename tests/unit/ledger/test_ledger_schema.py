@@ -1,0 +1,131 @@
+"""Creating and upgrading the ledger's tables, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import inspect, text
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger import schema
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.store import Ledger
+
+TABLES = {"run", "partition_run", "position", "offset_segment", schema.VERSION_TABLE}
+
+
+def _tables(database: Database) -> set[str]:
+    with database.read() as connection:
+        return set(inspect(connection).get_table_names())
+
+
+def _downgrade(database: Database, revision: str) -> None:
+    with database.write() as connection:
+        config = schema._config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+
+
+@pytest.fixture
+def database(database_url: str) -> Database:
+    """A database with the ledger's tables."""
+    database = Database.open(database_url)
+    schema.upgrade(database)
+    return database
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_models(database: Database) -> None:
+    with database.read() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"version_table": schema.VERSION_TABLE, "compare_server_default": True}
+        )
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_checks_and_keys_have_the_names_of_the_models(database: Database) -> None:
+    """`compare_metadata` does not look at them, and a later migration changes constraints by name."""
+    with database.read() as connection:
+        inspector = inspect(connection)
+        for table in Base.metadata.sorted_tables:
+            expected = {str(each.name) for each in table.constraints}
+            found = {
+                str(inspector.get_pk_constraint(table.name)["name"]),
+                *(str(each["name"]) for each in inspector.get_check_constraints(table.name)),
+                *(str(each["name"]) for each in inspector.get_foreign_keys(table.name)),
+            }
+            assert found == expected
+
+
+def test_migrating_again_changes_nothing_and_keeps_the_rows(ledger: Ledger) -> None:
+    ledger.start_run(run_id="r1", flow="a->b", trigger="cli")
+
+    ledger.migrate()
+
+    assert [run.id for run in ledger.runs()] == ["r1"]
+
+
+def test_a_database_can_go_back_to_nothing_and_up_again(database: Database) -> None:
+    _downgrade(database, "base")
+    assert _tables(database) == {schema.VERSION_TABLE}
+
+    schema.upgrade(database)
+
+    assert _tables(database) == TABLES
+
+
+def test_several_processes_may_migrate_at_the_same_time(database_url: str) -> None:
+    """The first scheduled run of every flow starts at the same minute. Each has connections of its own."""
+
+    def migrate(_: int) -> None:
+        with Ledger.open(database_url) as ledger:
+            ledger.migrate()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(migrate, range(4)))
+
+    assert _tables(Database.open(database_url)) == TABLES
+
+
+def test_other_tables_of_a_shared_database_are_left_alone(database_url: str) -> None:
+    """Airflow's own tables and its Alembic version may be in the same database."""
+    database = Database.open(database_url)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        connection.execute(text("INSERT INTO alembic_version VALUES ('of airflow')"))
+
+    schema.upgrade(database)
+
+    with database.read() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "of airflow"
+
+
+def test_tables_of_a_newer_version_are_refused(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'"))
+
+    with pytest.raises(LedgerError, match=r"newer version of this project \(9999\)") as caught:
+        schema.upgrade(database)
+
+    assert caught.value.action
+
+
+def test_a_ledger_without_tables_says_how_they_come(database_url: str) -> None:
+    with Ledger.open(database_url) as ledger, pytest.raises(LedgerError) as caught:
+        ledger.runs()
+
+    assert "tables are missing" in caught.value.action
+
+
+def test_every_migration_is_part_of_the_package() -> None:
+    """They are found as package data, so that an installed wheel can migrate too."""
+    versions = Path(str(files("mirror_lib.ledger") / "migrations" / "versions"))
+
+    assert [path.name for path in sorted(versions.glob("*.py"))] == ["v0001_runs_and_offsets.py"]
+    assert (versions.parent / "env.py").is_file()

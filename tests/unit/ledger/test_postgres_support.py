@@ -1,0 +1,24 @@
+"""The PostgreSQL server of the tests: what it says on a machine without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import postgres
+from tests.support.postgres import PostgresMissingError, postgres_server
+
+
+def test_a_machine_without_the_server_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "_BINARIES", tmp_path)
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(PostgresMissingError, match="apt-get install -y postgresql"), postgres_server():
+        pass
+
+
+@pytest.mark.integration
+def test_servers_can_run_side_by_side_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with postgres_server() as one, postgres_server() as other:
+        assert one != other
