@@ -6,10 +6,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, UncleanStartError
+from mirror_lib.relay.background import Background
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.reading import Memory, SourceReader
@@ -86,27 +88,41 @@ class _Task:
         self._memory = Memory(job.settings.task_memory_bytes)
         self._flow = job.flow
         self._pumping = False
+        self._crash: BaseException | None = None
+        self._background = Background(self._crashed)
         self._reader = SourceReader(
             source,
             copies,
             job.settings,
             self._memory,
+            self._background,
             read_committed=job.read_committed,
             deliver=self._deliver,
             settled=self._settle,
         )
-        self._writer = TargetWriter(target, copies, job.settings, acknowledged=self._acknowledged)
+        self._writer = TargetWriter(target, copies, job.settings, self._background, acknowledged=self._acknowledged)
 
     async def run(self) -> None:
-        await self._writer.start()
-        await self._reader.start()
-        reporter = asyncio.create_task(self._report())
+        # Callbacks of the loop (timers, the next turn) have nobody else to raise to either.
+        asyncio.get_running_loop().set_exception_handler(self._loop_failed)
         try:
+            await self._writer.start()
+            await self._reader.start()
+            self._background.start(self._report())
             await self._done.wait()
         finally:
-            reporter.cancel()
-            await self._reader.stop()
-            await self._writer.stop()
+            await self._background.stop()
+        if self._crash is not None:
+            raise self._crash
+
+    def _crashed(self, error: BaseException) -> None:
+        self._crash = self._crash or error
+        self._done.set()
+
+    def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        loop.default_exception_handler(context)
+        if (error := context.get("exception")) is not None:
+            self._crashed(error)
 
     def _deliver(self, copy: PartitionCopy, batches: list[ReadyBatch]) -> None:
         before = copy.unacknowledged_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -14,8 +14,16 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError, TopicMissingError, TopologyError, Where
-from mirror_lib.relay.model import PartitionFacts, PartitionProblem
+from mirror_lib.errors import (
+    AuthorizationError,
+    ClusterError,
+    MirrorError,
+    TopicMissingError,
+    TopologyError,
+    UncleanStartError,
+    Where,
+)
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -88,11 +96,17 @@ def gather_facts(
     targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
     clusters.positions_at_plan = clusters.positions.read_all()
 
-    problems: list[PartitionProblem] = []
+    problems = [
+        PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), of_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))
+        for topic, error in sources.errors.items()
+        # Deleted since it was listed: there is nothing to copy any more.
+        if not isinstance(error, TopicMissingError)
+    ]
     pairs: list[tuple[TopicPartition, TopicPartition]] = []
     for topic, description in sorted(sources.items()):
         for pair in _pairs(description, remote[topic]):
-            error = _target_problem(flow, pair, targets.get(remote[topic]))
+            error = _target_problem(flow, pair, targets.get(remote[topic]), targets.errors.get(remote[topic]))
+            error = error or _position_problem(flow, pair[0], clusters.positions_at_plan)
             if error is None:
                 pairs.append(pair)
             else:
@@ -114,7 +128,7 @@ def gather_facts(
     for source, target in pairs:
         unreadable = starts[source].error or ends[source].error
         if unreadable is not None:
-            problems.append(PartitionProblem(source, unreadable))
+            problems.append(PartitionProblem(source, of_flow(flow, unreadable, source)))
             continue
         stored = clusters.positions_at_plan.positions.get(source)
         position = stored.position if stored else None
@@ -125,8 +139,8 @@ def gather_facts(
                 log_start=starts[source].offset,
                 log_end=ends[source].offset,
                 topic_id=sources[source.topic].topic_id,
-                # A stored offset of -1 says that the partition was opened and nothing copied yet.
-                position=position.offset + 1 if position and position.offset >= 0 else None,
+                # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
+                position=position.offset + 1 if position else None,
                 position_topic_id=position.topic_id if position else None,
                 log_bytes=sizes.get(source),
                 target_max_message_bytes=limits.get(target.topic, DEFAULT_MAX_MESSAGE_BYTES),
@@ -143,10 +157,15 @@ def _pairs(description: TopicDescription, remote: str) -> list[tuple[TopicPartit
 
 
 def _target_problem(
-    flow: FlowConfig, pair: tuple[TopicPartition, TopicPartition], target: TopicDescription | None
+    flow: FlowConfig,
+    pair: tuple[TopicPartition, TopicPartition],
+    target: TopicDescription | None,
+    failure: MirrorError | None,
 ) -> MirrorError | None:
     source, wanted = pair
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
+    if failure is not None and not isinstance(failure, TopicMissingError):
+        return of_flow(flow, failure, source)
     if target is None:
         return TopicMissingError(
             f"topic {wanted.topic} does not exist on cluster {flow.flow.target}.",
@@ -160,6 +179,29 @@ def _target_problem(
             action="Run the sync_topics task, or `mirror topics apply`, to add partitions.",
         )
     return None
+
+
+def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: PositionSnapshot) -> MirrorError | None:
+    unreadable = snapshot.unreadable.get(source)
+    if unreadable is None:
+        return None
+    return UncleanStartError(
+        f"its newest position cannot be read ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
+        f"{unreadable.record.partition}, offset {unreadable.record.offset}): what was copied is not known.",
+        where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
+        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may.",
+    )
+
+
+def of_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
+    """An error of the admin client, told as one of this flow's partition."""
+    error.where = replace(
+        error.where,
+        flow=str(flow.flow),
+        topic=source.topic,
+        partition=None if source.partition == WHOLE_TOPIC else source.partition,
+    )
+    return error
 
 
 def _is_behind(source: TopicPartition, start: OffsetFact, end: OffsetFact, snapshot: PositionSnapshot) -> bool:

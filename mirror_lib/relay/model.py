@@ -53,10 +53,15 @@ class PartitionPlan:
         return max(self.estimated_bytes, self.end - self.start)
 
 
+#: Stands for the partition where a problem concerns a topic as a whole.
+WHOLE_TOPIC = -1
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionProblem:
     """A partition that this run does not copy, and why."""
 
+    #: Its partition is `WHOLE_TOPIC` when not even the partitions of the topic are known.
     source: TopicPartition
     error: MirrorError
 
@@ -71,6 +76,8 @@ class RunPlan:
     problems: tuple[PartitionProblem, ...]
     #: Partitions with nothing to copy.
     idle: int
+    #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
+    starts_at_end: tuple[PartitionPlan, ...] = ()
 
     @property
     def partitions(self) -> tuple[PartitionPlan, ...]:

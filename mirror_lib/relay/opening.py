@@ -25,7 +25,7 @@ from mirror_lib.errors import (
     UncleanStartError,
     Where,
 )
-from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -53,24 +53,12 @@ def open_partitions(
     if not plan.partitions:
         return (), ()
     refused: dict[TopicPartition, MirrorError] = {}
-    before = clusters.positions_at_plan
-    last = {source: stored.position for source, stored in before.positions.items()}
-    ends = _target_ends(clusters, plan.partitions, refused)
-    startable = []
-    for partition in plan.partitions:
-        if partition.source in refused:
-            continue
-        try:
-            check_clean_start(flow.flow, partition, last, clusters.sources_of(partition.target), ends[partition.target])
-        except MirrorError as error:
-            refused[partition.source] = error
-        else:
-            startable.append(partition)
+    startable, ends = _startable(flow, plan.partitions, clusters, refused)
     takeover = _take_over(flow.flow, {partition.target for partition in startable}, clusters.target_data)
     for partition in startable:
         outcome = takeover[partition.target]
         if isinstance(outcome, MirrorError):
-            refused[partition.source] = outcome
+            refused[partition.source] = of_flow(flow, outcome, partition.source)
     opened = {
         partition.source: OpenPartition(
             plan=partition,
@@ -94,6 +82,55 @@ def open_partitions(
     bins = tuple(tuple(opened[p.source] for p in bin_ if p.source in opened) for bin_ in plan.bins)
     problems = tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
     return bins, problems
+
+
+def store_starts_at_end(
+    flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
+) -> tuple[PartitionProblem, ...]:
+    """Store the end of the source as the position of partitions that begin there, so that the next run copies on.
+
+    Returns why some could not begin.
+    """
+    refused: dict[TopicPartition, MirrorError] = {}
+    if plan.starts_at_end:
+        startable, ends = _startable(flow, plan.starts_at_end, clusters, refused)
+        clusters.positions.write(
+            Position(
+                topic=partition.source.topic,
+                partition=partition.source.partition,
+                offset=partition.start - 1,
+                target_offset=ends[partition.target].end,
+                state=PositionState.CLOSED,
+                producer_id=None,
+                epoch=None,
+                run_id=run_id,
+                topic_id=partition.topic_id,
+            )
+            for partition in startable
+        )
+    return tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
+
+
+def _startable(
+    flow: FlowConfig,
+    partitions: Sequence[PartitionPlan],
+    clusters: FlowClusters,
+    refused: dict[TopicPartition, MirrorError],
+) -> tuple[list[PartitionPlan], dict[TopicPartition, TargetEnds]]:
+    """The partitions that pass `check_clean_start`, and where their targets end; the others go to `refused`."""
+    last = {source: stored.position for source, stored in clusters.positions_at_plan.positions.items()}
+    ends = _target_ends(clusters, partitions, refused)
+    startable = []
+    for partition in partitions:
+        if partition.source in refused:
+            continue
+        try:
+            check_clean_start(flow.flow, partition, last, clusters.sources_of(partition.target), ends[partition.target])
+        except MirrorError as error:
+            refused[partition.source] = error
+        else:
+            startable.append(partition)
+    return startable, ends
 
 
 def open_position(opened: OpenPartition, run_id: str) -> Position:
@@ -179,7 +216,7 @@ def _target_ends(
         start, end = starts[partition.target], ends[partition.target]
         error = start.error or end.error
         if error is not None:
-            refused[partition.source] = error
+            refused[partition.source] = of_flow(clusters.flow, error, partition.source)
         else:
             found[partition.target] = TargetEnds(start.offset, end.offset)
     return found

@@ -34,6 +34,7 @@ def plan_round(
     """
     wanted: list[PartitionPlan] = []
     refused = list(problems)
+    starts_at_end: list[PartitionPlan] = []
     idle = 0
     for fact in facts:
         start, error = _start(flow, fact, first_start)
@@ -41,6 +42,8 @@ def plan_round(
             refused.append(PartitionProblem(fact.source, error))
         elif start >= fact.log_end:
             idle += 1
+            if fact.position is None and first_start is FirstStart.LATEST:
+                starts_at_end.append(_plan(fact, fact.log_end))
         else:
             wanted.append(_plan(fact, start))
     return RunPlan(
@@ -48,6 +51,7 @@ def plan_round(
         bins=pack(wanted, tasks_max),
         problems=tuple(sorted(refused, key=lambda problem: problem.source)),
         idle=idle,
+        starts_at_end=tuple(sorted(starts_at_end, key=lambda partition: partition.source)),
     )
 
 

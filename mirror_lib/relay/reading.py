@@ -12,6 +12,7 @@ from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, RetriesExhaustedError
+from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.retry import may_pass
 from mirror_lib.topology.names import TopicPartition
@@ -47,6 +48,7 @@ class SourceReader:
         copies: Sequence[PartitionCopy],
         settings: CopySettings,
         memory: Memory,
+        background: Background,
         *,
         read_committed: bool,
         deliver: Callable[[PartitionCopy, list[ReadyBatch]], None],
@@ -60,20 +62,13 @@ class SourceReader:
         self._deliver = deliver
         self._settled = settled
         self._outstanding: dict[int, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = background
         self._refreshing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Find the leaders and send the first fetches."""
         await self._client.refresh_leaders({source.topic for source in self._copies})
         self.pump()
-
-    async def stop(self) -> None:
-        """End all requests."""
-        tasks = [*self._tasks, *([self._refreshing] if self._refreshing else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     def pump(self) -> None:
         """Send every fetch that may be sent now. Call whenever memory was freed or a pause ended."""
@@ -108,9 +103,7 @@ class SourceReader:
             self._outstanding[leader] = self._outstanding.get(leader, 0) + 1
             for copy in chosen:
                 copy.fetching = True
-            task = asyncio.get_running_loop().create_task(self._fetch(leader, chosen, max_bytes))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start(self._fetch(leader, chosen, max_bytes))
 
     async def _fetch(self, leader: int, copies: list[PartitionCopy], max_bytes: int) -> None:
         partition_bytes = min(self._settings.fetch_partition_max_bytes, max_bytes)
@@ -234,7 +227,7 @@ class SourceReader:
 
     def _refresh_leaders(self) -> None:
         if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+            self._refreshing = self._background.start(self._refresh())
 
     async def _refresh(self) -> None:
         topics = {copy.source.topic for copy in self._copies.values() if not copy.read_done}

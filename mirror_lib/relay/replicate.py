@@ -15,7 +15,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
-from mirror_lib.relay.opening import open_partitions
+from mirror_lib.relay.opening import open_partitions, store_starts_at_end
 from mirror_lib.relay.plan import FirstStart, plan_round
 from mirror_lib.relay.progress import RoundProgress
 
@@ -174,6 +174,7 @@ class _Run:
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
+        self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
         opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
         self._note(refused)
         bins = tuple(bin_ for bin_ in opened if bin_)

@@ -20,6 +20,7 @@ from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, Where
+from mirror_lib.relay.background import Background
 from mirror_lib.relay.model import OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.retry import Backoff, may_pass
@@ -80,6 +81,7 @@ class TargetWriter:
         client: RawClient,
         copies: Sequence[PartitionCopy],
         settings: CopySettings,
+        background: Background,
         *,
         acknowledged: Callable[[PartitionCopy, int], None],
     ) -> None:
@@ -92,19 +94,12 @@ class TargetWriter:
             self._writers.setdefault(copy.target, _PartitionWriter(copy.opened, settings.retry_max_seconds))
         self._queues: dict[int, deque[_PartitionWriter]] = {}
         self._outstanding: dict[int, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = background
         self._refreshing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Find the leaders."""
         await self._client.refresh_leaders({target.topic for target in self._writers})
-
-    async def stop(self) -> None:
-        """End all requests."""
-        tasks = [*self._tasks, *([self._refreshing] if self._refreshing else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> None:
         """Append batches after everything that was written to the copy's target before."""
@@ -160,9 +155,7 @@ class TargetWriter:
                     queue.append(writer)
             if chosen:
                 self._outstanding[leader] = self._outstanding.get(leader, 0) + 1
-                task = asyncio.get_running_loop().create_task(self._produce(leader, chosen))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._background.start(self._produce(leader, chosen))
 
     async def _produce(self, leader: int, chosen: list[tuple[_PartitionWriter, _Outgoing]]) -> None:
         request = [
@@ -299,7 +292,7 @@ class TargetWriter:
 
     def _refresh_leaders(self) -> None:
         if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+            self._refreshing = self._background.start(self._refresh())
 
     async def _refresh(self) -> None:
         topics = {writer.target.topic for writer in self._writers.values() if writer.failed is None}

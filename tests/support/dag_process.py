@@ -14,9 +14,10 @@ from pathlib import Path
 def main() -> None:
     from airflow.dag_processing.dagbag import DagBag
 
-    bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
     for line in sys.stdin:
         request = json.loads(line)
+        # Parsed anew: a run leaves its rendered templates in the operators, and real tasks have a process each.
+        bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
         answer = {"import_errors": bag.import_errors}
         dag = bag.dags.get(request["dag_id"])
         if dag is not None:

@@ -48,3 +48,19 @@ def test_a_second_run_copies_nothing_and_a_third_only_what_is_new(
     produce(kafka_pair.source, topic_name, records(70, partition=1, start=300))
     assert flow.run().records == 70
     assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+
+
+def test_a_first_start_at_the_end_copies_only_what_comes_later(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(50))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"A.consumer.auto.offset.reset": "latest"})
+    assert flow.run().records == 0
+
+    later = produce(kafka_pair.source, topic_name, [*records(20, start=50), *records(5, partition=1)])
+    report = flow.run()
+
+    assert report.errors == ()
+    assert report.records == 25
+    assert contents(consume(kafka_pair.target, f"A.{topic_name}")) == contents(later)

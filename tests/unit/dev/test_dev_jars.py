@@ -92,10 +92,10 @@ def test_ivys_output_becomes_progress_first_without_and_then_with_a_total() -> N
 def test_ivys_complaints_are_kept_once_each() -> None:
     log = IvyLog("4.3.1", lambda _: None)
 
-    for line in ("\t:: org.x#y;1: not found\n", "\t:: org.x#y;1: not found\n", "\t:: some.module#z;2: unresolved\n"):
+    for line in ("\t\t:: org.x#y;1: not found\n", "\t\t:: org.x#y;1: not found\n", "\t\t:: UNRESOLVED ::\n"):
         log.read(line)
 
-    assert log.problems == ["org.x#y;1: not found", "some.module#z;2: unresolved"]
+    assert log.problems == ["org.x#y;1: not found"]
 
 
 def test_pysparks_jars_are_found_without_importing_pyspark() -> None:

@@ -21,7 +21,7 @@ from mirror_lib.dev.processes import (
 )
 
 # proc_pid_stat(5): 52 fields; utime is the 14th, stime the 15th, starttime the 22nd.
-STAT = "4711 ((a) b)) S 1 4700 4699 0 -1 4194560 1 2 3 4 150 50 6 7 20 0 1 0 987654 1000 200 " + "0 " * 28
+STAT = "4711 ((a) b)) S 1 4700 4699 0 -1 4194560 1 2 3 4 150 50 6 7 20 0 12 0 987654 1000 200 " + "0 " * 28
 
 
 @pytest.fixture
@@ -37,7 +37,14 @@ def test_stat_is_read_also_when_the_name_holds_brackets_and_blanks() -> None:
     facts = parse_stat(STAT)
 
     assert (facts.pid, facts.state, facts.session) == (4711, "S", 4699)
-    assert (facts.user_ticks, facts.system_ticks, facts.start_ticks) == (150, 50, 987654)
+    assert (facts.user_ticks, facts.system_ticks, facts.threads, facts.start_ticks) == (150, 50, 12, 987654)
+
+
+def test_a_zombie_lives_as_long_as_one_of_its_threads() -> None:
+    zombie = replace(parse_stat(STAT), state="Z")
+
+    assert zombie.living
+    assert not replace(zombie, threads=1).living
 
 
 def test_a_child_leads_a_session_of_its_own_and_both_outputs_go_to_its_log(log: Path) -> None:
@@ -60,6 +67,7 @@ def test_given_a_child_that_started_others_when_stopped_then_all_of_them_end(log
     child.stop(grace_seconds=5)
 
     assert session_members(child.pid) == ()
+    assert process_facts(child.pid) is None, "a zombie is left"
 
 
 def test_given_a_child_that_ignores_the_signal_when_stopped_then_it_is_killed_after_the_grace(log: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,11 @@ from mirror_lib.ledger.store import Ledger
 from tests.support.postgres import postgres_server
 
 
-def _sqlite(tmp_path: Path) -> Database:
-    return Database.open(f"sqlite:///{tmp_path}/ledger.sqlite3")
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    """An empty SQLite database."""
+    with closing(Database.open(f"sqlite:///{tmp_path}/ledger.sqlite3")) as database:
+        yield database
 
 
 @pytest.mark.parametrize(
@@ -96,8 +101,8 @@ def test_a_file_that_is_no_database_is_an_error_with_advice(tmp_path: Path) -> N
     assert "restore it" in caught.value.action
 
 
-def test_sqlite_runs_in_wal_mode_with_foreign_keys_and_a_busy_timeout(tmp_path: Path) -> None:
-    with _sqlite(tmp_path).read() as connection:
+def test_sqlite_runs_in_wal_mode_with_foreign_keys_and_a_busy_timeout(sqlite: Database) -> None:
+    with sqlite.read() as connection:
         pragmas = {name: connection.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "foreign_keys")}
         timeout = connection.scalar(text("PRAGMA busy_timeout"))
 
@@ -105,10 +110,9 @@ def test_sqlite_runs_in_wal_mode_with_foreign_keys_and_a_busy_timeout(tmp_path: 
     assert timeout == database_module.BUSY_SECONDS * 1000
 
 
-def test_a_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) -> None:
+def test_a_writer_waits_for_another_and_then_sees_what_it_wrote(sqlite: Database) -> None:
     """A transaction that reads, then writes, would fail at once without BEGIN IMMEDIATE."""
-    database = _sqlite(tmp_path)
-    with database.write() as connection:
+    with sqlite.write() as connection:
         connection.execute(text("CREATE TABLE numbers (n INTEGER)"))
         connection.execute(text("INSERT INTO numbers VALUES (0)"))
     failures: list[BaseException] = []
@@ -116,7 +120,7 @@ def test_a_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) 
     def count() -> None:
         try:
             for _ in range(20):
-                with database.write() as connection:
+                with sqlite.write() as connection:
                     present = connection.scalar(text("SELECT n FROM numbers"))
                     connection.execute(text("UPDATE numbers SET n = :n"), {"n": present + 1})
         except BaseException as error:  # a thread's errors would be lost
@@ -129,7 +133,7 @@ def test_a_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) 
         thread.join()
 
     assert failures == []
-    with database.read() as connection:
+    with sqlite.read() as connection:
         assert connection.scalar(text("SELECT n FROM numbers")) == 80
 
 
@@ -157,22 +161,25 @@ def test_a_ledger_that_stays_locked_says_what_to_do(tmp_path: Path, monkeypatch:
 
 
 def test_a_failed_transaction_leaves_nothing_behind(database_url: str) -> None:
-    database = Database.open(database_url)
-    with database.write() as connection:
-        connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)"))
+    insert = text("INSERT INTO numbers VALUES (1)")
+    with closing(Database.open(database_url)) as database:
+        with database.write() as connection:
+            connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)"))
 
-    with pytest.raises(LedgerError, match="numbers"), database.write() as connection:
-        connection.execute(text("INSERT INTO numbers VALUES (1)"))
-        connection.execute(text("INSERT INTO numbers VALUES (1)"))
+        def insert_twice() -> None:
+            with database.write() as connection:
+                connection.execute(insert)
+                connection.execute(insert)
 
-    with database.read() as connection:
-        assert connection.scalar(text("SELECT count(*) FROM numbers")) == 0
+        with pytest.raises(LedgerError, match="numbers"):
+            insert_twice()
+
+        with database.read() as connection:
+            assert connection.scalar(text("SELECT count(*) FROM numbers")) == 0
 
 
 def test_errors_of_the_database_pickle_like_all_others(database_url: str) -> None:
     """They cross process borders in Airflow and Spark."""
-    import pickle
-
     with Ledger.open(database_url) as ledger, pytest.raises(LedgerError) as caught:
         ledger.runs()
 
@@ -194,7 +201,8 @@ def test_a_connection_that_broke_while_idle_is_replaced(short_lived_server: str)
         with Ledger.open(short_lived_server) as other, other._database.write() as connection:
             connection.execute(
                 text(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
                 )
             )
 

@@ -114,7 +114,7 @@ def test_no_rows_are_no_work(started: Ledger) -> None:
 
 
 def test_ten_thousand_rows_are_stored_and_replaced_within_seconds(started: Ledger) -> None:
-    """Progress is stored every two seconds. Measured: 0.4 s on SQLite, 0.6 s on PostgreSQL; slow machines may need more."""
+    """Stored every two seconds. Measured: 0.4 s on SQLite, 0.6 s on PostgreSQL. Slow machines may take more."""
     rows = [replace(PLANNED, topic=f"topic-{number % 100}", partition=number // 100) for number in range(10_000)]
     began = time.monotonic()
 

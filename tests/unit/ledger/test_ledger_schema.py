@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,11 +36,17 @@ def _downgrade(database: Database, revision: str) -> None:
 
 
 @pytest.fixture
-def database(database_url: str) -> Database:
+def empty_database(database_url: str) -> Iterator[Database]:
+    """A database without tables."""
+    with closing(Database.open(database_url)) as database:
+        yield database
+
+
+@pytest.fixture
+def database(empty_database: Database) -> Database:
     """A database with the ledger's tables."""
-    database = Database.open(database_url)
-    schema.upgrade(database)
-    return database
+    schema.upgrade(empty_database)
+    return empty_database
 
 
 def test_the_migrations_make_exactly_the_tables_of_the_models(database: Database) -> None:
@@ -80,7 +88,7 @@ def test_a_database_can_go_back_to_nothing_and_up_again(database: Database) -> N
     assert _tables(database) == TABLES
 
 
-def test_several_processes_may_migrate_at_the_same_time(database_url: str) -> None:
+def test_several_processes_may_migrate_at_the_same_time(database_url: str, empty_database: Database) -> None:
     """The first scheduled run of every flow starts at the same minute. Each has connections of its own."""
 
     def migrate(_: int) -> None:
@@ -90,19 +98,18 @@ def test_several_processes_may_migrate_at_the_same_time(database_url: str) -> No
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(migrate, range(4)))
 
-    assert _tables(Database.open(database_url)) == TABLES
+    assert _tables(empty_database) == TABLES
 
 
-def test_other_tables_of_a_shared_database_are_left_alone(database_url: str) -> None:
+def test_other_tables_of_a_shared_database_are_left_alone(empty_database: Database) -> None:
     """Airflow's own tables and its Alembic version may be in the same database."""
-    database = Database.open(database_url)
-    with database.write() as connection:
+    with empty_database.write() as connection:
         connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
         connection.execute(text("INSERT INTO alembic_version VALUES ('of airflow')"))
 
-    schema.upgrade(database)
+    schema.upgrade(empty_database)
 
-    with database.read() as connection:
+    with empty_database.read() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "of airflow"
 
 

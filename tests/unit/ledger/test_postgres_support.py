@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,6 +21,11 @@ def test_a_machine_without_the_server_is_told_what_to_install(tmp_path: Path, mo
 
 
 @pytest.mark.integration
-def test_servers_can_run_side_by_side_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_run_side_by_side_and_are_gone_afterwards() -> None:
     with postgres_server() as one, postgres_server() as other:
-        assert one != other
+        ports = {urlsplit(url).port for url in (one, other)}
+        assert len(ports) == 2
+
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0

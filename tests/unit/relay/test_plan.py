@@ -142,3 +142,19 @@ def test_sources_merged_into_one_target_partition_share_a_bin() -> None:
 @pytest.mark.parametrize("tasks_max", [0, 1])
 def test_at_least_one_task_runs(tasks_max: int) -> None:
     assert len(pack([planned(0, 1), planned(1, 1)], tasks_max)) == 1
+
+
+class TestGivenAFirstStartAtTheEnd:
+    def test_the_position_is_planned_and_nothing_is_copied(self) -> None:
+        plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_start=FirstStart.LATEST)
+        assert plan.bins == ()
+        assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
+
+    def test_a_partition_with_a_position_goes_on_from_there(self) -> None:
+        plan = plan_round(FLOW, [facts(log_end=100, position=100)], tasks_max=1, first_start=FirstStart.LATEST)
+        assert plan.starts_at_end == ()
+        plan = plan_round(FLOW, [facts(log_end=120, position=100)], tasks_max=1, first_start=FirstStart.LATEST)
+        assert [(partition.start, partition.end) for partition in plan.partitions] == [(100, 120)]
+
+    def test_an_empty_first_start_from_the_beginning_stores_nothing(self) -> None:
+        assert plan_round(FLOW, [facts(log_end=0)], tasks_max=1).starts_at_end == ()

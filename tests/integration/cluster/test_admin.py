@@ -1,0 +1,288 @@
+"""Topics, partitions, configs and offsets of real clusters."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from mirror_lib.cluster.admin import (
+    ClusterAdmin,
+    ConfigOrigin,
+    OffsetFact,
+    OffsetSpec,
+    PartitionDescription,
+    TopicSpec,
+)
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import BrokerUnreachableError, TopicMissingError, TransientError
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.kafka import create_topic, delete_topic, produce, records
+
+
+def administer(cluster: KafkaCluster, timeout_seconds: float = 30.0) -> ClusterAdmin:
+    return ClusterAdmin(Connection("A", tuple(cluster.bootstrap_servers.split(","))), timeout_seconds)
+
+
+def test_a_cluster_tells_its_id_its_brokers_and_its_topics(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    with administer(kafka_pair.source) as admin:
+        assert admin.cluster_id() == kafka_pair.source.cluster_id
+        assert [(broker.id, f"{broker.host}:{broker.port}") for broker in admin.brokers()] == [
+            (1, kafka_pair.source.bootstrap_servers)
+        ]
+        topics = admin.list_topics()
+    assert topic_name in topics
+    assert topics == sorted(topics)
+
+
+class TestDescribing:
+    def test_a_topic_has_an_id_and_partitions_in_order(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        create_topic(kafka_pair.source, topic_name, partitions=12)
+        with administer(kafka_pair.source) as admin:
+            described = admin.describe_topics([topic_name])[topic_name]
+        assert described.name == topic_name
+        assert described.topic_id is not None
+        # Java's Uuid: 16 bytes in URL-safe Base64 without padding.
+        assert len(described.topic_id) == 22
+        assert set(described.topic_id).isdisjoint("+/=")
+        assert described.partitions == tuple(
+            PartitionDescription(number, 1, "127.0.0.1", (1,), (1,)) for number in range(12)
+        )
+        assert described.replication_factor == 1
+
+    def test_a_topic_made_anew_under_its_name_has_another_id(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        with administer(kafka_pair.source) as admin:
+            ids = []
+            for _ in range(2):
+                create_topic(kafka_pair.source, topic_name)
+                ids.append(admin.describe_topics([topic_name])[topic_name].topic_id)
+                delete_topic(kafka_pair.source, topic_name)
+        assert ids[0] != ids[1]
+
+    def test_missing_topics_are_reported_beside_the_others(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        create_topic(kafka_pair.source, topic_name)
+        with administer(kafka_pair.source) as admin:
+            described = admin.describe_topics([topic_name, "no-such-topic"])
+            configs = admin.topic_configs([topic_name, "no-such-topic"])
+        assert list(described) == list(configs) == [topic_name]
+        for errors in (described.errors, configs.errors):
+            assert list(errors) == ["no-such-topic"]
+            assert isinstance(errors["no-such-topic"], TopicMissingError)
+            assert errors["no-such-topic"].where.topic == "no-such-topic"
+
+    def test_asking_for_nothing_answers_nothing(self, kafka_pair: KafkaPair) -> None:
+        with administer(kafka_pair.source) as admin:
+            assert len(admin.describe_topics([])) == 0
+            assert len(admin.topic_configs([])) == 0
+            assert admin.list_offsets([], OffsetSpec.LATEST) == {}
+            assert admin.create_topics([]) == {}
+            assert admin.create_partitions({}) == {}
+
+    def test_configs_tell_where_each_value_comes_from(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        create_topic(kafka_pair.source, topic_name, configs={"cleanup.policy": "compact"})
+        with administer(kafka_pair.source) as admin:
+            configs = admin.topic_configs([topic_name])[topic_name]
+        assert configs.value("cleanup.policy") == "compact"
+        # Kafka's documented default.
+        assert configs.value("max.message.bytes") == "1048588"
+        assert configs.value("no.such.config") is None
+        # `create_topic` sets the retention.
+        assert configs.set_on_topic() == {"cleanup.policy": "compact", "retention.ms": "-1"}
+        assert configs.entries["cleanup.policy"].origin is ConfigOrigin.TOPIC
+        assert configs.entries["max.message.bytes"].origin is ConfigOrigin.DEFAULT
+
+    def test_a_brokers_own_file_is_told_apart_from_the_default(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        create_topic(kafka_pair.source, topic_name)
+        with administer(kafka_pair.source) as admin:
+            configs = admin.topic_configs([topic_name])[topic_name]
+        # Set by the test cluster as `min.insync.replicas` in server.properties; KRaft copies it into the metadata.
+        assert configs.entries["min.insync.replicas"].origin in (ConfigOrigin.BROKER_FILE, ConfigOrigin.CLUSTER)
+
+
+class TestOffsets:
+    def test_earliest_latest_and_last_stable_differ_while_a_transaction_is_open(
+        self, kafka_pair: KafkaPair, topic_name: str
+    ) -> None:
+        create_topic(kafka_pair.source, topic_name, partitions=2)
+        produce(kafka_pair.source, topic_name, records(3))
+        writer = Producer(
+            {"bootstrap.servers": kafka_pair.source.bootstrap_servers, "transactional.id": topic_name, "log_level": 3}
+        )
+        writer.init_transactions(30)
+        writer.begin_transaction()
+        writer.produce(topic_name, b"open", partition=0)
+        writer.flush(30)
+        here, empty = TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
+        try:
+            with administer(kafka_pair.source) as admin:
+                found = {which: admin.list_offsets([here, empty], which) for which in OffsetSpec}
+        finally:
+            writer.abort_transaction(30)
+        assert found[OffsetSpec.EARLIEST][here].offset == 0
+        assert found[OffsetSpec.LAST_STABLE][here].offset == 3
+        assert found[OffsetSpec.LATEST][here] == OffsetFact(4, leader_epoch=0)
+        assert {found[which][empty].offset for which in OffsetSpec} == {0}
+
+    def test_partitions_that_do_not_exist_have_an_error_of_their_own(
+        self, kafka_pair: KafkaPair, topic_name: str
+    ) -> None:
+        create_topic(kafka_pair.source, topic_name)
+        there = TopicPartition(topic_name, 0)
+        beyond, nowhere = TopicPartition(topic_name, 7), TopicPartition("no-such-topic", 0)
+        with administer(kafka_pair.source) as admin:
+            facts = admin.list_offsets([there, beyond, nowhere], OffsetSpec.LATEST)
+            alone = admin.list_offsets([nowhere], OffsetSpec.LATEST)
+        assert facts[there] == OffsetFact(0, leader_epoch=0)
+        for partition, fact in ((beyond, facts[beyond]), (nowhere, facts[nowhere]), (nowhere, alone[nowhere])):
+            assert isinstance(fact.error, TopicMissingError)
+            assert (fact.error.where.topic, fact.error.where.partition) == partition
+            assert fact.offset == -1
+
+    def test_a_topic_that_is_new_since_the_last_question_is_found_at_once(
+        self, kafka_pair: KafkaPair, topic_name: str
+    ) -> None:
+        """librdkafka alone would go on to ask the partitions that it remembers."""
+        first, second = TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
+        with administer(kafka_pair.source) as admin:
+            assert admin.list_offsets([first], OffsetSpec.LATEST)[first].error is not None
+            admin.create_topics([TopicSpec(topic_name, 1, 1)])
+            assert admin.list_offsets([first], OffsetSpec.LATEST)[first].offset == 0
+            admin.create_partitions({topic_name: 2})
+            assert admin.list_offsets([first, second], OffsetSpec.LATEST)[second].offset == 0
+
+
+class TestCreating:
+    def test_each_topic_succeeds_or_fails_by_itself(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        good, copies, invalid, config = (f"{topic_name}-{suffix}" for suffix in ("good", "rf", "bad name", "config"))
+        with administer(kafka_pair.target) as admin:
+            outcome = admin.create_topics(
+                [
+                    TopicSpec(good, 3, 1, {"cleanup.policy": "compact"}),
+                    TopicSpec(copies, 1, 5),
+                    TopicSpec(invalid, 1, 1),
+                    TopicSpec(config, 1, 1, {"no.such.config": "1"}),
+                ]
+            )
+            again = admin.create_topics([TopicSpec(good, 3, 1)])
+            described = admin.describe_topics([good])[good]
+            configs = admin.topic_configs([good])[good]
+        assert outcome[good] is None
+        assert isinstance(outcome[copies], RequestRefusedError)
+        assert isinstance(outcome[invalid], RequestRefusedError)
+        assert isinstance(outcome[config], RequestRefusedError)
+        assert isinstance(again[good], TopicExistsError)
+        assert (len(described.partitions), described.replication_factor) == (3, 1)
+        assert configs.value("cleanup.policy") == "compact"
+
+    def test_validating_only_creates_nothing(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        with administer(kafka_pair.target) as admin:
+            outcome = admin.create_topics(
+                [TopicSpec(topic_name, 1, 1), TopicSpec(f"{topic_name}-rf", 1, 9)], validate_only=True
+            )
+            assert topic_name not in admin.list_topics()
+        assert outcome[topic_name] is None
+        assert isinstance(outcome[f"{topic_name}-rf"], RequestRefusedError)
+
+    def test_counts_of_minus_one_are_the_brokers_defaults(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        with administer(kafka_pair.target) as admin:
+            assert admin.create_topics([TopicSpec(topic_name, -1, -1)]) == {topic_name: None}
+            described = admin.describe_topics([topic_name])[topic_name]
+        assert (len(described.partitions), described.replication_factor) == (1, 1)
+
+    def test_topics_grow_and_never_shrink(self, kafka_pair: KafkaPair, topic_name: str) -> None:
+        create_topic(kafka_pair.target, topic_name, partitions=2)
+        with administer(kafka_pair.target) as admin:
+            assert admin.create_partitions({topic_name: 5}) == {topic_name: None}
+            assert len(admin.describe_topics([topic_name])[topic_name].partitions) == 5
+            outcome = admin.create_partitions({topic_name: 3, "no-such-topic": 2})
+        assert isinstance(outcome[topic_name], RequestRefusedError)
+        assert isinstance(outcome["no-such-topic"], TopicMissingError)
+
+
+class TestTrouble:
+    @pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:9092"])
+    def test_an_unreachable_cluster_is_named_within_the_timeout(self, address: str) -> None:
+        begun = time.monotonic()
+        with (
+            ClusterAdmin(Connection("A", (address,)), timeout_seconds=1.5) as admin,
+            pytest.raises(BrokerUnreachableError) as error,
+        ):
+            admin.describe_topics(["orders"])
+        assert time.monotonic() - begun < 3
+        assert error.value.where.cluster == "A"
+        assert address in error.value.what
+        assert "bootstrap.servers" in error.value.action
+
+    def test_a_cluster_that_goes_away_after_the_first_answer_is_named_within_the_timeout(
+        self, three_brokers: KafkaCluster, topic_name: str
+    ) -> None:
+        create_topic(three_brokers, topic_name, partitions=3)
+        asked = [TopicPartition(topic_name, number) for number in range(3)]
+        with administer(three_brokers, timeout_seconds=3) as admin:
+            assert admin.describe_topics([topic_name])
+            three_brokers.kill_all()
+            begun = time.monotonic()
+            for ask in (
+                admin.list_topics,
+                lambda: admin.describe_topics([topic_name]),
+                lambda: admin.list_offsets(asked, OffsetSpec.LATEST),
+                lambda: admin.create_topics([TopicSpec(f"{topic_name}-2", 1, 1)]),
+            ):
+                with pytest.raises(BrokerUnreachableError):
+                    ask()
+            assert time.monotonic() - begun < 4 * 5
+
+    def test_after_a_leader_died_the_new_one_is_asked(self, three_brokers: KafkaCluster, topic_name: str) -> None:
+        create_topic(three_brokers, topic_name, partitions=3)
+        produce(three_brokers, topic_name, records(5))
+        asked = [TopicPartition(topic_name, number) for number in range(3)]
+        with administer(three_brokers) as admin:
+            before = admin.describe_topics([topic_name])[topic_name].partitions[0].leader
+            assert admin.list_offsets(asked, OffsetSpec.LATEST)[asked[0]].offset == 5
+            assert before is not None
+            three_brokers.stop_broker(before)
+            facts = admin.list_offsets(asked, OffsetSpec.LATEST)
+        assert [fact.error for fact in facts.values()] == [None, None, None]
+        assert [fact.offset for fact in facts.values()] == [5, 0, 0]
+
+    def test_a_partition_without_a_leader_fails_alone(self, three_brokers: KafkaCluster, topic_name: str) -> None:
+        create_topic(three_brokers, topic_name, partitions=3, copies=1)
+        asked = [TopicPartition(topic_name, number) for number in range(3)]
+        with administer(three_brokers) as admin:
+            homes = {p.partition: p.leader for p in admin.describe_topics([topic_name])[topic_name].partitions}
+            gone = homes[0]
+            assert gone is not None
+            three_brokers.stop_broker(gone)
+            facts = admin.list_offsets(asked, OffsetSpec.LATEST)
+            described = admin.describe_topics([topic_name])[topic_name]
+        assert isinstance(facts[asked[0]].error, TransientError)
+        for partition in asked:
+            if homes[partition.partition] != gone:
+                assert facts[partition] == OffsetFact(0, leader_epoch=0)
+        assert described.partitions[0].leader is None
+
+
+def test_a_warm_admin_answers_in_a_few_milliseconds(kafka_pair: KafkaPair, topic_name: str) -> None:
+    """An idle run asks both clusters several times; each time must cost next to nothing."""
+    create_topic(kafka_pair.source, topic_name, partitions=10)
+    asked = [TopicPartition(topic_name, number) for number in range(10)]
+    with administer(kafka_pair.source) as admin:
+        admin.describe_topics([topic_name])
+        best = []
+        for ask in (
+            admin.list_topics,
+            lambda: admin.describe_topics([topic_name]),
+            lambda: admin.list_offsets(asked, OffsetSpec.LATEST),
+        ):
+            taken = []
+            for _ in range(10):
+                begun = time.perf_counter()
+                ask()
+                taken.append(time.perf_counter() - begun)
+            best.append(min(taken))
+    assert max(best) < 0.05

@@ -1,0 +1,208 @@
+"""Position records and offset syncs on a real broker."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.formats import OffsetSync
+from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.small_topics import RecordPlace
+from mirror_lib.config.model import ClientSettings
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.kafka import Record, admin, consume, create_topic, produce
+
+KEY = b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"foo"}]'
+#: Where Java's partitioner puts KEY among 25 partitions.
+KEY_PARTITION = 16
+FOO = TopicPartition("foo", 0)
+
+
+def connection_to(bootstrap_servers: str) -> Connection:
+    properties = {"bootstrap.servers": bootstrap_servers}
+    return Connection.from_settings(ClientSettings(cluster="B", role="test", properties=properties))
+
+
+@pytest.fixture
+def target(kafka_pair: KafkaPair) -> KafkaCluster:
+    return kafka_pair.target
+
+
+@pytest.fixture
+def position_topic(target: KafkaCluster, topic_name: str) -> str:
+    create_topic(target, topic_name, partitions=25, configs={"cleanup.policy": "compact"})
+    return topic_name
+
+
+@pytest.fixture
+def store(target: KafkaCluster, position_topic: str) -> Iterator[PositionStore]:
+    with PositionStore(connection_to(target.bootstrap_servers), position_topic, "A") as opened:
+        yield opened
+
+
+def positions_of(snapshot: PositionSnapshot) -> dict[TopicPartition, Position]:
+    return {source: stored.position for source, stored in snapshot.positions.items()}
+
+
+def test_an_empty_topic_holds_no_positions(store: PositionStore) -> None:
+    snapshot = store.read_all()
+    assert positions_of(snapshot) == {}
+    assert snapshot.next_offsets == dict.fromkeys(range(25), 0)
+
+
+def test_what_was_written_is_read_with_its_place(store: PositionStore) -> None:
+    opened = Position("foo", 0, -1, 0, PositionState.OPEN, 4001, 3, "run-1", "topic-id")
+    places = store.write([opened, Position("bar", 7, 41)])
+    assert places[0] == RecordPlace(KEY_PARTITION, 0)
+    snapshot = store.read_all()
+    assert snapshot.positions[FOO] == StoredPosition(opened, RecordPlace(KEY_PARTITION, 0))
+    assert snapshot.positions[TopicPartition("bar", 7)] == StoredPosition(Position("bar", 7, 41), places[1])
+
+
+def test_the_bytes_are_those_that_mm2_looks_for(
+    store: PositionStore, target: KafkaCluster, position_topic: str
+) -> None:
+    store.write([Position("foo", 0, 41)])
+    (record,) = consume(target, position_topic)
+    assert (record.partition, record.key, record.value) == (KEY_PARTITION, KEY, b'{"offset":41}')
+    assert record.headers == ()
+
+
+def test_the_last_record_of_a_partition_counts(store: PositionStore) -> None:
+    store.write([Position("foo", 0, offset) for offset in range(50)])
+    assert positions_of(store.read_all()) == {FOO: Position("foo", 0, 49)}
+
+
+def test_reading_since_a_snapshot_gives_all_later_records_in_order(store: PositionStore) -> None:
+    store.write([Position("foo", 0, 1), Position("bar", 0, 1)])
+    before = store.read_all()
+    later = [Position("foo", 0, 1, run_id="other"), Position("foo", 0, 1, run_id="ours")]
+    places = store.write(later)
+    assert store.read_since(before) == tuple(map(StoredPosition, later, places))
+    assert store.read_since(store.read_all()) == ()
+
+
+def test_a_snapshot_from_before_the_topic_existed_sees_everything_since(store: PositionStore) -> None:
+    store.write([Position("foo", 0, 5)])
+    assert [stored.position.offset for stored in store.read_since(PositionSnapshot())] == [5]
+
+
+def test_mm2s_and_other_peoples_records_are_told_apart(
+    store: PositionStore, target: KafkaCluster, position_topic: str
+) -> None:
+    bar, baz = KEY.replace(b"foo", b"bar"), KEY.replace(b"foo", b"baz")
+    produce(
+        target,
+        position_topic,
+        [
+            Record(key=KEY, value=b'{"offset":12}', partition=KEY_PARTITION),
+            Record(key=KEY.replace(b'"A"', b'"Z"'), value=b'{"offset":99}'),
+            Record(key=b'["MirrorHeartbeatConnector",{"sourceClusterAlias":"A"}]', value=b'{"offset":0}'),
+            Record(key=bar, value=b'{"offset":3}'),
+            Record(key=bar, value=b"garbage"),
+            Record(key=baz, value=b'{"offset":3}'),
+            Record(key=baz, value=None),
+        ],
+    )
+    snapshot = store.read_all()
+    assert positions_of(snapshot) == {FOO: Position("foo", 0, 12)}
+    assert list(snapshot.unreadable) == [TopicPartition("bar", 0)]
+    assert snapshot.unreadable[TopicPartition("bar", 0)].error.what == "the value is not JSON"
+
+
+def test_five_thousand_positions_are_read_quickly(store: PositionStore) -> None:
+    written = [Position("t", p, 10**9, 10**9, PositionState.CLOSED, 4001, 3, "run-1", "id") for p in range(5_000)]
+    assert len(store.write(written)) == 5_000
+    store.read_all()
+    began = time.monotonic()
+    assert len(store.read_all().positions) == 5_000
+    # Usually 0.1 s; the limit leaves room for a busy machine.
+    assert time.monotonic() - began < 1.5
+
+
+def test_aborted_records_are_not_positions_and_the_end_is_found_behind_them(
+    store: PositionStore, target: KafkaCluster, position_topic: str
+) -> None:
+    producer = transactional(target, position_topic)
+    producer.begin_transaction()
+    producer.produce(position_topic, b'{"offset":77}', KEY, partition=KEY_PARTITION)
+    producer.flush()
+    producer.abort_transaction()
+    assert positions_of(store.read_all()) == {}
+    store.write([Position("foo", 0, 5)])
+    assert positions_of(store.read_all()) == {FOO: Position("foo", 0, 5)}
+
+
+def test_an_open_transaction_that_hides_records_is_an_error_and_not_a_short_read(
+    target: KafkaCluster, position_topic: str
+) -> None:
+    producer = transactional(target, position_topic)
+    producer.begin_transaction()
+    producer.produce(position_topic, b'{"offset":77}', KEY, partition=KEY_PARTITION)
+    producer.flush()
+    with PositionStore(connection_to(target.bootstrap_servers), position_topic, "A", timeout=2) as store:
+        store.write([Position("foo", 0, 5)])
+        with pytest.raises(TransientError, match=f"partitions {KEY_PARTITION}"):
+            store.read_all()
+        producer.commit_transaction()
+        assert positions_of(store.read_all()) == {FOO: Position("foo", 0, 5)}
+
+
+def transactional(cluster: KafkaCluster, name: str) -> Producer:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions()
+    return producer
+
+
+def test_a_missing_topic_reads_as_empty_is_not_created_and_cannot_be_written(
+    target: KafkaCluster, topic_name: str
+) -> None:
+    with PositionStore(connection_to(target.bootstrap_servers), topic_name, "A") as store:
+        assert store.read_all() == PositionSnapshot()
+        assert store.write([]) == ()
+        with pytest.raises(TopicMissingError) as caught:
+            store.write([Position("foo", 0, 1)])
+    assert caught.value.where.topic == topic_name
+    assert topic_name not in admin(target).list_topics(timeout=10).topics
+
+
+def test_an_unreachable_cluster_is_an_error_in_time() -> None:
+    began = time.monotonic()
+    with PositionStore(connection_to("127.0.0.1:1"), "positions", "A", timeout=1.5) as store:
+        with pytest.raises(BrokerUnreachableError, match=r"127\.0\.0\.1:1"):
+            store.read_all()
+        with pytest.raises(BrokerUnreachableError):
+            store.write([Position("foo", 0, 1)])
+    assert time.monotonic() - began < 10
+
+
+def test_offset_syncs_go_to_partition_0_in_their_order(target: KafkaCluster, topic_name: str) -> None:
+    create_topic(target, topic_name, configs={"cleanup.policy": "compact"})
+    syncs = [OffsetSync("orders", 3, offset, offset * 2) for offset in range(100)]
+    with OffsetSyncWriter(connection_to(target.bootstrap_servers), topic_name) as writer:
+        assert writer.write(syncs) == tuple(RecordPlace(0, offset) for offset in range(100))
+        assert writer.write([]) == ()
+    found = consume(target, topic_name)
+    assert [OffsetSync.decode(record.key, record.value) for record in found] == syncs
+    assert {record.headers for record in found} == {()}
+
+
+def test_offset_syncs_for_a_missing_topic_are_refused_at_once(target: KafkaCluster, topic_name: str) -> None:
+    began = time.monotonic()
+    connection = connection_to(target.bootstrap_servers)
+    with OffsetSyncWriter(connection, topic_name) as writer, pytest.raises(TopicMissingError):
+        writer.write([OffsetSync("orders", 0, 1, 1)])
+    assert time.monotonic() - began < 10
+
+
+def test_a_client_that_cannot_be_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "librdkafka", lambda self: {"security.protocol": "NONE"})
+    writer = OffsetSyncWriter(connection_to("127.0.0.1:1"), "syncs")
+    with pytest.raises(ConfigurationError, match="the client for syncs cannot be set up"):
+        writer.write([OffsetSync("orders", 0, 1, 1)])

@@ -1,0 +1,139 @@
+"""Both clients on a broker that wants TLS and SASL; refusals are named and quick."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw import open_clients
+from mirror_lib.errors import AuthenticationError, AuthorizationError, BrokerUnreachableError, MirrorError
+from mirror_lib.topology.names import TopicPartition
+from tests.support.pki import Certified
+from tests.support.secure_cluster import ALICE, ALICE_PASSWORD, SecureCluster
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Fails when the block takes longer."""
+    begun = time.monotonic()
+    yield
+    assert time.monotonic() - begun < seconds
+
+
+def brokers_seen_by_data_path(connection: Connection) -> list[int]:
+    async def ask() -> list[int]:
+        try:
+            async with open_clients(connection) as (client,):
+                return client.brokers()
+        finally:
+            # aiokafka does not wait for the end of TLS's farewell, and Python warns of a loop closed before it.
+            await asyncio.sleep(0.1)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_given_a_password_over_tls_then_both_clients_are_let_in(secured: SecureCluster, mechanism: str) -> None:
+    # As it travels to an executor.
+    connection = pickle.loads(pickle.dumps(secured.with_password(mechanism)))
+
+    with ClusterAdmin(connection) as admin:
+        assert admin.cluster_id() == secured.cluster.cluster_id
+    assert brokers_seen_by_data_path(connection) == [1]
+
+
+def test_given_a_client_certificate_with_an_intermediate_then_both_clients_are_let_in(secured: SecureCluster) -> None:
+    connection = secured.with_certificate(secured.client)
+
+    with ClusterAdmin(connection) as admin:
+        assert admin.cluster_id() == secured.cluster.cluster_id
+    assert brokers_seen_by_data_path(connection) == [1]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_given_a_wrong_password_then_both_clients_say_so_quickly_without_repeating_it(
+    secured: SecureCluster, mechanism: str
+) -> None:
+    connection = secured.with_password(mechanism, password="wr0ng")
+
+    with within(3), ClusterAdmin(connection) as admin, pytest.raises(AuthenticationError) as refusal:
+        admin.list_topics()
+    assert "wr0ng" not in str(refusal.value)
+    assert "cluster secure" in str(refusal.value)
+    with within(3), pytest.raises(AuthenticationError) as refusal:
+        brokers_seen_by_data_path(connection)
+    assert "wr0ng" not in str(refusal.value)
+
+
+def test_given_an_authority_that_is_not_trusted_then_that_is_an_authentication_error(secured: SecureCluster) -> None:
+    stranger = secured.with_password(ssl_truststore_certificates=Certified.root("Stranger").pem)
+
+    with within(3), ClusterAdmin(stranger) as admin, pytest.raises(AuthenticationError, match="certificate"):
+        admin.list_topics()
+
+
+def test_given_a_certificate_for_another_host_then_it_is_refused_unless_the_check_is_off(
+    secured: SecureCluster,
+) -> None:
+    port = secured.cluster.bootstrap_servers_of("PASSWORD").rpartition(":")[2]
+    elsewhere = {"bootstrap_servers": f"localhost:{port}"}
+
+    with within(3), ClusterAdmin(secured.with_password(**elsewhere)) as admin, pytest.raises(AuthenticationError):
+        admin.list_topics()
+    unchecked = secured.with_password(ssl_endpoint_identification_algorithm="", **elsewhere)
+    with ClusterAdmin(unchecked) as admin:
+        assert admin.cluster_id() == secured.cluster.cluster_id
+    assert brokers_seen_by_data_path(unchecked) == [1]
+
+
+def test_given_no_client_certificate_where_one_is_required_then_we_are_refused(secured: SecureCluster) -> None:
+    anonymous = secured.connection("MUTUAL", security_protocol="SSL")
+
+    with (
+        within(6),
+        ClusterAdmin(anonymous, timeout_seconds=4) as admin,
+        pytest.raises((AuthenticationError, BrokerUnreachableError)),
+    ):
+        admin.list_topics()
+
+
+def test_given_plaintext_on_a_tls_listener_then_the_time_to_find_out_is_bounded(secured: SecureCluster) -> None:
+    wrong = secured.connection("PASSWORD", security_protocol="PLAINTEXT")
+
+    with (
+        within(4),
+        ClusterAdmin(wrong, timeout_seconds=2) as admin,
+        pytest.raises(BrokerUnreachableError, match=r"security\.protocol"),
+    ):
+        admin.list_topics()
+
+
+def test_given_a_user_without_permissions_then_every_item_is_denied_by_itself(
+    secured: SecureCluster, topic_name: str
+) -> None:
+    with ClusterAdmin(secured.with_password()) as admin:
+        assert admin.create_topics([TopicSpec(topic_name, 1, 1)]) == {topic_name: None}
+
+    with ClusterAdmin(secured.with_password(user=ALICE, password=ALICE_PASSWORD)) as denied:
+        assert denied.list_topics() == []
+        described = denied.describe_topics([topic_name])
+        offsets = denied.list_offsets([TopicPartition(topic_name, 0)], OffsetSpec.LATEST)
+        refusals: list[MirrorError | None] = [
+            described.errors[topic_name],
+            denied.topic_configs([topic_name]).errors[topic_name],
+            offsets[TopicPartition(topic_name, 0)].error,
+            denied.create_topics([TopicSpec(f"{topic_name}-2", 1, 1)])[f"{topic_name}-2"],
+            denied.create_partitions({topic_name: 2})[topic_name],
+        ]
+    assert len(described) == 0
+    assert [type(refusal) for refusal in refusals] == [AuthorizationError] * 5
+    assert all(refusal is not None and refusal.where.cluster == "secure" for refusal in refusals)

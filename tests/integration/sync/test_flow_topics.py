@@ -1,0 +1,190 @@
+"""A flow's topics between two real clusters: planned, created, grown, and refused with reasons."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import ConfigResource
+from typer import Typer
+from typer.testing import CliRunner
+
+from mirror_lib.cli import topics as topics_cli
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
+from mirror_lib.sync.flow_topics import apply_flow_topics, plan_flow_topics, sync_flow_topics
+from mirror_lib.sync.internal import InternalTopicState
+from mirror_lib.sync.topics import CreateTopic, GrowPartitions
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import admin, create_topic
+
+app = Typer()
+topics_cli.register(app)
+
+
+def partitions_of(cluster: KafkaCluster, topic: str) -> int:
+    return len(admin(cluster).list_topics(topic, timeout=10).topics[topic].partitions)
+
+
+def exists(cluster: KafkaCluster, topic: str) -> bool:
+    return topic in admin(cluster).list_topics(timeout=10).topics
+
+
+def configs_of(cluster: KafkaCluster, topic: str) -> dict[str, str]:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    entries: Any = admin(cluster).describe_configs([resource])[resource].result(10)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def a_flow(tmp_path: Path, pair: KafkaPair, topics: str, settings: dict[str, str] | None = None) -> Flow:
+    return pair_flow(tmp_path, pair, topics=topics, settings=settings or {})
+
+
+def test_a_new_topic_gets_the_sources_partitions_and_allowed_configs(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    own = {"cleanup.policy": "compact", "max.message.bytes": "77777", "message.timestamp.type": "LogAppendTime"}
+    create_topic(kafka_pair.source, topic_name, partitions=5, configs=own)
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+
+    done = flow.sync_topics()
+
+    assert [step.name for step in done.plan.create] == [f"A.{topic_name}"]
+    assert done.exit_code == 0
+    assert partitions_of(kafka_pair.target, f"A.{topic_name}") == 5
+    copied = configs_of(kafka_pair.target, f"A.{topic_name}")
+    assert copied["cleanup.policy"] == "compact"
+    assert copied["max.message.bytes"] == "77777"
+    assert copied["message.timestamp.type"] == "CreateTime"
+    again = flow.sync_topics()
+    assert (again.plan.changes, again.plan.unchanged, again.results) == (0, 1, ())
+
+
+def test_the_internal_topics_are_those_of_mm2(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    a_flow(tmp_path, kafka_pair, topic_name).sync_topics()
+    assert partitions_of(kafka_pair.target, "mm2-offsets.A.internal") == 25
+    assert configs_of(kafka_pair.target, "mm2-offsets.A.internal")["cleanup.policy"] == "compact"
+    assert partitions_of(kafka_pair.source, "mm2-offset-syncs.B.internal") == 1
+    assert configs_of(kafka_pair.source, "mm2-offset-syncs.B.internal")["cleanup.policy"] == "compact"
+
+
+def test_a_grown_source_grows_its_target(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=6)
+    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=2)
+    done = a_flow(tmp_path, kafka_pair, topic_name).sync_topics()
+    assert done.plan.grow == (GrowPartitions(f"A.{topic_name}", 2, 6),)
+    assert partitions_of(kafka_pair.target, f"A.{topic_name}") == 6
+
+
+def test_a_plan_changes_nothing(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=3)
+    settings = {"B.offset.storage.topic": f"{topic_name}-positions"}
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings).config
+    planned = plan_flow_topics(flow, flow_topology(flow))
+    assert [step.name for step in planned.plan.create] == [f"A.{topic_name}"]
+    assert planned.internal[0].state is InternalTopicState.MISSING
+    assert not exists(kafka_pair.target, f"A.{topic_name}")
+    assert not exists(kafka_pair.target, f"{topic_name}-positions")
+
+
+def test_more_replicas_than_brokers_is_a_finding_and_other_topics_go_on(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, f"{topic_name}-new")
+    create_topic(kafka_pair.source, f"{topic_name}-old", partitions=2)
+    create_topic(kafka_pair.target, f"A.{topic_name}-old")
+    done = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.replication.factor": "3"}).sync_topics()
+    assert [conflict.name for conflict in done.plan.conflicts] == [f"A.{topic_name}-new"]
+    assert done.exit_code == 3
+    assert partitions_of(kafka_pair.target, f"A.{topic_name}-old") == 2
+
+
+def test_what_the_cluster_refuses_is_told_per_topic(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, f"{topic_name}.x")
+    create_topic(kafka_pair.source, f"{topic_name}-good")
+    # Kafka does not allow names that differ from an existing one only in '.' and '_'.
+    create_topic(kafka_pair.target, f"A.{topic_name}_x")
+    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*")
+    done = flow.sync_topics()
+    assert [result.step.name for result in done.failed] == [f"A.{topic_name}.x"]
+    assert done.exit_code == 1
+    assert exists(kafka_pair.target, f"A.{topic_name}-good")
+    told = json.loads(json.dumps(done.to_dict()))["failed"]
+    assert [row["name"] for row in told] == [f"A.{topic_name}.x"]
+    assert "collides" in told[0]["what"]
+
+
+def test_two_sources_with_one_name_are_a_conflict(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    for end in ("a", "b"):
+        create_topic(kafka_pair.source, f"{topic_name}-{end}")
+    renames = f"{topic_name}-a:{topic_name}-all,{topic_name}-b:{topic_name}-all"
+    settings = {"A->B.mirror.topics.rename": renames}
+    done = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", settings).sync_topics()
+    assert [conflict.name for conflict in done.plan.conflicts] == [f"{topic_name}-all"]
+    assert not exists(kafka_pair.target, f"{topic_name}-all")
+
+    merged = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {**settings, "A->B.mirror.topics.merge.enabled": "true"})
+    assert [step.name for step in merged.sync_topics().plan.create] == [f"{topic_name}-all"]
+    assert exists(kafka_pair.target, f"{topic_name}-all")
+
+
+def test_a_position_topic_that_is_not_compacted_is_refused(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.target, f"{topic_name}-positions", configs={"cleanup.policy": "delete"})
+    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.offset.storage.topic": f"{topic_name}-positions"})
+    with pytest.raises(ConfigurationError, match="cleanup.policy=delete"):
+        flow.sync_topics()
+
+
+def test_a_scheduled_step_tells_its_log_and_returns_counts(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    flow = a_flow(tmp_path, kafka_pair, topic_name).config
+    with caplog.at_level(logging.INFO):
+        dry = sync_flow_topics(flow, flow_topology(flow), dry_run=True)
+        done = sync_flow_topics(flow, flow_topology(flow), dry_run=False)
+    assert (dry["dry_run"], dry["created"], done["created"], done["failed"]) == (True, 1, 1, 0)
+    assert f"Flow A->B would create A.{topic_name}: 1 partitions, 1 replicas" in caplog.text
+    assert exists(kafka_pair.target, f"A.{topic_name}")
+
+
+def test_an_unreachable_target_is_an_error_that_names_it(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.bootstrap.servers": "127.0.0.1:1"}).config
+    with pytest.raises(BrokerUnreachableError) as caught:
+        apply_flow_topics(flow, flow_topology(flow))
+    assert caught.value.where.cluster == "B"
+
+
+def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    for end in ("one", "two"):
+        create_topic(kafka_pair.source, f"{topic_name}-{end}", partitions=2)
+    path = a_flow(tmp_path, kafka_pair, f"{topic_name}.*").path
+    options = ["--config", str(path), "--flow", "A->B"]
+    only_one = [*options, "--topics", ".*-one"]
+
+    planned = CliRunner().invoke(app, ["topics", "plan", *only_one, "--json"])
+    applied = CliRunner().invoke(app, ["topics", "apply", *only_one])
+    after = CliRunner().invoke(app, ["topics", "plan", *options, "--json"])
+
+    assert planned.exit_code == 0
+    created = json.loads(planned.stdout)["create"]
+    assert [CreateTopic(**step).name for step in created] == [f"A.{topic_name}-one"]
+    assert applied.exit_code == 0
+    assert f"create A.{topic_name}-one: 2 partitions" in applied.stdout
+    left = json.loads(after.stdout)
+    assert ([step["name"] for step in left["create"]], left["unchanged"]) == ([f"A.{topic_name}-two"], 1)
+
+
+def test_the_command_tells_wrong_usage(tmp_path: Path) -> None:
+    missing = CliRunner().invoke(
+        app, ["topics", "plan", "--config", str(tmp_path / "none.properties"), "--flow", "A->B", "--json"]
+    )
+    assert missing.exit_code == 2
+    assert json.loads(missing.stdout)["error"]["reason"] == "configuration"

@@ -1,0 +1,140 @@
+"""Error codes as named errors. Codes and retriability: Kafka's `Errors` and `RetriableException`."""
+
+from __future__ import annotations
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError
+
+from mirror_lib import errors
+from mirror_lib.cluster.client_errors import ClientErrors
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.kafka_errors import (
+    RequestRefusedError,
+    TopicExistsError,
+    code_name,
+    error_for,
+    error_for_code,
+    is_retriable,
+)
+from mirror_lib.errors import Where
+
+HERE = Where(cluster="B", topic="orders", partition=3)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (1, errors.OffsetOutOfRangeError),
+        (3, errors.TopicMissingError),
+        (6, errors.TransientError),
+        (10, errors.RecordTooLargeError),
+        (29, errors.AuthorizationError),
+        (30, errors.AuthorizationError),
+        (31, errors.AuthorizationError),
+        (32, errors.RecordRefusedError),
+        (36, TopicExistsError),
+        (38, RequestRefusedError),
+        (47, errors.FencedError),
+        (53, errors.AuthorizationError),
+        (58, errors.AuthenticationError),
+        (87, errors.RecordRefusedError),
+        (90, errors.FencedError),
+        (-169, errors.AuthenticationError),
+        (-181, errors.AuthenticationError),
+        (-185, errors.BrokerUnreachableError),
+        (-187, errors.BrokerUnreachableError),
+        (-195, errors.BrokerUnreachableError),
+        (9_999, errors.ClusterError),
+    ],
+)
+def test_each_code_has_its_error(code: int, kind: type[errors.MirrorError]) -> None:
+    assert type(error_for_code(code, where=HERE, doing="do it")) is kind
+
+
+def test_an_error_says_what_where_and_what_to_do() -> None:
+    error = error_for_code(10, where=HERE, doing="write a batch", detail="too big.")
+    assert error.what == "could not write a batch: MESSAGE_TOO_LARGE (error code 10): too big."
+    assert error.where == HERE
+    assert "max.message.bytes" in error.action
+
+
+@pytest.mark.parametrize("code", [code for code in (*ErrorCode, *LocalCode) if code != ErrorCode.NONE])
+def test_every_known_code_becomes_an_error_with_a_name(code: int) -> None:
+    assert code_name(code) in error_for_code(code, where=HERE, doing="do it").what
+
+
+def test_success_is_no_error() -> None:
+    with pytest.raises(ValueError, match="not an error"):
+        error_for_code(0, where=HERE, doing="do it")
+
+
+@pytest.mark.parametrize(
+    ("code", "retriable"), [(6, True), (7, True), (5, True), (29, False), (10, False), (-195, True)]
+)
+def test_retriable_is_what_java_retries(code: int, retriable: bool) -> None:
+    assert is_retriable(code) is retriable
+
+
+def test_our_codes_are_those_of_the_installed_client() -> None:
+    """librdkafka carries the same table; names differ in a few underscores only."""
+    native = {
+        value
+        for name in dir(KafkaError)
+        if name.lstrip("_").isupper() and isinstance(value := getattr(KafkaError, name), int)
+    }
+    assert {code.value for code in LocalCode} <= native
+    by_name = {
+        name.replace("_", ""): value
+        for name in dir(KafkaError)
+        if name.isupper() and isinstance(value := getattr(KafkaError, name), int) and value > 0
+    }
+    shared = [code for code in ErrorCode if code.name.replace("_", "") in by_name]
+    assert len(shared) > 50
+    assert {code.name: code.value for code in shared} == {
+        code.name: by_name[code.name.replace("_", "")] for code in shared
+    }
+
+
+def test_given_an_error_of_the_client_then_its_message_is_kept() -> None:
+    error = error_for(KafkaError(38, "only 1 broker"), where=HERE, doing="create a topic")
+    assert "only 1 broker" in error.what
+    assert isinstance(error, RequestRefusedError)
+
+
+class TestClientErrors:
+    def noted(self, *reported: KafkaError) -> ClientErrors:
+        noted = ClientErrors(Connection("B", ("b:9092",)))
+        for error in reported:
+            noted.note(error)
+        return noted
+
+    def test_given_a_refused_login_then_it_is_raised_once(self) -> None:
+        noted = self.noted(KafkaError(KafkaError._AUTHENTICATION, "bad password"))
+        with pytest.raises(errors.AuthenticationError, match=r"cluster B: .*bad password"):
+            noted.raise_refusal()
+        noted.raise_refusal()
+
+    def test_given_a_certificate_that_is_not_trusted_then_that_is_a_refusal(self) -> None:
+        with pytest.raises(errors.AuthenticationError, match=r"certificate verify failed.*ssl\.truststore"):
+            self.noted(KafkaError(KafkaError._SSL, "certificate verify failed")).raise_refusal()
+
+    def test_given_a_broker_that_goes_away_in_the_handshake_then_nobody_refused_us(self) -> None:
+        noted = self.noted(KafkaError(KafkaError._SSL, "SSL handshake failed: Disconnected"))
+        noted.raise_refusal()
+        assert "Disconnected" in noted.unreachable("list topics").what
+
+    def test_given_lost_brokers_then_the_reason_is_told_and_not_only_that_all_are_down(self) -> None:
+        noted = self.noted(
+            KafkaError(KafkaError._TRANSPORT, "Connection refused"),
+            KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"),
+        )
+        error = noted.unreachable("list topics")
+        assert isinstance(error, errors.BrokerUnreachableError)
+        assert error.what == "could not list topics: no broker of b:9092 answered in time: Connection refused."
+
+
+def test_the_installed_client_is_the_one_these_rules_were_checked_with() -> None:
+    """Refusals are told apart by librdkafka's words; a new major release may change them."""
+    assert confluent_kafka.version().split(".")[0] == "2"

@@ -1,0 +1,172 @@
+"""Java's key stores: files made by keytool 17, and PKCS12 and PEM made here."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.keystores import KeyPair, KeystoreError, read_keystore, read_pem_key, read_truststore
+from tests.support.pki import PASSWORD, Certified
+
+#: keytool -importcert -alias ca -file ca.pem -storetype JKS -storepass changeit
+JKS_TRUSTSTORE = base64.b64decode(
+    "/u3+7QAAAAIAAAABAAAAAgACY2EAAAGh/Q51xAAFWC41MDkAAAGAMIIBfDCCASGgAwIBAgIUJMSRYaSRU4S2xfW4yBDey6c08gww"
+    "CgYIKoZIzj0EAwIwEjEQMA4GA1UEAwwHVGVzdCBDQTAgFw0yNjExMjEwNzQyMjVaGA8yMTI2MTAyODA3NDIyNVowEjEQMA4GA1UE"
+    "AwwHVGVzdCBDQTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABDEAKL2chI1HLZZXcp2m+ZYW8NJFj8chpzD2+PCglslgIaE1PkeV"
+    "yyZItC0UHh3X0PuQD7LGf2SXD4pEym04ZXyjUzBRMB0GA1UdDgQWBBRKJOyiy503bzW/Zs3yx1AKXmqm1DAfBgNVHSMEGDAWgBRK"
+    "JOyiy503bzW/Zs3yx1AKXmqm1DAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0kAMEYCIQDkD6GqBMbz9ApVK9DkkIRj4OV9"
+    "v7fpf1ebxVAba6iGkgIhAMM9cCrgDEtpX+ubLGOIeHjZaM8zQWjEOlQKxnppB0PK6BlMbk5tT/GfapOqlMk/Az2EeH4="
+)
+#: The same certificate: keytool -importcert ... -storetype PKCS12
+PKCS12_TRUSTSTORE = base64.b64decode(
+    "MIIC8gIBAzCCApwGCSqGSIb3DQEHAaCCAo0EggKJMIIChTCCAoEGCSqGSIb3DQEHBqCCAnIwggJuAgEAMIICZwYJKoZIhvcNAQcB"
+    "MGYGCSqGSIb3DQEFDTBZMDgGCSqGSIb3DQEFDDArBBQPeh2R8yzoBH6W3rNCbB2tKWzi2AICJxACASAwDAYIKoZIhvcNAgkFADAd"
+    "BglghkgBZQMEASoEEI6T0QPDy7EW08MUzWlER1CAggHw2To4YCFrltyELNJuXYt/4sQiReLrrWAEyHS1sxqHEivAXtbVvR94qL5I"
+    "OCqh7sbky07EzyEWk89Lx7vhESIWqNG0QCapWzFjXBYhy8aIQrK4yzjRTYczZ6XukfBItU0uAohunbwyk3OTT1eUauZni3C5n8FM"
+    "X5mIuDnkloCZqw+T06UCaUZhK+JfALYxGMedcYpCwacWgDvnEHBVcgYWXL6fWfIqX8nu1CVF7D4GMeFY67pIAgPHIuL1lzHumnre"
+    "4FIXCOyio/IX074KcgrI901g20rDBFCAkl9iEmlJcFSxAIiWSIlVvwyccF42KZLkcX8Nb9S1MFogWzkkR9/gCRkobx7C57Wt4f4G"
+    "7ERGtP18b2T1xUdo13vv/87Leq4tG/B4vGVDEReNDQHIhkr1ng6LlRnqFRVH23/63SZXi3B1iaL2WmeTkuJr15V5h7J71s/6J4X8"
+    "+D0MA518FJ3nZDka/lkACB2XfaY+taNid+ze55PGepb4k0BOxFX3kyzklsxq2XUgutZt+hkSGjow3QrATRfZyh+oovD9Jb2kM+FB"
+    "5mB1jNcxk77i42HQeaRTEt2aESSdG2+1ddy059vQ0TKpd+k6vaxDRqjRZVJ0KPTLhnG+sUOm6SX63jnrdO6oPBVVcZKNTLo22zB7"
+    "Pk6z8zBNMDEwDQYJYIZIAWUDBAIBBQAEIHUVKvFBY3as4nvTDh4dUbaqHdd8xFvTf7FtyxDPpWuIBBTTg4kGEda3ZTi2kWk/1n0L"
+    "477sQQICJxA="
+)
+#: Its fingerprint, by openssl x509 -fingerprint -sha256
+FINGERPRINT = "bd0bb57db7960757becabac7215dce3ac80df02f7b7b5e0c00165d09f32038bf"
+#: keytool -genkeypair -alias me -storetype JKS -storepass changeit -keypass changeit
+JKS_KEYSTORE = base64.b64decode(
+    "/u3+7QAAAAIAAAABAAAAAQACbWUAAAGh/Q54KAAAAH8wfTAOBgorBgEEASoCEQEBBQAEaysjpt52WZi/yGD2VQo6eaV2FAE76igj"
+    "1MkN6YxTL1igzXcorJc/RwVP/O2L6Y0UAE6a0OP2AgoYrZxNNdsGCAvSsNbdHGt7KPtooK4XNy+8xIZKZF4uGnrWaIzb2euoL8IT"
+    "rGS4g49zbJR4AAAAAQAFWC41MDkAAAE3MIIBMzCB2aADAgECAghYMpMPzyQ9hzAKBggqhkjOPQQDAjANMQswCQYDVQQDEwJtZTAg"
+    "Fw0yNjExMjEwNzQyMjZaGA8yMTI2MTAyODA3NDIyNlowDTELMAkGA1UEAxMCbWUwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATO"
+    "PJVwVAScnMBGQpwIGYR1QIGJm1cmonv/yed90OMsx0sdQ1bBdWVU4l8I9fOX5D1E6QON/iCB26R+zuyI1iuboyEwHzAdBgNVHQ4E"
+    "FgQUvPxdT0obtVbnMxoakduJw/tgOIAwCgYIKoZIzj0EAwIDSQAwRgIhAOBHLSzEm76NlmoDdWKgxPr4YMhUqJwhGIrCuSDB6DVK"
+    "AiEAtAPwnJYn9E85T1PV+aEn0g+XWCzPnzZv2GGrihR7j8MC+cia0Sq+wPo3nvvBao28ttkK8g=="
+)
+
+ROOT = Certified.root("Root")
+MIDDLE = ROOT.issue("Middle", authority=True)
+CLIENT = MIDDLE.issue("client")
+
+
+def fingerprints(pem: str) -> list[str]:
+    """SHA-256 of each certificate in a PEM text."""
+    found = x509.load_pem_x509_certificates(pem.encode())
+    return [hashlib.sha256(certificate.public_bytes(serialization.Encoding.DER)).hexdigest() for certificate in found]
+
+
+def same_key(pem: str, holder: Certified) -> bool:
+    """Whether the PEM text holds this key, unencrypted."""
+    loaded = serialization.load_pem_private_key(pem.encode(), None)
+    assert hasattr(loaded, "private_numbers")
+    return bool(loaded.private_numbers() == holder.key.private_numbers())
+
+
+@pytest.mark.parametrize("store", [JKS_TRUSTSTORE, PKCS12_TRUSTSTORE], ids=["JKS", "PKCS12"])
+def test_given_a_truststore_of_keytool_then_its_certificate_is_trusted(store: bytes) -> None:
+    assert fingerprints(read_truststore(store, "changeit")) == [FINGERPRINT]
+
+
+def test_given_a_jks_truststore_without_a_password_then_it_is_read_unchecked_as_java_does() -> None:
+    assert fingerprints(read_truststore(JKS_TRUSTSTORE, None)) == [FINGERPRINT]
+
+
+@pytest.mark.parametrize("store", [JKS_TRUSTSTORE, PKCS12_TRUSTSTORE, CLIENT.keystore()])
+def test_given_a_wrong_password_then_the_error_says_so_without_repeating_it(store: bytes) -> None:
+    with pytest.raises(KeystoreError, match="wrong password") as refusal:
+        read_truststore(store, "n0t-it")
+    assert "n0t-it" not in str(refusal.value)
+
+
+def test_given_a_pkcs12_truststore_then_all_its_certificates_are_trusted() -> None:
+    assert fingerprints(read_truststore(MIDDLE.truststore(), PASSWORD)) == fingerprints(MIDDLE.pem)
+
+
+def test_given_a_pem_truststore_then_comments_between_certificates_do_not_matter() -> None:
+    text = f"Bag Attributes\n  friendlyName: x\n{ROOT.pem}# and\n{MIDDLE.pem}"
+    assert fingerprints(read_truststore(text.encode(), None)) == fingerprints(ROOT.pem + MIDDLE.pem)
+
+
+def test_given_pem_on_one_line_as_java_allows_then_it_is_written_anew_with_line_breaks() -> None:
+    """Kafka's PemStore regex takes any white space."""
+    flat = ROOT.pem.replace("\n", " ")
+    assert read_truststore(flat.encode(), None) == ROOT.pem
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "neither PKCS12, nor JKS, nor PEM"),
+        (b"hello", "neither PKCS12, nor JKS, nor PEM"),
+        (b"\xce\xce\xce\xce....", "JCEKS.*keytool -importkeystore"),
+        (b"0\x82\x01\x00garbage", "damaged"),
+        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "PEM certificate is damaged"),
+        (CLIENT.key_pem().encode(), "no certificates"),
+        (JKS_KEYSTORE, "no certificates"),
+    ],
+)
+def test_given_an_unusable_truststore_then_the_error_says_why(content: bytes, message: str) -> None:
+    with pytest.raises(KeystoreError, match=message):
+        read_truststore(content, None)
+
+
+@given(st.integers(5, len(JKS_TRUSTSTORE) - 1))
+def test_given_a_truncated_jks_truststore_then_it_is_refused(size: int) -> None:
+    with pytest.raises(KeystoreError):
+        read_truststore(JKS_TRUSTSTORE[:size], "changeit")
+
+
+def test_given_a_pkcs12_keystore_then_the_chain_is_leaf_first_and_the_key_unencrypted() -> None:
+    pair = read_keystore(CLIENT.keystore(), PASSWORD, None)
+    assert fingerprints(pair.certificate_chain) == fingerprints(CLIENT.pem + MIDDLE.pem)
+    assert same_key(pair.key, CLIENT)
+
+
+@pytest.mark.parametrize("password", [None, "s3cret"])
+def test_given_a_pem_keystore_then_key_and_chain_are_found(password: str | None) -> None:
+    content = CLIENT.key_pem(password) + CLIENT.chain_pem
+    pair = read_keystore(content.encode(), None, password)
+    assert fingerprints(pair.certificate_chain) == fingerprints(CLIENT.chain_pem)
+    assert same_key(pair.key, CLIENT)
+
+
+def test_given_a_jks_keystore_then_the_error_tells_how_to_convert_it() -> None:
+    with pytest.raises(KeystoreError, match=r"keytool -importkeystore .* -deststoretype PKCS12"):
+        read_keystore(JKS_KEYSTORE, "changeit", None)
+
+
+def test_given_a_truststore_as_keystore_then_the_error_says_that_there_is_no_key() -> None:
+    with pytest.raises(KeystoreError, match="no private key"):
+        read_keystore(ROOT.truststore(), PASSWORD, None)
+
+
+@pytest.mark.parametrize(
+    ("key", "chain", "password", "message"),
+    [
+        ("", CLIENT.pem, None, "no PEM private key"),
+        (CLIENT.key_pem(), "", None, "no PEM certificate"),
+        (CLIENT.key_pem("right"), CLIENT.pem, None, "ssl.key.password is not set"),
+        (CLIENT.key_pem("right"), CLIENT.pem, "wr0ng", "wrong ssl.key.password"),
+    ],
+)
+def test_given_an_unusable_pem_key_then_the_error_says_why(
+    key: str, chain: str, password: str | None, message: str
+) -> None:
+    with pytest.raises(KeystoreError, match=message) as refusal:
+        read_pem_key(key, chain, password)
+    assert "wr0ng" not in str(refusal.value)
+
+
+def test_given_an_unencrypted_key_with_a_password_then_the_password_does_not_matter() -> None:
+    """One ssl.key.password may serve several clients."""
+    assert same_key(read_pem_key(CLIENT.key_pem(), CLIENT.pem, "anything").key, CLIENT)
+
+
+def test_a_key_pair_hides_its_key() -> None:
+    assert "PRIVATE" not in repr(KeyPair(CLIENT.pem, CLIENT.key_pem()))

@@ -1,0 +1,68 @@
+"""`ConfigDef.parseType` and `Boolean.parseBoolean`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.config.java_types import ValueType, parse_list, parse_raw_boolean, parse_value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (ValueType.BOOLEAN, " TRUE ", True),
+        (ValueType.BOOLEAN, "False", False),
+        (ValueType.INT, " 25 ", 25),
+        (ValueType.INT, "-1", -1),
+        (ValueType.INT, "2147483647", 2**31 - 1),
+        (ValueType.SHORT, "32767", 32767),
+        (ValueType.LONG, "9223372036854775807", 2**63 - 1),
+        (ValueType.DOUBLE, "1.5", 1.5),
+        (ValueType.STRING, " x y ", "x y"),
+        (ValueType.LIST, "", ()),
+        (ValueType.LIST, "  ", ()),
+        (ValueType.LIST, " a , b,c ", ("a", "b", "c")),
+        (ValueType.LIST, "a,,b", ("a", "", "b")),
+    ],
+)
+def test_values_are_trimmed_and_typed(kind: ValueType, text: str, value: object) -> None:
+    assert parse_value(kind, text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (ValueType.BOOLEAN, "yes"),
+        (ValueType.BOOLEAN, ""),
+        (ValueType.INT, "2147483648"),
+        (ValueType.INT, "1.0"),
+        (ValueType.INT, "1_000"),
+        (ValueType.INT, "١"),
+        (ValueType.SHORT, "32768"),
+        (ValueType.LONG, "5s"),
+        (ValueType.DOUBLE, "nan"),
+    ],
+)
+def test_other_texts_are_refused(kind: ValueType, text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_value(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("TrUe", True), ("true ", False), (" true", False), ("yes", False), ("", False), (None, False)],
+)
+def test_flows_are_selected_by_the_untrimmed_text(text: str | None, value: bool) -> None:
+    assert parse_raw_boolean(text) is value
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_every_int_is_read(number: int) -> None:
+    assert parse_value(ValueType.INT, f" {number}\t") == number
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1), min_size=1))
+def test_members_of_lists_are_read(members: list[str]) -> None:
+    assert parse_list(" , ".join(members)) == tuple(members)

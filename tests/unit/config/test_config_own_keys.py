@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from mirror_lib.config.model import CopySettings, Rename
+from mirror_lib.config.own_keys import FLOW_KEYS, OWN_BY_NAME, copy_settings, parse_rename_list, rename
+
+
+def test_every_copy_setting_has_a_key_with_the_same_default() -> None:
+    assert copy_settings(lambda name: OWN_BY_NAME[name].default) == CopySettings()
+
+
+def test_copy_settings_are_typed_and_limited() -> None:
+    values = {"mirror.produce.max.in.flight": "5", "mirror.run.max.seconds": "1.5"}
+    settings = copy_settings(lambda name: values.get(name))
+    assert (settings.produce_max_in_flight, settings.run_max_seconds) == (5, 1.5)
+    for text in ("0", "6", "x"):
+        with pytest.raises(ValueError):
+            OWN_BY_NAME["mirror.produce.max.in.flight"].parse(text)
+
+
+def test_renames() -> None:
+    values = {
+        "mirror.topics.rename": "orders:sales, old:new",
+        "mirror.topics.rename.regex": " (.*)-v1 ",
+        "mirror.topics.rename.replacement": "$1",
+        "mirror.topics.merge.enabled": "TRUE",
+    }
+    assert rename(values.get) == Rename(
+        explicit={"orders": "sales", "old": "new"}, pattern="(.*)-v1", replacement="$1", merge=True
+    )
+    assert rename(lambda name: None) == Rename()
+
+
+@pytest.mark.parametrize("text", ["a", "a:", ":b", "a:b:c", "a:b,a:c"])
+def test_wrong_rename_lists_are_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_rename_list(text)
+
+
+def test_own_keys_are_told_apart_by_their_prefix() -> None:
+    assert all(definition.name.startswith("mirror.") for definition in FLOW_KEYS)

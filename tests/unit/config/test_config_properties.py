@@ -1,0 +1,101 @@
+"""Properties files as `java.util.Properties.load` documents them."""
+
+from __future__ import annotations
+
+import javaproperties
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.config.model import Severity
+from mirror_lib.config.properties import parse_properties
+
+_LATIN = st.text(st.characters(max_codepoint=0xFF), max_size=20)
+
+
+def _values(text: str) -> dict[str, str]:
+    return {key: entry.value for key, entry in parse_properties(text.encode("iso-8859-1")).effective.items()}
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("a=b", "a", "b"),
+        ("a = b", "a", "b"),
+        ("a:b", "a", "b"),
+        ("a b", "a", "b"),
+        ("  a\t=\f b", "a", "b"),
+        ("a==b", "a", "=b"),
+        ("a", "a", ""),
+        ("a=", "a", ""),
+        ("a= b  ", "a", "b  "),
+        ("A->B.enabled = true", "A->B.enabled", "true"),
+        (r"a=.*[\\-\\.]internal", "a", r".*[\-\.]internal"),
+        (r"a=.*[\-\.]internal", "a", ".*[-.]internal"),
+        (r"a\ b=c", "a b", "c"),
+        (r"a\:b=c", "a:b", "c"),
+        (r"a=\u00e9\t\n", "a", "é\t\n"),
+        ("a=b # no comment", "a", "b # no comment"),
+    ],
+)
+def test_one_assignment(line: str, key: str, value: str) -> None:
+    assert _values(line) == {key: value}
+
+
+def test_comments_and_blank_lines_are_skipped() -> None:
+    assert _values("# one\n  ! two\n\n   \na=1\n") == {"a": "1"}
+
+
+def test_a_backslash_continues_a_line_without_its_leading_blanks() -> None:
+    assert _values("topics = a, \\\n    b, \\\n\tc\nnext=1") == {"topics": "a, b, c", "next": "1"}
+
+
+def test_an_even_number_of_backslashes_continues_nothing() -> None:
+    assert _values("a=x\\\\\nb=y") == {"a": "x\\", "b": "y"}
+
+
+def test_lines_count_from_where_an_assignment_begins() -> None:
+    parsed = parse_properties(b"# c\r\n\r\na=1,\\\r\n  2\r\nb=3\r\n")
+    assert [(entry.key, entry.line) for entry in parsed.entries] == [("a", 3), ("b", 5)]
+
+
+def test_of_repeated_keys_the_last_counts_and_the_others_are_reported() -> None:
+    parsed = parse_properties(b"a=1\nb=2\na=3\n")
+    assert parsed.effective["a"].value == "3"
+    assert [(p.severity, p.key, p.line) for p in parsed.problems] == [(Severity.WARNING, "a", 3)]
+
+
+def test_a_broken_escape_is_an_error_and_what_follows_is_still_read() -> None:
+    parsed = parse_properties(b"a=\\u12\nb=2\nc=\\uzzzz\n")
+    assert [(p.severity, p.line) for p in parsed.problems] == [(Severity.ERROR, 1), (Severity.ERROR, 3)]
+    assert parsed.effective["b"].value == "2"
+
+
+@pytest.mark.parametrize("line", ["a = b # why", 'a = "b"', "a = 'b'", "a = ü"])
+def test_what_java_reads_otherwise_than_meant_is_a_warning(line: str) -> None:
+    parsed = parse_properties(line.encode("utf-8"))
+    assert [p.severity for p in parsed.problems] == [Severity.WARNING]
+    assert parsed.problems[0].line == 1
+
+
+@given(st.dictionaries(_LATIN, _LATIN, max_size=8))
+def test_what_the_library_writes_is_read_back(values: dict[str, str]) -> None:
+    text = javaproperties.dumps(values, timestamp=None)
+    assert _values(text) == values
+
+
+@given(st.dictionaries(_LATIN, _LATIN, max_size=8), st.sampled_from(["\n", "\r", "\r\n"]), st.integers(0, 3))
+def test_text_with_every_character_escaped_is_read_back(values: dict[str, str], end: str, comments: int) -> None:
+    def escaped(text: str) -> str:
+        return "".join(f"\\u{ord(character):04x}" for character in text)
+
+    lines = ["# comment \\"] * comments + [f"{escaped(key)} : {escaped(value)}" for key, value in values.items()]
+    parsed = parse_properties(end.join(lines).encode("ascii"))
+    assert {entry.key: entry.value for entry in parsed.entries} == values
+    assert [entry.line for entry in parsed.entries] == list(range(comments + 1, comments + 1 + len(values)))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_reported(data: bytes) -> None:
+    lines = len(data.splitlines()) + 1
+    assert all(1 <= entry.line <= lines for entry in parse_properties(data).entries)

@@ -1,0 +1,89 @@
+"""Config providers and variables (KIP-297, KIP-421 and `ConfigTransformer`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.providers import (
+    DirectoryProvider,
+    EnvironmentProvider,
+    FileProvider,
+    ProviderError,
+    Resolver,
+    make_providers,
+)
+
+_PACKAGE = "org.apache.kafka.common.config.provider"
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    (tmp_path / "secrets.properties").write_text("password = s3cret\nuser=me\n")
+    (tmp_path / "token").write_text("abc\n")
+    (tmp_path / "inner").mkdir()
+    return tmp_path
+
+
+def test_environment_variables_are_limited_by_the_whole_name() -> None:
+    provider = EnvironmentProvider({"allowlist.pattern": "MIRROR_.*"}, {"MIRROR_A": "1", "OLD_MIRROR_A": "2"})
+    assert provider.get("", "MIRROR_A") == "1"
+    assert provider.get("", "OLD_MIRROR_A") is None
+    with pytest.raises(ProviderError):
+        provider.get("/x", "MIRROR_A")
+    with pytest.raises(ProviderError):
+        EnvironmentProvider({"allowlist.pattern": "("}, {})
+
+
+def test_files_give_their_keys(secrets: Path) -> None:
+    provider = FileProvider({})
+    assert provider.get(str(secrets / "secrets.properties"), "password") == "s3cret"
+    assert provider.get(str(secrets / "secrets.properties"), "other") is None
+    assert provider.get("", "password") is None
+    with pytest.raises(ProviderError, match="cannot be read"):
+        provider.get(str(secrets / "none"), "password")
+
+
+def test_folders_give_whole_files_and_only_their_own(secrets: Path) -> None:
+    provider = DirectoryProvider({})
+    assert provider.get(str(secrets), "token") == "abc\n"
+    assert provider.get(str(secrets / "inner"), "../token") is None
+    assert provider.get(str(secrets), "inner") is None
+    with pytest.raises(ProviderError):
+        provider.get(str(secrets / "token"), "x")
+
+
+def test_allowed_paths_keep_out_other_files_also_by_dots(secrets: Path) -> None:
+    provider = FileProvider({"allowed.paths": str(secrets / "inner")})
+    assert provider.get(str(secrets / "inner" / ".." / "secrets.properties"), "password") is None
+    with pytest.raises(ProviderError):
+        FileProvider({"allowed.paths": "relative"})
+
+
+def test_variables_are_replaced_once_and_unknown_ones_stay() -> None:
+    resolver = Resolver({"env": EnvironmentProvider({}, {"A": "${env:B}", "B": "b"})})
+    result = resolver.resolve("x ${env:A} ${env:B}${env:C} ${vault:p:k} $y")
+    assert result.text == "x ${env:B} b${env:C} ${vault:p:k} $y"
+    assert result.unknown == ("${env:C}", "${vault:p:k}")
+
+
+def test_failures_are_told_without_stopping(secrets: Path) -> None:
+    resolver = Resolver({"file": FileProvider({})})
+    result = resolver.resolve(f"${{file:{secrets}/none:a}} ${{file:{secrets}/secrets.properties:user}}")
+    assert result.text.endswith(" me")
+    assert len(result.failures) == 1
+
+
+def test_providers_are_made_by_their_java_names() -> None:
+    providers, wrong = make_providers(
+        {
+            "config.providers": "env, x, vault",
+            "config.providers.env.class": f"{_PACKAGE}.EnvVarConfigProvider",
+            "config.providers.env.param.allowlist.pattern": "NONE",
+            "config.providers.vault.class": "com.example.Vault",
+        }
+    )
+    assert set(providers) == {"env"}
+    assert providers["env"].get("", "PATH") is None
+    assert set(wrong) == {"config.providers", "config.providers.vault.class"}

@@ -1,0 +1,113 @@
+"""From a flow's configuration to its rules about topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mirror_lib.config.flow_topology import (
+    config_property_filter,
+    flow_topology,
+    group_filter,
+    rename_rules,
+    replication_policy,
+    topic_filter,
+)
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.names import FlowId
+
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+def flow(**settings: Any) -> FlowConfig:
+    client = ClientSettings(cluster="A", role="any", properties={"bootstrap.servers": "localhost:9092"})
+    clients = FlowClients.model_construct(**dict.fromkeys(FlowClients.model_fields, client))
+    return FlowConfig(flow=FlowId("A", "B"), clients=clients, **settings)
+
+
+def test_defaults_are_those_of_mm2() -> None:
+    topology = flow_topology(flow())
+
+    assert topology.flow == FlowId("A", "B")
+    assert topology.remote_topic("orders") == "A.orders"
+    assert topology.replicates("orders")
+    assert topology.replicates("heartbeats")
+    assert not topology.replicates("orders.replica")
+    assert not topology.replicates("__consumer_offsets")
+    assert not topology.replicates("B.orders")
+
+
+def test_the_separator_reaches_the_policy() -> None:
+    underscored = flow(replication_policy_separator="_")
+    dotted = flow(replication_policy_separator="_", replication_policy_internal_topic_separator_enabled=False)
+
+    assert replication_policy(underscored).format_remote_topic("A", "t") == "A_t"
+    assert replication_policy(underscored).offset_syncs_topic("B") == "mm2-offset-syncs_B_internal"
+    assert replication_policy(dotted).offset_syncs_topic("B") == "mm2-offset-syncs.B.internal"
+
+
+def test_options_of_the_file_reach_the_policy() -> None:
+    policy = replication_policy(flow(replication_policy_options={"replication.policy.separator": "-"}))
+
+    assert policy.format_remote_topic("A", "t") == "A-t"
+
+
+def test_the_identity_policy_knows_its_source() -> None:
+    assert replication_policy(flow(replication_policy_class=IDENTITY)).topic_source("orders") == "A"
+
+
+def test_filters_take_the_lists_of_the_flow() -> None:
+    settings = flow(topics=("orders", "pay.*"), topics_exclude=("pay-secret",), groups=("g",), groups_exclude=())
+
+    assert [t for t in ("orders", "pay1", "pay-secret", "x") if topic_filter(settings).should_replicate_topic(t)] == [
+        "orders",
+        "pay1",
+    ]
+    assert [g for g in ("g", "h") if group_filter(settings).should_replicate_group(g)] == ["g"]
+    assert not topic_filter(flow(topics=())).should_replicate_topic("orders")
+    assert not group_filter(flow()).should_replicate_group("connect-x")
+
+
+def test_topic_configs_have_mm2s_exclusions_by_default() -> None:
+    assert not config_property_filter(flow()).should_replicate_config_property("min.insync.replicas")
+    assert config_property_filter(flow()).should_replicate_config_property("retention.ms")
+    assert not config_property_filter(flow()).should_replicate_source_default("retention.ms")
+    assert config_property_filter(flow(use_defaults_from="source")).should_replicate_source_default("retention.ms")
+
+
+def test_heartbeats_can_be_left_to_the_filter() -> None:
+    assert not flow_topology(flow(topics=("x",), heartbeats_replication_enabled=False)).replicates("heartbeats")
+
+
+def test_renames_are_taken_over() -> None:
+    settings = flow(rename=Rename(explicit={"a": "b"}, pattern="x(.)", replacement="y$1", merge=True))
+
+    topology = flow_topology(settings)
+
+    assert [topology.remote_topic(topic) for topic in ("a", "x1", "c")] == ["b", "y1", "A.c"]
+    assert topology.rename.merge
+
+
+@pytest.mark.parametrize(
+    ("rename", "says"),
+    [
+        (Rename(pattern="(a", replacement="b"), "without a closing one"),
+        (Rename(pattern="a", replacement="$1"), "speaks of group 1"),
+        (Rename(pattern="a"), "needs both"),
+        (Rename(explicit={"orders": "no blanks"}), "no blanks"),
+    ],
+)
+def test_wrong_renames_are_configuration_errors_of_the_flow(rename: Rename, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says) as caught:
+        rename_rules(flow(rename=rename))
+
+    assert caught.value.where.flow == "A->B"
+
+
+def test_errors_of_filters_and_policies_name_the_flow() -> None:
+    for settings in (flow(topics=("(a",)), flow(replication_policy_class="com.example.Policy")):
+        with pytest.raises(ConfigurationError) as caught:
+            flow_topology(settings)
+        assert caught.value.where.flow == "A->B"

@@ -1,0 +1,123 @@
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from mirror_lib.config.load import load
+from mirror_lib.dev.airflow import LocalAirflow, airflow_settings
+from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError
+from mirror_lib.dev.demo_config import demo_properties
+from mirror_lib.topology.names import FlowId
+
+
+@pytest.fixture
+def airflow(tmp_path):
+    return LocalAirflow(home=tmp_path / "airflow", project=tmp_path)
+
+
+def test_tasks_call_the_api_server_on_its_own_port(tmp_path):
+    settings = airflow_settings(tmp_path, tmp_path, port=23456)
+    assert settings["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:23456/execution/"
+    assert settings["AIRFLOW__API__PORT"] == "23456"
+
+
+def test_an_airflow_without_login_is_reached_from_this_machine_only(tmp_path):
+    settings = airflow_settings(tmp_path, tmp_path, port=8080)
+    assert settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
+    assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
+
+
+def test_settings_of_another_airflow_are_not_inherited(airflow, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    monkeypatch.setenv("AIRFLOW__SMTP__SMTP_HOST", "mail.example")
+    environment = airflow.environment({"MIRROR_CONFIG": "/x"})
+    assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert "AIRFLOW__SMTP__SMTP_HOST" not in environment
+    assert environment["MIRROR_CONFIG"] == "/x"
+
+
+def test_a_proxy_does_not_stand_between_airflows_parts(airflow, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "intern.example")
+    assert airflow.environment({})["NO_PROXY"] == "127.0.0.1,localhost,intern.example"
+
+
+def test_stopping_what_does_not_run_is_no_error(airflow):
+    assert airflow.stop() is False
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers of Airflow's API v2 as its OpenAPI document describes them."""
+
+    asked: list[tuple[str, str, object]]
+
+    def answer(self):
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        self.asked.append((self.command, self.path, body))
+        answers = {
+            "/api/v2/monitor/health": {"scheduler": {"status": "healthy"}, "triggerer": {"status": None}},
+            "/api/v2/dags/d/dagRuns": {"dag_run_id": "manual+1"},
+            "/api/v2/dags/d/dagRuns/manual%2B1": {"state": "failed"},
+            "/api/v2/dags/d/dagRuns/manual%2B1/taskInstances": {
+                "task_instances": [{"task_id": "a", "state": "success"}, {"task_id": "b", "state": "failed"}]
+            },
+        }
+        found = answers.get(self.path)
+        self.send_response(200 if found else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(found or {"detail": "no such thing"}).encode())
+
+    do_GET = do_POST = do_PATCH = answer  # noqa: N815
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def api():
+    Handler.asked = []
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield AirflowApi(f"http://127.0.0.1:{server.server_port}/")
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_run_is_triggered_with_the_forms_values(api):
+    assert api.trigger("d", {"dry_run": True}) == "manual+1"
+    assert Handler.asked == [("POST", "/api/v2/dags/d/dagRuns", {"logical_date": None, "conf": {"dry_run": True}})]
+
+
+def test_a_runs_status_holds_its_tasks(api):
+    status = api.run_status("d", "manual+1")
+    assert status.finished
+    assert status.failed_tasks == ("b",)
+
+
+def test_a_part_without_a_heartbeat_is_not_healthy(api):
+    assert api.health() == {"scheduler": "healthy", "triggerer": "unknown"}
+
+
+def test_what_airflow_says_of_a_refusal_is_in_the_error(api):
+    with pytest.raises(AirflowApiError, match=r"404.*no such thing"):
+        api.unpause("other")
+
+
+def test_an_airflow_that_does_not_answer_is_a_typed_error():
+    with pytest.raises(AirflowApiError, match="did not answer"):
+        AirflowApi("http://127.0.0.1:9").health()
+
+
+def test_the_demos_file_is_valid_and_enables_one_flow(tmp_path):
+    path = tmp_path / "demo.properties"
+    path.write_text(demo_properties(("A", "h:1"), ("B", "h:2"), topics=["orders", "clicks"], tasks=2))
+    config = load(path)
+    assert [flow.flow for flow in config.enabled_flows] == [FlowId("A", "B")]
+    flow = config.flow("A->B")
+    assert flow.topics == ("orders", "clicks")
+    assert flow.isolation_level == "read_committed"
+    assert flow.schedule is None
+    assert flow.offset_storage_replication_factor == 1

@@ -1,0 +1,250 @@
+"""The exact offset map: runs of constant distance."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.errors import OffsetMapError
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder, Segment, decode, encode, merge, translate
+from tests.support.offset_maps import records, run_lists
+
+#: Source 10..14 at target 5..9, 15..16 missing, 17..19 at 10..12, then a marker on the target, 20..21 at 14..15.
+HOLES = (OffsetRun(10, 5, 5), OffsetRun(17, 10, 3), OffsetRun(20, 14, 2))
+
+
+def test_runs_that_continue_on_both_sides_become_one() -> None:
+    builder = RunBuilder()
+    for first in (0, 10, 20):
+        builder.add(first, 100 + first, 10)
+
+    assert builder.runs() == (OffsetRun(0, 100, 30),)
+
+
+def test_a_hole_on_either_side_begins_a_run() -> None:
+    builder = RunBuilder()
+    for run in HOLES:
+        builder.add(*run)
+
+    assert builder.runs() == HOLES
+
+
+def test_a_builder_goes_on_after_it_was_asked() -> None:
+    builder = RunBuilder()
+    assert builder.runs() == ()
+    builder.add(0, 0, 1)
+    assert builder.runs() == (OffsetRun(0, 0, 1),)
+    builder.add(1, 1, 1)
+    assert builder.runs() == (OffsetRun(0, 0, 2),)
+
+
+@pytest.mark.parametrize("run", [(20, 20, 0), (20, 20, -1), (9, 20, 1), (20, 9, 1)])
+def test_a_run_that_is_empty_or_goes_back_is_refused(run: tuple[int, int, int]) -> None:
+    builder = RunBuilder()
+    builder.add(0, 0, 10)
+
+    with pytest.raises(ValueError, match="cannot follow"):
+        builder.add(*run)
+
+    assert builder.runs() == (OffsetRun(0, 0, 10),)
+
+
+@given(run_lists())
+def test_merging_keeps_every_record_and_leaves_nothing_to_merge(runs: tuple[OffsetRun, ...]) -> None:
+    merged = merge(runs)
+
+    assert records(merged) == records(runs)
+    for earlier, later in itertools.pairwise(merged):
+        assert (earlier.source_next, earlier.target_next) != (later.source_first, later.target_first)
+    assert merge(merged) == merged
+
+
+@pytest.mark.parametrize(
+    ("source_offset", "target_offset"),
+    [
+        (0, 5),  # before the map: its first record
+        (9, 5),
+        (10, 5),
+        (12, 7),
+        (14, 9),
+        (15, 10),  # in the hole: the first record after it
+        (16, 10),
+        (17, 10),
+        (19, 12),
+        (20, 14),  # behind the marker
+        (21, 15),
+        (22, 16),  # the end, and anything after it
+        (1000, 16),
+    ],
+)
+def test_translation_gives_the_exact_next_record(source_offset: int, target_offset: int) -> None:
+    assert translate(HOLES, source_offset) == target_offset
+
+
+@given(run_lists(min_runs=1), st.integers(0, 250))
+def test_translation_is_where_the_first_record_at_or_after_the_offset_stands(
+    runs: tuple[OffsetRun, ...], source_offset: int
+) -> None:
+    pairs = records(runs)
+    expected = next((target for source, target in pairs if source >= source_offset), pairs[-1][1] + 1)
+
+    assert translate(runs, source_offset) == expected
+    assert translate(merge(runs), source_offset) == expected
+
+
+def test_an_empty_map_translates_nothing() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        translate((), 0)
+
+
+@given(run_lists())
+def test_runs_survive_encoding(runs: tuple[OffsetRun, ...]) -> None:
+    assert decode(encode(runs)) == runs
+
+
+@given(run_lists(min_runs=1, max_count=2**30, max_offset=2**62))
+def test_runs_of_any_size_survive_encoding(runs: tuple[OffsetRun, ...]) -> None:
+    assert decode(encode(runs)) == runs
+
+
+def test_the_first_byte_is_the_format() -> None:
+    assert encode(HOLES)[0] == 1
+    assert encode(())[0] == 1
+
+
+def test_a_hundred_thousand_regular_transactions_take_little_room() -> None:
+    """A transaction of ten records and its marker: runs that differ by the same distances."""
+    runs = [OffsetRun(number * 11, number * 10, 10) for number in range(100_000)]
+
+    assert len(encode(runs)) < 10_000
+
+
+def test_a_hundred_thousand_compacted_runs_take_a_few_bytes_each() -> None:
+    sizes = [1 + number * 7919 % 200 for number in range(100_000)]
+    runs = []
+    source = target = 0
+    for size in sizes:
+        runs.append(OffsetRun(source, target, size))
+        source += size + 1 + size * 31 % 100
+        target += size
+
+    encoded = encode(runs)
+
+    assert decode(encoded) == tuple(runs)
+    assert len(encoded) < 4 * len(runs)
+
+
+@pytest.mark.parametrize("runs", [[OffsetRun(5, 5, 1), OffsetRun(5, 6, 1)], [OffsetRun(5, 5, 2), OffsetRun(7, 6, 1)]])
+def test_runs_that_go_back_cannot_be_encoded(runs: list[OffsetRun]) -> None:
+    with pytest.raises(ValueError, match="do not ascend"):
+        encode(runs)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x02" + zlib.compress(b""),
+        b"\x01",
+        b"\x01not compressed",
+        b"\x01" + zlib.compress(bytes(23)),
+        b"\x01" + zlib.compress(bytes(8)),
+        b"\x01" + zlib.compress(bytes(24)),  # a run of no records
+        encode(HOLES)[:-1],
+        encode(HOLES)[1:],
+    ],
+)
+def test_damaged_or_foreign_bytes_are_an_error_with_advice(data: bytes) -> None:
+    with pytest.raises(OffsetMapError) as caught:
+        decode(data)
+
+    assert caught.value.action
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_raise_anything_else(data: bytes) -> None:
+    for candidate in (data, b"\x01" + data, b"\x01" + zlib.compress(data)):
+        try:
+            runs = decode(candidate)
+        except OffsetMapError:
+            continue
+        assert merge(runs) is not None
+
+
+def test_a_segment_sums_up_its_runs() -> None:
+    segment = Segment.of(HOLES)
+
+    assert segment == Segment(10, 22, 5, 16, 10, HOLES)
+    assert not segment.dense
+
+
+def test_a_dense_segment_needs_no_bytes() -> None:
+    segment = Segment.of([OffsetRun(10, 5, 3), OffsetRun(13, 8, 2)])
+
+    assert segment.runs == (OffsetRun(10, 5, 5),)
+    assert segment.dense
+    assert segment.encoded_runs is None
+
+
+def test_holes_at_the_ends_belong_to_a_segment_and_translate_to_its_end() -> None:
+    """The planned range ended with records that were dropped, and a marker follows on the target."""
+    segment = Segment.of([OffsetRun(10, 5, 5)], source_first=8, source_next=20, target_first=5, target_next=11)
+
+    assert not segment.dense
+    assert [segment.translate(offset) for offset in (8, 10, 14, 15, 19, 20)] == [5, 5, 9, 11, 11, 11]
+
+
+def test_a_segment_without_records_translates_to_its_end() -> None:
+    segment = Segment.of([], source_first=8, source_next=20, target_first=5, target_next=6)
+
+    assert segment.records == 0
+    assert segment.translate(9) == 6
+
+
+@pytest.mark.parametrize(
+    "ranges", [{"source_first": 11}, {"source_next": 21}, {"target_first": 6}, {"target_next": 15}]
+)
+def test_runs_outside_their_ranges_are_refused(ranges: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        Segment.of(HOLES, **ranges)
+
+
+def test_a_segment_without_records_needs_all_its_ranges() -> None:
+    with pytest.raises(ValueError, match="needs its ranges"):
+        Segment.of([], source_first=0, source_next=1, target_first=0)
+
+
+@given(run_lists(min_runs=1), st.integers(0, 5), st.integers(0, 5))
+def test_a_segment_survives_storing(runs: tuple[OffsetRun, ...], source_more: int, target_more: int) -> None:
+    segment = Segment.of(
+        runs, source_next=runs[-1].source_next + source_more, target_next=runs[-1].target_next + target_more
+    )
+
+    restored = Segment.restore(
+        source_first=segment.source_first,
+        source_next=segment.source_next,
+        target_first=segment.target_first,
+        target_next=segment.target_next,
+        runs=segment.encoded_runs,
+    )
+
+    assert restored == segment
+    assert all(segment.translate(source) == target for source, target in records(runs))
+
+
+@pytest.mark.parametrize("ranges", [(10, 22, 5, 15), (11, 22, 5, 16)])
+def test_stored_bytes_that_do_not_fit_their_ranges_are_damage(ranges: tuple[int, int, int, int]) -> None:
+    source_first, source_next, target_first, target_next = ranges
+
+    with pytest.raises(OffsetMapError, match="damaged"):
+        Segment.restore(
+            source_first=source_first,
+            source_next=source_next,
+            target_first=target_first,
+            target_next=target_next,
+            runs=encode(HOLES),
+        )

@@ -1,0 +1,144 @@
+"""Internal topics: what is created, and which failures are tolerated, as MM2 does."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from mirror_lib.cluster.admin import (
+    ConfigEntry,
+    ConfigOrigin,
+    PartitionDescription,
+    PerTopic,
+    TopicConfigs,
+    TopicDescription,
+    TopicSpec,
+)
+from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError, UnsupportedRequestError
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, OffsetSyncsLocation
+from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError
+from mirror_lib.sync.internal import InternalTopic, InternalTopicState, ensure_internal_topics
+from mirror_lib.topology.names import FlowId
+
+CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
+CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))
+POSITIONS = TopicSpec("mm2-offsets.A.internal", 25, 2, {"cleanup.policy": "compact"})
+
+
+def a_flow(**settings: Any) -> FlowConfig:
+    return FlowConfig(
+        flow=FlowId("A", "B"),
+        clients=CLIENTS,
+        offset_storage_topic="mm2-offsets.A.internal",
+        offset_storage_replication_factor=2,
+        offset_syncs_topic_replication_factor=1,
+        **settings,
+    )
+
+
+class FakeAdmin:
+    """A cluster with some topics; new ones are made, or refused as told."""
+
+    def __init__(
+        self, cluster: str, present: Mapping[str, str] | None = None, refusals: Mapping[str, MirrorError] | None = None
+    ) -> None:
+        self.cluster = cluster
+        self.policies = dict(present or {})
+        self.refusals = refusals or {}
+        self.created: list[TopicSpec] = []
+
+    def describe_topics(self, names: Iterable[str]) -> PerTopic[TopicDescription]:
+        partitions = tuple(PartitionDescription(p, 1, "localhost", (1,), (1,)) for p in range(25))
+        found = {name: TopicDescription(name, "id", partitions) for name in names if name in self.policies}
+        errors: dict[str, MirrorError] = {n: TopicMissingError("missing.") for n in names if n not in found}
+        return PerTopic(found, errors)
+
+    def create_topics(self, specs: Iterable[TopicSpec]) -> dict[str, MirrorError | None]:
+        answers = {spec.name: self.refusals.get(spec.name) for spec in specs}
+        made = [spec for spec in specs if answers[spec.name] is None]
+        self.created += made
+        self.policies |= {spec.name: spec.configs["cleanup.policy"] for spec in made}
+        return answers
+
+    def topic_configs(self, names: Iterable[str]) -> PerTopic[TopicConfigs]:
+        entries = {n: ConfigEntry("cleanup.policy", self.policies[n], ConfigOrigin.TOPIC) for n in names}
+        return PerTopic({n: TopicConfigs(n, {e.name: e}) for n, e in entries.items()}, {})
+
+
+def ensure(flow: FlowConfig, source: FakeAdmin, target: FakeAdmin, **more: bool) -> tuple[InternalTopic, ...]:
+    admins: tuple[Any, Any] = (source, target)
+    return ensure_internal_topics(flow, *admins, **more)
+
+
+def test_missing_topics_are_created_as_mm2_creates_them() -> None:
+    source, target = FakeAdmin("A"), FakeAdmin("B")
+    assert ensure(a_flow(), source, target) == (
+        InternalTopic("mm2-offsets.A.internal", "B", InternalTopicState.CREATED),
+        InternalTopic("mm2-offset-syncs.B.internal", "A", InternalTopicState.CREATED),
+    )
+    assert target.created == [POSITIONS]
+    assert source.created == [TopicSpec("mm2-offset-syncs.B.internal", 1, 1, {"cleanup.policy": "compact"})]
+
+
+def test_offset_syncs_on_the_target_carry_the_sources_alias() -> None:
+    source, target = FakeAdmin("A"), FakeAdmin("B")
+    ensure(a_flow(offset_syncs_topic_location=OffsetSyncsLocation.TARGET), source, target)
+    assert [spec.name for spec in target.created] == ["mm2-offsets.A.internal", "mm2-offset-syncs.A.internal"]
+    assert source.created == []
+
+
+def test_a_custom_separator_changes_the_syncs_name_and_never_that_of_the_positions() -> None:
+    source, target = FakeAdmin("A"), FakeAdmin("B")
+    ensure(a_flow(replication_policy_separator="-"), source, target)
+    assert [spec.name for spec in source.created] == ["mm2-offset-syncs-B-internal"]
+    assert [spec.name for spec in target.created] == ["mm2-offsets.A.internal"]
+
+
+def test_without_offset_syncs_only_the_position_topic_is_made() -> None:
+    source, target = FakeAdmin("A"), FakeAdmin("B")
+    assert len(ensure(a_flow(emit_offset_syncs_enabled=False), source, target)) == 1
+    assert source.created == []
+
+
+def test_a_dry_run_creates_nothing() -> None:
+    source, target = FakeAdmin("A"), FakeAdmin("B")
+    assert {topic.state for topic in ensure(a_flow(), source, target, dry_run=True)} == {InternalTopicState.MISSING}
+    assert source.created == target.created == []
+
+
+def test_topics_that_are_there_are_left_alone() -> None:
+    source = FakeAdmin("A", {"mm2-offset-syncs.B.internal": "delete"})
+    target = FakeAdmin("B", {"mm2-offsets.A.internal": "compact"})
+    assert {topic.state for topic in ensure(a_flow(), source, target)} == {InternalTopicState.EXISTS}
+    assert source.created == target.created == []
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_position_topic_that_is_not_compacted_is_refused(policy: str) -> None:
+    target = FakeAdmin("B", {"mm2-offsets.A.internal": policy})
+    with pytest.raises(ConfigurationError, match="positions would be deleted") as caught:
+        ensure(a_flow(), FakeAdmin("A"), target)
+    assert caught.value.where.topic == "mm2-offsets.A.internal"
+    assert "B.offset.storage.topic" in caught.value.action
+
+
+@pytest.mark.parametrize(
+    ("refusal", "state"),
+    [
+        (TopicExistsError("there."), InternalTopicState.EXISTS),
+        (AuthorizationError("no."), InternalTopicState.ASSUMED),
+        (UnsupportedRequestError("old."), InternalTopicState.ASSUMED),
+    ],
+)
+def test_failures_that_mm2_tolerates_are_tolerated(refusal: MirrorError, state: InternalTopicState) -> None:
+    source = FakeAdmin("A", refusals={"mm2-offset-syncs.B.internal": refusal})
+    assert ensure(a_flow(), source, FakeAdmin("B"))[1].state is state
+
+
+def test_other_failures_name_the_flow_the_topic_and_the_setting() -> None:
+    refusals = {"mm2-offsets.A.internal": RequestRefusedError("3 replicas, 1 broker.", action="Change it.")}
+    with pytest.raises(RequestRefusedError) as caught:
+        ensure(a_flow(), FakeAdmin("A"), FakeAdmin("B", refusals=refusals))
+    assert caught.value.where.flow == "A->B"
+    assert caught.value.where.topic == "mm2-offsets.A.internal"
+    assert "B.offset.storage.replication.factor" in caught.value.action

@@ -1,0 +1,284 @@
+"""The plan for a flow's target topics, and what applying it makes of the cluster's answers."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.admin import (
+    ConfigEntry,
+    ConfigOrigin,
+    PartitionDescription,
+    TopicConfigs,
+    TopicDescription,
+    TopicSpec,
+)
+from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.config.flow_topology import config_property_filter, flow_topology
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.sync.topics import (
+    CreateTopic,
+    GrowPartitions,
+    TopicFacts,
+    TopicPlan,
+    TopicResult,
+    apply_plan,
+    configs_at_creation,
+    plan_topics,
+)
+from mirror_lib.topology.names import FlowId
+
+CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
+CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))
+
+
+def a_flow(**settings: Any) -> FlowConfig:
+    return FlowConfig(flow=FlowId("A", "B"), clients=CLIENTS, replication_factor=1, **settings)
+
+
+def a_topic(name: str, partitions: int) -> TopicDescription:
+    return TopicDescription(
+        name, "id", tuple(PartitionDescription(p, 1, "localhost", (1,), (1,)) for p in range(partitions))
+    )
+
+
+def topics(**partitions: int) -> dict[str, TopicDescription]:
+    named = {name.replace("__", "."): count for name, count in partitions.items()}
+    return {name: a_topic(name, count) for name, count in named.items()}
+
+
+def some_configs(topic: str, *entries: ConfigEntry) -> TopicConfigs:
+    return TopicConfigs(topic, {entry.name: entry for entry in entries})
+
+
+def plan(
+    flow: FlowConfig,
+    sources: Mapping[str, TopicDescription],
+    targets: Mapping[str, TopicDescription],
+    configs: Mapping[str, TopicConfigs] | None = None,
+    brokers: int | None = 3,
+    unreadable: Mapping[str, MirrorError] | None = None,
+) -> TopicPlan:
+    return plan_topics(
+        flow, flow_topology(flow), TopicFacts(sources, configs or {}, targets, brokers, unreadable or {})
+    )
+
+
+def test_a_missing_topic_is_created_with_the_sources_partitions_and_configs() -> None:
+    configs = some_configs("orders", ConfigEntry("retention.ms", "1000", ConfigOrigin.TOPIC))
+    made = plan(a_flow(), topics(orders=8), {}, {"orders": configs})
+    assert made == TopicPlan(FlowId("A", "B"), create=(CreateTopic("A.orders", 8, 1, {"retention.ms": "1000"}),))
+
+
+def test_a_target_with_fewer_partitions_is_grown() -> None:
+    made = plan(a_flow(), topics(orders=8), topics(A__orders=3))
+    assert made == TopicPlan(FlowId("A", "B"), grow=(GrowPartitions("A.orders", 3, 8),))
+
+
+@pytest.mark.parametrize("present", [8, 9, 100])
+def test_a_target_with_as_many_partitions_or_more_stays(present: int) -> None:
+    made = plan(a_flow(), topics(orders=8), topics(A__orders=present))
+    assert made == TopicPlan(FlowId("A", "B"), unchanged=1)
+    assert made.changes == 0
+
+
+def test_two_sources_with_one_target_are_a_conflict_and_the_others_go_on() -> None:
+    flow = a_flow(rename=Rename(explicit={"a": "all", "b": "all"}))
+    made = plan(flow, topics(a=1, b=1, c=1), {})
+    assert [conflict.name for conflict in made.conflicts] == ["all"]
+    assert "mirror.topics.merge.enabled" in made.conflicts[0].what
+    assert made.conflicts[0].action
+    assert [step.name for step in made.create] == ["A.c"]
+
+
+def test_a_merge_creates_one_topic_with_the_first_sources_configs() -> None:
+    flow = a_flow(rename=Rename(explicit={"a": "all", "b": "all"}, merge=True))
+    configs = {
+        "a": some_configs("a", ConfigEntry("retention.ms", "1", ConfigOrigin.TOPIC)),
+        "b": some_configs("b", ConfigEntry("retention.ms", "2", ConfigOrigin.TOPIC)),
+    }
+    assert plan(flow, topics(a=4, b=4), {}, configs).create == (CreateTopic("all", 4, 1, {"retention.ms": "1"}),)
+
+
+def test_a_merge_of_different_partition_counts_is_a_conflict() -> None:
+    flow = a_flow(rename=Rename(explicit={"a": "all", "b": "all"}, merge=True))
+    made = plan(flow, topics(a=4, b=5), {})
+    assert made.create == ()
+    assert "a has 4, b has 5" in made.conflicts[0].what
+
+
+def test_names_that_kafka_takes_for_the_same_are_a_conflict_only_while_one_is_missing() -> None:
+    flow = a_flow(rename=Rename(explicit={"a": "x.y", "b": "x_y"}))
+    sources = topics(a=1, b=1)
+    assert [conflict.name for conflict in plan(flow, sources, {}).conflicts] == ["x.y", "x_y"]
+    assert [conflict.name for conflict in plan(flow, sources, topics(x_y=1)).conflicts] == ["x.y"]
+    assert plan(flow, sources, {**topics(x_y=1), **topics(x__y=1)}).conflicts == ()
+
+
+def test_a_name_that_kafka_refuses_is_a_conflict() -> None:
+    made = plan(a_flow(), {"o" * 248: a_topic("o" * 248, 1)}, {})
+    assert made.create == ()
+    assert "249" in made.conflicts[0].what
+
+
+def test_more_replicas_than_brokers_is_a_conflict_for_new_topics_only() -> None:
+    flow = a_flow().model_copy(update={"replication_factor": 3})
+    made = plan(flow, topics(new=1, old=2), topics(A__old=1), brokers=1)
+    assert made.create == ()
+    assert made.grow == (GrowPartitions("A.old", 1, 2),)
+    assert made.conflicts[0].name == "A.new"
+    assert "has 1 broker" in made.conflicts[0].what
+    assert made.conflicts[0].action == "Set A->B.replication.factor to at most 1, or add brokers."
+
+
+def test_a_topic_that_may_not_be_seen_is_a_conflict_and_not_created() -> None:
+    denied = AuthorizationError("no access.", action="Grant it.")
+    made = plan(a_flow(), topics(orders=1), {}, unreadable={"A.orders": denied})
+    assert made.create == ()
+    assert [(c.name, c.what, c.action) for c in made.conflicts] == [("A.orders", "no access.", "Grant it.")]
+
+
+def test_a_plan_can_be_printed_and_is_json() -> None:
+    flow = a_flow(rename=Rename(explicit={"a": "all", "b": "all"}))
+    configs = {"new": some_configs("new", ConfigEntry("cleanup.policy", "compact", ConfigOrigin.TOPIC))}
+    made = plan(flow, topics(a=1, b=1, new=2, old=3, same=1), topics(A__old=1, A__same=1), configs)
+    lines = str(made).splitlines()
+    assert lines[0] == "create A.new: 2 partitions, 1 replicas, cleanup.policy=compact"
+    assert lines[1] == "grow A.old: from 1 to 3 partitions"
+    assert lines[2].startswith("cannot set up all: a, b would all become all")
+    assert lines[3] == "1 topics are as they should be"
+    assert json.loads(json.dumps(made.to_dict()))["grow"] == [{"name": "A.old", "present": 1, "wanted": 3}]
+
+
+counts = st.dictionaries(st.from_regex(r"[a-z]{1,6}", fullmatch=True), st.integers(1, 20), max_size=8)
+
+
+@given(counts, counts)
+def test_a_plan_is_complete_and_after_it_nothing_is_left_to_do(source: dict[str, int], target: dict[str, int]) -> None:
+    sources = topics(**source)
+    targets = {f"A.{name}": a_topic(f"A.{name}", count) for name, count in target.items()}
+    made = plan(a_flow(), sources, targets)
+    assert made.changes + made.unchanged == len(sources)
+    after = {**targets}
+    after |= {step.name: a_topic(step.name, step.partitions) for step in made.create}
+    after |= {step.name: a_topic(step.name, step.wanted) for step in made.grow}
+    assert plan(a_flow(), sources, after) == TopicPlan(FlowId("A", "B"), unchanged=len(sources))
+
+
+@pytest.mark.parametrize(
+    ("origin", "with_target_defaults", "with_source_defaults"),
+    [
+        (ConfigOrigin.TOPIC, True, True),
+        (ConfigOrigin.BROKER, True, True),
+        (ConfigOrigin.CLUSTER, True, True),
+        (ConfigOrigin.BROKER_FILE, False, False),
+        (ConfigOrigin.DEFAULT, False, True),
+        (ConfigOrigin.OTHER, False, False),
+    ],
+)
+def test_the_origin_decides_whether_a_config_is_copied(
+    origin: ConfigOrigin, with_target_defaults: bool, with_source_defaults: bool
+) -> None:
+    configs = some_configs("t", ConfigEntry("retention.ms", "5", origin))
+    for source, expected in (("target", with_target_defaults), ("source", with_source_defaults)):
+        copied = configs_at_creation(configs, config_property_filter(a_flow(use_defaults_from=source)))
+        assert copied == ({"retention.ms": "5"} if expected else {})
+
+
+def test_read_only_sensitive_hidden_and_excluded_configs_are_not_copied() -> None:
+    configs = some_configs(
+        "t",
+        ConfigEntry("retention.ms", "5", ConfigOrigin.TOPIC, read_only=True),
+        ConfigEntry("retention.bytes", "5", ConfigOrigin.TOPIC, sensitive=True),
+        ConfigEntry("segment.ms", None, ConfigOrigin.TOPIC),
+        ConfigEntry("min.insync.replicas", "2", ConfigOrigin.TOPIC),
+        ConfigEntry("message.timestamp.type", "LogAppendTime", ConfigOrigin.TOPIC),
+        ConfigEntry("cleanup.policy", "compact", ConfigOrigin.TOPIC),
+    )
+    assert configs_at_creation(configs, config_property_filter(a_flow())) == {"cleanup.policy": "compact"}
+
+
+class FakeTarget:
+    """A cluster that answers as told and remembers what it was asked to do."""
+
+    cluster = "B"
+
+    def __init__(self, errors: Mapping[str, MirrorError], present: Mapping[str, TopicDescription]) -> None:
+        self.errors, self.present = errors, dict(present)
+        self.validated: list[bool] = []
+
+    def create_topics(
+        self, specs: Iterable[TopicSpec], *, validate_only: bool = False
+    ) -> dict[str, MirrorError | None]:
+        self.validated.append(validate_only)
+        answers = {spec.name: self.errors.get(spec.name) for spec in specs}
+        if not validate_only:
+            self.present |= {s.name: a_topic(s.name, s.partitions) for s in specs if answers[s.name] is None}
+        return answers
+
+    def create_partitions(
+        self, wanted: Mapping[str, int], *, validate_only: bool = False
+    ) -> dict[str, MirrorError | None]:
+        self.validated.append(validate_only)
+        answers = {name: self.errors.get(name) for name in wanted}
+        if not validate_only:
+            self.present |= {n: a_topic(n, count) for n, count in wanted.items() if answers[n] is None}
+        return answers
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        return {name: self.present[name] for name in names if name in self.present}
+
+
+CREATE = CreateTopic("A.new", 2, 1, {})
+GROW = GrowPartitions("A.old", 1, 3)
+PLAN = TopicPlan(FlowId("A", "B"), create=(CREATE, CreateTopic("A.denied", 1, 1, {})), grow=(GROW,))
+
+
+def test_one_topics_error_stops_no_other() -> None:
+    denied = AuthorizationError("no.")
+    target: Any = FakeTarget({"A.denied": denied}, {})
+    assert apply_plan(PLAN, target) == (
+        TopicResult(CREATE),
+        TopicResult(PLAN.create[1], denied),
+        TopicResult(GROW),
+    )
+    assert set(target.present) == {"A.new", "A.old"}
+
+
+def test_what_somebody_else_did_in_the_meantime_is_no_error() -> None:
+    errors = {
+        "A.new": TopicExistsError("there."),
+        "A.denied": TopicExistsError("there."),
+        "A.old": RequestRefusedError("has 3."),
+    }
+    target: Any = FakeTarget(errors, topics(A__new=2, A__denied=1, A__old=3))
+    assert [result.error for result in apply_plan(PLAN, target)] == [None, None, None]
+
+
+def test_a_refused_growth_is_an_error() -> None:
+    refused = RequestRefusedError("a policy forbids it.")
+    target: Any = FakeTarget({"A.old": refused}, topics(A__old=1))
+    assert apply_plan(PLAN, target)[-1] == TopicResult(GROW, refused)
+
+
+def test_a_topic_that_somebody_else_made_with_fewer_partitions_is_an_error() -> None:
+    there = TopicExistsError("there.")
+    target: Any = FakeTarget({"A.new": there}, topics(A__new=1))
+    assert apply_plan(PLAN, target)[0] == TopicResult(CREATE, there)
+
+
+def test_validating_changes_nothing_and_waits_for_nothing() -> None:
+    target: Any = FakeTarget({}, {})
+    assert all(result.error is None for result in apply_plan(PLAN, target, validate_only=True))
+    assert target.validated == [True, True]
+    assert target.present == {}
+
+
+def test_an_empty_plan_asks_the_cluster_nothing() -> None:
+    target: Any = FakeTarget({}, {})
+    assert apply_plan(TopicPlan(FlowId("A", "B"), unchanged=5), target) == ()
+    assert target.validated == []

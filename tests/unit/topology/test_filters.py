@@ -1,0 +1,101 @@
+"""MM2's filters, by the rules of `DefaultTopicFilter`, `DefaultGroupFilter` and `DefaultConfigPropertyFilter`."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+from collections.abc import Mapping
+
+import pytest
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.filters import (
+    DefaultConfigPropertyFilter,
+    DefaultGroupFilter,
+    DefaultTopicFilter,
+    TopicFilter,
+    config_property_filter_for,
+    group_filter_for,
+    topic_filter_for,
+)
+
+JAVA = "org.apache.kafka.connect.mirror."
+
+
+class OnlyShort(TopicFilter):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.longest = len(options["topics"])
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        return len(topic) <= self.longest
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "topic", "taken"),
+    [
+        (".*", "", "orders", True),
+        ("orders", "", "orders2", False),
+        ("orders, pay.*", "", "payments", True),
+        (".*", r".*[\-\.]internal, .*\.replica, __.*", "x.replica", False),
+        (".*", r".*[\-\.]internal, .*\.replica, __.*", "x.internal", False),
+        (".*", r".*[\-\.]internal, .*\.replica, __.*", "x_internal", True),
+        ("orders", "orders", "orders", False),
+        ("", "", "orders", False),
+        ("  ", "", "orders", False),
+    ],
+)
+def test_a_topic_is_taken_when_included_and_not_excluded(include: str, exclude: str, topic: str, taken: bool) -> None:
+    chosen = topic_filter_for(JAVA + "DefaultTopicFilter", {"topics": include, "topics.exclude": exclude})
+
+    assert chosen.should_replicate_topic(topic) is taken
+
+
+@pytest.mark.parametrize(
+    ("group", "taken"), [("billing", True), ("console-consumer-1", False), ("connect-x", False), ("__g", False)]
+)
+def test_groups_have_lists_of_their_own(group: str, taken: bool) -> None:
+    chosen = group_filter_for(
+        JAVA + "DefaultGroupFilter", {"groups": ".*", "groups.exclude": "console-consumer-.*, connect-.*, __.*"}
+    )
+
+    assert chosen.should_replicate_group(group) is taken
+
+
+def test_topic_configs_are_copied_unless_excluded() -> None:
+    chosen = config_property_filter_for(
+        JAVA + "DefaultConfigPropertyFilter", {"config.properties.exclude": r"min\.insync\.replicas, follower\..*"}
+    )
+
+    assert chosen.should_replicate_config_property("retention.ms")
+    assert not chosen.should_replicate_config_property("min.insync.replicas")
+    assert not chosen.should_replicate_config_property("follower.replication.throttled.replicas")
+    assert DefaultConfigPropertyFilter({}).should_replicate_config_property("min.insync.replicas")
+
+
+@pytest.mark.parametrize(("text", "copied"), [("source", True), ("target", False), ("Source", False), ("", False)])
+def test_source_defaults_are_copied_only_for_the_exact_word(text: str, copied: bool) -> None:
+    assert DefaultConfigPropertyFilter({"use.defaults.from": text}).should_replicate_source_default("x") is copied
+
+
+def test_a_wrong_regex_names_its_setting() -> None:
+    with pytest.raises(ConfigurationError, match=r"topics\.exclude: the Java regex '\(a'"):
+        topic_filter_for(JAVA + "DefaultTopicFilter", {"topics.exclude": "(a"})
+
+
+def test_a_filter_of_ones_own_gets_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("company_filters")
+    module.OnlyShort = OnlyShort  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "company_filters", module)
+
+    chosen = topic_filter_for("company_filters.OnlyShort", {"topics": "xxx"})
+
+    assert chosen.should_replicate_topic("abc")
+    assert not chosen.should_replicate_topic("abcd")
+    with pytest.raises(ConfigurationError, match="is not a GroupFilter"):
+        group_filter_for("company_filters.OnlyShort", {})
+
+
+@pytest.mark.parametrize("kind", [DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter])
+def test_filters_pickle_and_compare(kind: type[DefaultTopicFilter]) -> None:
+    assert pickle.loads(pickle.dumps(kind({"topics": "a"}))) == kind({"topics": "a"})

@@ -1,0 +1,252 @@
+"""Replication policies: what Kafka 4.3.1's own classes answer (`ReplicationPolicyTest`, and asked directly)."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.policy import (
+    INTERNAL_SEPARATOR_ENABLED,
+    SEPARATOR,
+    SOURCE_ALIAS,
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+    policy_for,
+)
+
+JAVA = "org.apache.kafka.connect.mirror."
+DEFAULT = DefaultReplicationPolicy({})
+IDENTITY = IdentityReplicationPolicy({SOURCE_ALIAS: "A"})
+
+ALIASES = st.text("abcXYZ019-_", min_size=1, max_size=6)
+TOPICS = st.text("abcXYZ019-_", min_size=1, max_size=12)
+
+
+class Upper(ReplicationPolicy):
+    """A policy of somebody's own, with only what it must have."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.suffix = options.get("replication.policy.suffix", "")
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return topic.upper() + self.suffix
+
+    def topic_source(self, topic: str) -> str | None:
+        return None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return None
+
+
+class Broken(Upper):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        raise KeyError("suffix")
+
+
+@pytest.mark.parametrize(
+    ("topic", "source", "upstream", "original"),
+    [
+        ("orders", None, None, "orders"),
+        ("A.orders", "A", "orders", "orders"),
+        ("B.A.x", "B", "A.x", "x"),
+        ("us.west.t", "us", "west.t", "t"),
+        ("a.", None, None, "a."),
+        ("a..", None, None, "a.."),
+        (".b", "", "b", "b"),
+        ("..b", "", ".b", "b"),
+        ("a..b", "a", ".b", "b"),
+        (".", None, None, "."),
+        ("..", None, None, ".."),
+        ("", None, None, ""),
+        ("A.b.", "A", "b.", "b."),
+    ],
+)
+def test_the_default_policy_takes_names_apart_as_java_splits(
+    topic: str, source: str | None, upstream: str | None, original: str
+) -> None:
+    assert DEFAULT.topic_source(topic) == source
+    assert DEFAULT.upstream_topic(topic) == upstream
+    assert DEFAULT.original_topic(topic) == original
+
+
+@pytest.mark.parametrize(
+    ("separator", "topic", "source", "upstream"),
+    [
+        ("_", "A_orders", "A", "orders"),
+        ("_", "A.orders", None, None),
+        ("_", "a__", None, None),
+        ("__", "a___", "a", "_"),
+        ("__", "a__", None, None),
+        ("-.-", "us-.-t", "us", "t"),
+        ("|", "a|b", "a", "b"),
+        ("", "a", None, None),
+        ("", "ab", "a", "b"),
+    ],
+)
+def test_a_separator_is_literal_text(separator: str, topic: str, source: str | None, upstream: str | None) -> None:
+    policy = DefaultReplicationPolicy({SEPARATOR: separator})
+
+    assert (policy.topic_source(topic), policy.upstream_topic(topic)) == (source, upstream)
+
+
+@pytest.mark.parametrize(
+    ("options", "syncs", "checkpoints"),
+    [
+        ({}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
+        ({SEPARATOR: "_"}, "mm2-offset-syncs_B_internal", "B_checkpoints_internal"),
+        (
+            {SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "false"},
+            "mm2-offset-syncs.B.internal",
+            "B.checkpoints.internal",
+        ),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "TRUE"}, "mm2-offset-syncs_B_internal", "B_checkpoints_internal"),
+        ({SEPARATOR: "_", INTERNAL_SEPARATOR_ENABLED: "yes"}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
+        ({INTERNAL_SEPARATOR_ENABLED: "false"}, "mm2-offset-syncs.B.internal", "B.checkpoints.internal"),
+    ],
+)
+@pytest.mark.parametrize("kind", [DefaultReplicationPolicy, IdentityReplicationPolicy])
+def test_internal_topics_follow_the_separator_unless_told_otherwise(
+    kind: type[DefaultReplicationPolicy], options: Mapping[str, str], syncs: str, checkpoints: str
+) -> None:
+    policy = kind(options)
+
+    assert policy.offset_syncs_topic("B") == syncs
+    assert policy.checkpoints_topic("B") == checkpoints
+    assert policy.is_mm2_internal_topic(syncs)
+    assert policy.is_checkpoints_topic(checkpoints)
+    assert policy.is_internal_topic(checkpoints)
+    assert policy.heartbeats_topic() == "heartbeats"
+
+
+@pytest.mark.parametrize(
+    ("topic", "mm2", "internal"),
+    [
+        ("__consumer_offsets", False, True),
+        (".hidden", False, True),
+        ("mm2-offset-syncs.B.internal", True, True),
+        ("mm2-offsets.A.internal", True, True),
+        ("A.checkpoints.internal", True, True),
+        # The user's own since KIP-1074.
+        ("x.internal", False, False),
+        ("x-internal", False, False),
+        ("mm2-offset-syncs_B_internal", False, False),
+        ("orders", False, False),
+    ],
+)
+def test_only_topics_of_kafka_and_mm2_are_internal(topic: str, mm2: bool, internal: bool) -> None:
+    for policy in (DEFAULT, IDENTITY, Upper({})):
+        assert policy.is_mm2_internal_topic(topic) is mm2
+        assert policy.is_internal_topic(topic) is internal
+
+
+@pytest.mark.parametrize(
+    ("topic", "heartbeats"),
+    [
+        ("heartbeats", True),
+        ("A.heartbeats", True),
+        ("B.A.heartbeats", True),
+        ("my-heartbeats", False),
+        ("A.my-heartbeats", False),
+        ("heartbeats.x", False),
+        ("A_heartbeats", False),
+    ],
+)
+def test_heartbeats_topics_are_known_over_any_number_of_hops(topic: str, heartbeats: bool) -> None:
+    assert DEFAULT.is_heartbeats_topic(topic) is heartbeats
+    assert IDENTITY.is_heartbeats_topic(topic) is heartbeats
+
+
+def test_the_identity_policy_keeps_names_and_calls_everything_its_sources() -> None:
+    assert IDENTITY.format_remote_topic("A", "orders") == "orders"
+    assert IDENTITY.topic_source("orders") == "A"
+    assert IDENTITY.upstream_topic("orders") == "orders"
+    assert IDENTITY.original_topic("B.orders") == "B.orders"
+    assert IdentityReplicationPolicy({}).topic_source("orders") is None
+
+
+def test_the_identity_policy_renames_whatever_ends_with_heartbeats() -> None:
+    assert IDENTITY.format_remote_topic("A", "heartbeats") == "A.heartbeats"
+    assert IDENTITY.format_remote_topic("A", "my-heartbeats") == "A.my-heartbeats"
+    assert IDENTITY.topic_source("B.heartbeats") == "B"
+    assert IDENTITY.topic_source("heartbeats") is None
+    assert IDENTITY.upstream_topic("B.A.heartbeats") == "A.heartbeats"
+
+
+@given(topic=TOPICS, hops=st.lists(ALIASES, max_size=5))
+def test_any_chain_of_hops_leads_back_to_the_original(topic: str, hops: list[str]) -> None:
+    name = topic
+    for alias in hops:
+        name = DEFAULT.format_remote_topic(alias, name)
+        assert DEFAULT.topic_source(name) == alias
+
+    assert DEFAULT.original_topic(name) == topic
+
+
+@given(topic=st.text("ab._-", max_size=12), separator=st.text("._-", max_size=3))
+def test_source_separator_and_upstream_make_up_the_name(topic: str, separator: str) -> None:
+    policy = DefaultReplicationPolicy({SEPARATOR: separator})
+    source, upstream = policy.topic_source(topic), policy.upstream_topic(topic)
+
+    assert (source is None) == (upstream is None)
+    if source is not None and upstream is not None:
+        assert policy.format_remote_topic(source, upstream) == topic
+
+
+def test_classes_are_found_by_java_name_or_python_path() -> None:
+    assert policy_for(JAVA + "DefaultReplicationPolicy", {}) == DEFAULT
+    assert policy_for(JAVA + "IdentityReplicationPolicy", {SOURCE_ALIAS: "A"}) == IDENTITY
+    own = policy_for("mirror_lib.topology.policy.DefaultReplicationPolicy", {SEPARATOR: "_"})
+    assert own.format_remote_topic("A", "t") == "A_t"
+
+
+def test_a_policy_of_ones_own_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    _importable(monkeypatch)
+
+    policy = policy_for("company_naming.Upper", {"replication.policy.suffix": "!"})
+
+    assert policy.format_remote_topic("A", "orders") == "ORDERS!"
+    assert policy.checkpoints_topic("A") == "A.checkpoints.internal"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Upper", "not the full name"),
+        ("org.apache.kafka.connect.mirror.LegacyReplicationPolicy", "there is no class"),
+        ("com.example.Policy", "there is no class"),
+        ("company_naming.Missing", "there is no class"),
+        ("collections.OrderedDict", "is not a ReplicationPolicy"),
+        ("company_naming.Broken", "could not be built"),
+        ("", "not the full name"),
+        (".Upper", "there is no class"),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_a_configuration_error(
+    monkeypatch: pytest.MonkeyPatch, name: str, says: str
+) -> None:
+    _importable(monkeypatch)
+
+    with pytest.raises(ConfigurationError, match=says) as caught:
+        policy_for(name, {})
+
+    assert "replication.policy.class" in str(caught.value)
+
+
+def test_policies_pickle() -> None:
+    assert pickle.loads(pickle.dumps(IDENTITY)) == IDENTITY
+
+
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    import types
+
+    module = types.ModuleType("company_naming")
+    module.Upper = Upper  # type: ignore[attr-defined]
+    module.Broken = Broken  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "company_naming", module)

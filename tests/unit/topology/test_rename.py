@@ -1,0 +1,124 @@
+"""Renames and the table of names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.errors import TopologyError, Where
+from mirror_lib.topology.rename import NameFault, NameTable, RenameRules, illegal_name
+
+
+def table(names: dict[str, str], *, merge: bool = False, partitions: dict[str, int] | None = None) -> NameTable:
+    return NameTable.build(partitions or dict.fromkeys(names, 1), names.__getitem__, merge=merge)
+
+
+def faults(built: NameTable) -> list[NameFault]:
+    return [finding.fault for finding in built.findings]
+
+
+def test_a_table_without_faults_is_sound() -> None:
+    built = table({"a": "A.a", "b": "A.b"})
+
+    built.require_sound()
+    assert built.targets == {"a": "A.a", "b": "A.b"}
+    assert built.sources_of("A.a") == ("a",)
+    assert built.sources_of("other") == ()
+
+
+def test_two_sources_with_one_target_collide() -> None:
+    built = table({"a": "x", "b": "x", "c": "y"})
+
+    assert faults(built) == [NameFault.COLLISION]
+    assert built.findings[0].sources == ("a", "b")
+    assert built.findings[0].target == "x"
+
+
+def test_a_merge_may_share_a_target() -> None:
+    built = table({"a": "x", "b": "x"}, merge=True, partitions={"a": 3, "b": 3})
+
+    built.require_sound()
+    assert built.sources_of("x") == ("a", "b")
+
+
+def test_merged_topics_must_have_equal_partition_counts() -> None:
+    built = table({"a": "x", "b": "x"}, merge=True, partitions={"a": 3, "b": 4})
+
+    assert faults(built) == [NameFault.PARTITION_COUNTS]
+    assert "a has 3, b has 4" in built.findings[0].message
+
+
+def test_names_that_differ_in_dot_and_underscore_only_are_refused_by_kafka() -> None:
+    built = table({"a": "x.y", "b": "x_y"})
+
+    assert faults(built) == [NameFault.SIMILAR]
+    assert built.findings[0].sources == ("a", "b")
+
+
+def test_reserved_names_are_found() -> None:
+    built = NameTable.build({"a": 1}, lambda _: "__consumer_offsets", reserved=lambda name: name.startswith("__"))
+
+    assert faults(built) == [NameFault.RESERVED]
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    built = table({"a": "x", "b": "x", "c": "no blanks", "d": "p.q", "e": "p_q"})
+
+    with pytest.raises(TopologyError) as caught:
+        built.require_sound(Where(flow="A->B"))
+
+    assert faults(built) == [NameFault.ILLEGAL, NameFault.COLLISION, NameFault.SIMILAR]
+    for finding in built.findings:
+        assert finding.message in str(caught.value)
+    assert caught.value.where == Where(flow="A->B")
+
+
+def test_a_single_faulty_topic_is_named_as_the_place() -> None:
+    with pytest.raises(TopologyError) as caught:
+        table({"a": "x", "b": "x"}).require_sound(Where(flow="A->B"))
+
+    assert caught.value.where == Where(flow="A->B", topic="x")
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "_"])
+def test_legal_names(name: str) -> None:
+    assert illegal_name(name) is None
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "é", "a/b", "a\n", "a:b"])
+def test_illegal_names(name: str) -> None:
+    assert illegal_name(name)
+
+
+def test_explicit_and_regex_names() -> None:
+    rules = RenameRules({"orders": "sales"}, r"legacy-(.+)", "$1.v2")
+
+    assert rules.explicit_name("orders") == "sales"
+    assert rules.explicit_name("legacy-x") is None
+    assert rules.regex_name("legacy-x") == "x.v2"
+    assert rules.regex_name("my-legacy-x") is None
+    assert RenameRules().regex_name("x") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement"), [("(a", "b"), ("a", "$1"), ("a", None), (None, "a"), ("(?x)a", "b")]
+)
+def test_wrong_rules_are_refused_when_made(pattern: str | None, replacement: str | None) -> None:
+    with pytest.raises(ValueError):
+        RenameRules(pattern=pattern, replacement=replacement)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.sampled_from("xyz"), st.integers(1, 2)), max_size=6))
+def test_a_table_without_findings_never_mixes_partition_counts_and_without_merge_is_one_to_one(
+    topics: dict[str, tuple[str, int]],
+) -> None:
+    partitions = {topic: count for topic, (_, count) in topics.items()}
+
+    strict = NameTable.build(partitions, lambda topic: topics[topic][0])
+    merged = NameTable.build(partitions, lambda topic: topics[topic][0], merge=True)
+
+    one_to_one = len(set(strict.targets.values())) == len(strict.targets)
+    assert (strict.findings == ()) == one_to_one
+    uniform = len({(target, count) for target, count in topics.values()}) == len({t for t, _ in topics.values()})
+    assert (merged.findings == ()) == uniform

@@ -1,0 +1,240 @@
+"""Topic selection and naming of a flow, after the cases of `MirrorSourceConnectorTest` and `MirrorClientTest`."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
+from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import (
+    SOURCE_ALIAS,
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
+from mirror_lib.topology.rename import NameFault, RenameRules
+from mirror_lib.topology.selection import Exclusion, FlowTopology, ancestry, hops, is_remote_topic
+
+FLOW = FlowId("source", "target")
+DEFAULT = DefaultReplicationPolicy({})
+IDENTITY = IdentityReplicationPolicy({SOURCE_ALIAS: "source"})
+EXCLUDE = r".*[\-\.]internal, .*\.replica, __.*"
+
+
+def topology(
+    *,
+    policy: ReplicationPolicy = DEFAULT,
+    topics: str = ".*",
+    exclude: str = EXCLUDE,
+    rename: RenameRules | None = None,
+    heartbeats: bool = True,
+) -> FlowTopology:
+    return FlowTopology(
+        flow=FLOW,
+        policy=policy,
+        topic_filter=DefaultTopicFilter({"topics": topics, "topics.exclude": exclude}),
+        rename=rename or RenameRules(),
+        heartbeats_replication_enabled=heartbeats,
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "exclusion"),
+    [
+        ("topic1", None),
+        ("heartbeats", None),
+        ("us-west.heartbeats", None),
+        ("other.topic1", None),
+        ("target.topic1", Exclusion.CYCLE),
+        ("target.source.topic1", Exclusion.CYCLE),
+        ("source.target.topic1", Exclusion.CYCLE),
+        ("x.target.source.topic1", Exclusion.CYCLE),
+        ("target.heartbeats", Exclusion.CYCLE),
+        ("source.topic1", None),
+        ("source.source.topic1", None),
+        ("__consumer_offsets", Exclusion.INTERNAL),
+        ("mm2-offset-syncs.target.internal", Exclusion.INTERNAL),
+        ("source.checkpoints.internal", Exclusion.INTERNAL),
+        ("orders.replica", Exclusion.FILTERED),
+        ("orders.internal", Exclusion.FILTERED),
+        ("target", None),
+        ("target.", None),
+    ],
+)
+def test_topics_are_selected_as_mm2_selects_them(topic: str, exclusion: Exclusion | None) -> None:
+    assert topology().exclusion(topic) is exclusion
+    assert topology().replicates(topic) is (exclusion is None)
+
+
+def test_heartbeats_pass_the_filter_and_nothing_else() -> None:
+    narrow = topology(topics="orders")
+
+    assert narrow.replicates("heartbeats")
+    assert narrow.replicates("other.heartbeats")
+    assert not narrow.replicates("my-heartbeats")
+    assert not narrow.replicates("target.heartbeats")
+    assert not topology(topics="orders", heartbeats=False).replicates("heartbeats")
+    assert topology(topics="heartbeats", heartbeats=False).replicates("heartbeats")
+
+
+def test_users_internal_looking_topics_are_the_filters_business() -> None:
+    assert topology(exclude="").replicates("orders.internal")
+    assert topology(exclude="").exclusion("mm2-x.internal") is Exclusion.INTERNAL
+
+
+def test_the_identity_policy_sees_cycles_of_heartbeats_only() -> None:
+    identity = topology(policy=IDENTITY)
+
+    assert identity.replicates("target.topic1")
+    assert not identity.replicates("target.heartbeats")
+    assert identity.replicates("source.heartbeats")
+    assert identity.remote_topic("topic1") == "topic1"
+    assert identity.remote_topic("heartbeats") == "source.heartbeats"
+
+
+class PingPong(DefaultReplicationPolicy):
+    """Two names that call each other their upstream."""
+
+    def topic_source(self, topic: str) -> str | None:
+        return "elsewhere"
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return "b" if topic == "a" else "a"
+
+
+def test_a_policy_that_runs_in_circles_ends() -> None:
+    circling = topology(policy=PingPong({}))
+
+    assert circling.replicates("a")
+    assert PingPong({}).original_topic("a") == "b"
+    assert ancestry(PingPong({}), "a") == ("elsewhere",)
+
+
+ALIAS = st.sampled_from(["source", "target", "east", "west"])
+
+
+@given(st.lists(ALIAS, max_size=5))
+def test_a_topic_is_a_cycle_exactly_when_the_target_is_among_its_hops(chain: list[str]) -> None:
+    name = "orders"
+    for alias in chain:
+        name = DEFAULT.format_remote_topic(alias, name)
+
+    assert topology().is_cycle(name) is ("target" in chain)
+    assert topology().exclusion(name) is (Exclusion.CYCLE if "target" in chain else None)
+
+
+@given(st.lists(st.sampled_from(["c1", "c2", "c3", "c4"]), unique=True))
+def test_hops_count_the_copies(chain: list[str]) -> None:
+    name = "heartbeats"
+    for alias in chain:
+        name = DEFAULT.format_remote_topic(alias, name)
+
+    assert ancestry(DEFAULT, name) == tuple(reversed(chain))
+    assert [hops(DEFAULT, name, alias) for alias in reversed(chain)] == list(range(1, len(chain) + 1))
+    assert hops(DEFAULT, name, "nowhere") is None
+
+
+def test_with_identity_everything_is_one_hop_from_the_source() -> None:
+    assert ancestry(IDENTITY, "orders") == ("source",)
+    assert hops(IDENTITY, "orders", "other") is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [("source1.topic3", True), ("topic1", False), ("source1.source2.topic5", True), ("x.checkpoints.internal", False)],
+)
+def test_remote_topics_have_a_source_and_are_not_internal(topic: str, remote: bool) -> None:
+    assert is_remote_topic(DEFAULT, topic) is remote
+
+
+def test_names_are_explicit_before_regex_before_policy() -> None:
+    rules = RenameRules({"orders": "sales"}, "o(.*)", "x$1")
+    renamed = topology(rename=rules)
+
+    assert renamed.remote_topic("orders") == "sales"
+    assert renamed.remote_topic("others") == "xthers"
+    assert renamed.remote_topic("payments") == "source.payments"
+
+
+def test_heartbeats_are_renamed_only_by_name() -> None:
+    assert topology(rename=RenameRules(pattern=".*", replacement="x")).remote_topic("heartbeats") == "source.heartbeats"
+    assert topology(rename=RenameRules({"heartbeats": "pulse"})).remote_topic("heartbeats") == "pulse"
+
+
+@pytest.mark.parametrize(
+    ("topic", "ours"),
+    [
+        ("source.orders", True),
+        ("orders", False),
+        ("other.orders", False),
+        ("source.checkpoints.internal", False),
+        ("source.heartbeats", True),
+        ("sales", True),
+    ],
+)
+def test_topics_of_the_target_that_are_ours(topic: str, ours: bool) -> None:
+    assert topology(rename=RenameRules({"orders": "sales"})).is_remote(topic) is ours
+
+
+def test_with_identity_every_topic_of_the_target_may_be_ours() -> None:
+    assert topology(policy=IDENTITY).is_remote("anything")
+    assert not topology(policy=IDENTITY).is_remote("heartbeats")
+
+
+def test_checkpoints_of_topics_from_the_target_speak_of_the_original() -> None:
+    assert topology().checkpointed_topic("orders") == "source.orders"
+    assert topology().checkpointed_topic("target.orders") == "orders"
+
+
+def test_a_limited_run_takes_no_more_than_the_flow() -> None:
+    limited = topology(exclude="secret").include_only(["orders", "s.*"])
+
+    assert limited.replicates("orders")
+    assert limited.replicates("sales")
+    assert limited.exclusion("payments") is Exclusion.NOT_REQUESTED
+    assert limited.exclusion("secret") is Exclusion.FILTERED
+    assert limited.exclusion("heartbeats") is Exclusion.NOT_REQUESTED
+    assert not limited.include_only(["sales"]).replicates("orders")
+    assert not topology().include_only([]).replicates("orders")
+
+
+def test_a_wrong_limit_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="flow source->target: the run cannot be limited"):
+        topology().include_only(["(a"])
+
+
+def test_groups_need_a_topic_that_passes_the_topic_filter_alone() -> None:
+    chosen = DefaultGroupFilter({"groups": "g.*", "groups.exclude": "g-secret"})
+    flow = topology(topics="orders,target.x")
+
+    assert flow.selects_group("g1", ["other", "orders"], chosen)
+    assert flow.selects_group("g1", ["target.x"], chosen)
+    assert not flow.selects_group("g1", ["other"], chosen)
+    assert not flow.selects_group("g1", [], chosen)
+    assert not flow.selects_group("h", ["orders"], chosen)
+    assert not flow.selects_group("g-secret", ["orders"], chosen)
+
+
+def test_the_name_table_knows_what_is_reserved() -> None:
+    rules = RenameRules({"a": "heartbeats", "b": "__consumer_offsets", "c": "source.checkpoints.internal"})
+    built = topology(rename=rules).name_table({"a": 1, "b": 1, "c": 1, "d": 1})
+
+    assert [finding.fault for finding in built.findings] == [NameFault.RESERVED] * 3
+    assert built.targets["d"] == "source.d"
+
+
+def test_a_prefix_can_make_a_name_too_long() -> None:
+    built = topology().name_table({"x" * 242: 1, "y" * 243: 1})
+
+    assert [finding.target[7:8] for finding in built.findings] == ["y"]
+
+
+def test_topologies_pickle() -> None:
+    flow = topology(rename=RenameRules({"a": "b"}, "c(.)", "$1")).include_only(["a"])
+
+    assert pickle.loads(pickle.dumps(flow)) == flow
