@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import subprocess
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import psutil
+
+from mirror_lib.dev.java import find_java
 
 _PACKAGES = ("pyspark", "aiokafka", "confluent-kafka", "crc32c", "cramjam", "pyarrow")
 
@@ -49,6 +53,17 @@ def describe(*, java: str, kafka: str) -> Machine:
         load=os.getloadavg()[0],
         packages={name: version(name) for name in _PACKAGES},
     )
+
+
+def java_version() -> str:
+    """The version of the Java that runs brokers, MirrorMaker and Spark.
+
+    Raises:
+        ConfigurationError: there is none that fits.
+    """
+    answer = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True)
+    found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
+    return found[1] if found else "unknown"
 
 
 def _cpu_model() -> str:

@@ -95,12 +95,14 @@ class AuthenticationError(ClusterError):
     """The cluster refused our credentials or the TLS handshake."""
 
     reason = "authentication"
+    exit_code = 3
 
 
 class AuthorizationError(ClusterError):
     """The cluster knows us and does not allow the operation."""
 
     reason = "authorization"
+    exit_code = 3
 
 
 class TopicMissingError(ClusterError):

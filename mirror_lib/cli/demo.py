@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mirror_lib.dev.demo import DemoOutcome, Steps
 
 _app = typer.Typer(name="demo", help="Run the main job on this machine: brokers, input, Airflow, one flow, proof.")
-_COLUMNS = ("topic", "records", "size", "seconds", "on the target", "expected", "equal")
+_COLUMNS = ("topic", "records", "MB", "seconds", "on the target", "expected", "equal")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,14 +64,12 @@ def _steps(output: Output) -> Steps:
 
 
 def _tell(output: Output, outcome: DemoOutcome) -> None:
-    from mirror_lib.observe.run_totals import human_bytes
-
     rows = [
         (
             proof.total.topic,
             proof.total.records,
-            human_bytes(proof.total.bytes),
-            proof.total.seconds,
+            round(proof.total.bytes / 1e6, 2),
+            round(proof.total.seconds, 2),
             proof.on_target,
             proof.expected,
             proof.proven,

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 from confluent_kafka.admin import OffsetSpec as NativeOffsetSpec  # type: ignore[attr-defined]
 
-from mirror_lib.cluster.admin_answers import batches, configs, description, per_topic
+from mirror_lib.cluster.admin_answers import batches, configs, description, no_answer, offset_fact, per_topic
 from mirror_lib.cluster.admin_model import (
     BrokerDescription,
     ConfigEntry,
@@ -39,7 +39,7 @@ from mirror_lib.cluster.client_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for, error_for_code, is_retriable
-from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, TopicMissingError, Where
 from mirror_lib.topology.names import TopicPartition
 
 __all__ = [
@@ -65,6 +65,10 @@ _FIRST_CONTACT_SECONDS = 10.0
 _LOOK_SECONDS = 0.1
 #: Pauses before partitions without a leader and the like are asked for again.
 _RETRY_PAUSES = (0.1, 0.3, 0.6)
+#: Longest wait for one answer of a leader, before it is asked who leads now.
+_ATTEMPT_SECONDS = 5.0
+#: Longest wait for the partitions that were just made.
+_VISIBLE_SECONDS = 5.0
 #: Items in one request, so that no request of a large cluster grows beyond what brokers answer at once. A KRaft
 #: controller refuses requests that make more than 10,000 metadata records.
 _TOPICS_AT_ONCE, _PARTITIONS_AT_ONCE, _NEW_PARTITIONS_AT_ONCE = 500, 2_000, 2_000
@@ -133,13 +137,8 @@ class ClusterAdmin:
 
     def describe_topics(self, names: Iterable[str]) -> PerTopic[TopicDescription]:
         """The partitions of topics; those that do not exist are in the result's `errors`."""
-        client, deadline = self._reach()
-
-        def ask(topics: Sequence[str]) -> dict[str, Future[Any]]:
-            return client.describe_topics(TopicCollection(list(topics)), request_timeout=_left(deadline))
-
-        answers = self._ask_all(sorted(set(names)), ask, _TOPICS_AT_ONCE, deadline, "describe a topic", _topic_where)
-        return per_topic(answers, lambda _, native: description(native))
+        _, deadline = self._reach()
+        return self._describe(names, deadline)
 
     def topic_configs(self, names: Iterable[str]) -> PerTopic[TopicConfigs]:
         """Every config of topics with its origin."""
@@ -161,49 +160,32 @@ class ClusterAdmin:
         spec = native.earliest() if which is OffsetSpec.EARLIEST else native.latest()
         committed = which is OffsetSpec.LAST_STABLE
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        # librdkafka goes on to ask a leader that is gone until the time is up.
+        attempt_seconds = min(_ATTEMPT_SECONDS, self._timeout / 3)
 
         def ask(wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Future[Any]]:
             answers = client.list_offsets(
                 {NativePartition(topic, partition): spec for topic, partition in wanted},
                 isolation_level=isolation,
-                request_timeout=_left(deadline),
+                request_timeout=min(attempt_seconds, _left(deadline)),
             )
             return {TopicPartition(key.topic, key.partition): future for key, future in answers.items()}
 
-        doing = f"find the {which.value} offset"
         wanted = sorted(set(partitions))
-        answers, codes = self._ask(wanted, ask, _PARTITIONS_AT_ONCE, deadline, doing, _partition_where)
-        # librdkafka asks the leaders it remembers: it knows nothing of topics and partitions that are new since, nor
-        # of leaders that moved. Describing a topic renews its memory.
-        for pause in (0.0, *_RETRY_PAUSES):
-            doubtful = [partition for partition, code in codes.items() if code in _STALE or _passes(code)]
-            if not doubtful or time.monotonic() + pause > deadline:
-                break
-            time.sleep(pause)
-            problems = self._leaderless(doubtful, doing)
-            again = [partition for partition in doubtful if partition not in problems]
-            more, codes = self._ask(again, ask, _PARTITIONS_AT_ONCE, deadline, doing, _partition_where)
-            answers |= problems | more
-            codes |= dict.fromkeys((key for key, error in problems.items() if error.retriable), _NO_LEADER)
-        _raise_if_unreachable(answers.values())
-        return {
-            partition: OffsetFact(-1, error=answers[partition])
-            if isinstance(answers[partition], MirrorError)
-            else OffsetFact(answers[partition].offset, answers[partition].leader_epoch)
-            for partition in wanted
-        }
+        answers = self._ask_leaders(wanted, ask, deadline, f"find the {which.value} offset")
+        return {partition: offset_fact(answers[partition]) for partition in wanted}
 
     def create_topics(
-        self, specs: Iterable[TopicSpec], *, validate_only: bool = False
+        self, specs: Sequence[TopicSpec], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Create topics; what became of each by name, None for success.
+        """Create topics and wait until they can be used; what became of each by name, None for success.
 
         Args:
             validate_only: the cluster checks everything, policies too, and creates nothing.
         """
         client, deadline = self._reach()
         outcome: dict[str, MirrorError | None] = {}
-        for part in batches(list(specs), _NEW_PARTITIONS_AT_ONCE, weight=lambda spec: max(spec.partitions, 1)):
+        for part in batches(specs, _NEW_PARTITIONS_AT_ONCE, weight=lambda spec: max(spec.partitions, 1)):
             answers = client.create_topics(
                 [NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.configs)) for s in part],
                 validate_only=validate_only,
@@ -211,12 +193,18 @@ class ClusterAdmin:
                 request_timeout=_left(deadline),
             )
             outcome |= self._changed(answers, deadline, "create a topic")
+        if not validate_only:
+            self._await_visible({spec.name: spec.partitions for spec in specs if outcome[spec.name] is None}, deadline)
         return outcome
 
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Raise topics to these numbers of partitions; what became of each by name, None for success."""
+        """Raise topics to these numbers of partitions and wait until they can be used.
+
+        Returns:
+            What became of each by name, None for success.
+        """
         client, deadline = self._reach()
         outcome: dict[str, MirrorError | None] = {}
         for part in batches(sorted(counts.items()), _NEW_PARTITIONS_AT_ONCE, weight=lambda item: item[1]):
@@ -227,7 +215,29 @@ class ClusterAdmin:
                 request_timeout=_left(deadline),
             )
             outcome |= self._changed(answers, deadline, "add partitions to a topic")
+        if not validate_only:
+            self._await_visible({topic: count for topic, count in counts.items() if outcome[topic] is None}, deadline)
         return outcome
+
+    def _await_visible(self, counts: Mapping[str, int], deadline: float) -> None:
+        """Wait until new partitions have leaders; a broker answers a change before it shows it to readers.
+
+        Gives up quietly: the change is made, and whoever needs the partitions looks for them anyway.
+        """
+        waiting = dict(counts)
+        until = min(deadline, time.monotonic() + _VISIBLE_SECONDS)
+        pause = 0.01
+        while waiting and time.monotonic() < until:
+            seen = self._describe(waiting, deadline)
+            refused = {topic for topic, error in seen.errors.items() if not isinstance(error, TopicMissingError)}
+            waiting = {
+                topic: count
+                for topic, count in waiting.items()
+                if topic not in refused and not (topic in seen and _has_leaders(seen[topic], count))
+            }
+            if waiting:
+                time.sleep(pause)
+                pause = min(pause * 2, 0.2)
 
     def _client(self) -> AdminClient:
         if self._native is None:
@@ -258,9 +268,48 @@ class ClusterAdmin:
         self._reached = True
         return answer
 
-    def _leaderless(self, partitions: Sequence[TopicPartition], doing: str) -> dict[TopicPartition, MirrorError]:
+    def _describe(self, names: Iterable[str], deadline: float) -> PerTopic[TopicDescription]:
+        client = self._client()
+
+        def ask(topics: Sequence[str]) -> dict[str, Future[Any]]:
+            return client.describe_topics(TopicCollection(list(topics)), request_timeout=_left(deadline))
+
+        answers = self._ask_all(sorted(set(names)), ask, _TOPICS_AT_ONCE, deadline, "describe a topic", _topic_where)
+        return per_topic(answers, lambda _, native: description(native))
+
+    def _ask_leaders(
+        self,
+        wanted: Sequence[TopicPartition],
+        ask: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, Future[Any]]],
+        deadline: float,
+        doing: str,
+    ) -> dict[TopicPartition, Any]:
+        """An answer or an error for every partition, from the leader that it has now.
+
+        librdkafka asks the leaders it remembers: it knows nothing of topics and partitions that are new since, nor of
+        leaders that moved. Describing a topic renews its memory.
+        """
+        if self._errors.lost_brokers(self._client()):
+            self._describe({partition.topic for partition in wanted}, deadline)
+        answers, codes = self._ask(wanted, ask, _PARTITIONS_AT_ONCE, deadline, doing, _partition_where)
+        for pause in (0.0, *_RETRY_PAUSES):
+            doubtful = [partition for partition, code in codes.items() if code in _STALE or is_retriable(code)]
+            if not doubtful or time.monotonic() + pause > deadline:
+                break
+            time.sleep(pause)
+            problems = self._leaderless(doubtful, doing, deadline)
+            again = [partition for partition in doubtful if partition not in problems]
+            more, codes = self._ask(again, ask, _PARTITIONS_AT_ONCE, deadline, doing, _partition_where)
+            answers |= problems | more
+            codes |= dict.fromkeys((key for key, error in problems.items() if error.retriable), _NO_LEADER)
+        _raise_if_unreachable(answers.values())
+        return answers
+
+    def _leaderless(
+        self, partitions: Sequence[TopicPartition], doing: str, deadline: float
+    ) -> dict[TopicPartition, MirrorError]:
         """Those of the partitions that do not exist, may not be seen or have no leader, each with its error."""
-        topics = self.describe_topics({partition.topic for partition in partitions})
+        topics = self._describe({partition.topic for partition in partitions}, deadline)
         problems: dict[TopicPartition, MirrorError] = {}
         for partition in partitions:
             where = _partition_where(self.cluster, partition)
@@ -307,8 +356,15 @@ class ClusterAdmin:
         for part in batches(keys, at_once):
             futures |= ask(part)
         answers = {key: self._wait(futures[key], deadline, doing, where(self.cluster, key)) for key in keys}
-        failures = {key: future.exception() for key, future in futures.items() if future.done()}
-        codes = {key: error.args[0].code() for key, error in failures.items() if isinstance(error, KafkaException)}
+        codes: dict[_Key, int] = {}
+        for key, future in futures.items():
+            error = future.exception() if future.done() else None
+            if isinstance(error, KafkaException):
+                codes[key] = error.args[0].code()
+            elif error is None and no_answer(answers[key]):
+                # librdkafka calls it a success when the leader's connection is lost while it waits.
+                codes[key] = LocalCode.TRANSPORT
+                answers[key] = error_for_code(LocalCode.TRANSPORT, where=where(self.cluster, key), doing=doing)
         return answers, codes
 
     def _changed(
@@ -348,6 +404,10 @@ class ClusterAdmin:
         self._errors.raise_refusal()
         named = error_for(error.args[0], where=where or Where(cluster=self.cluster), doing=doing)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+
+
+def _has_leaders(topic: TopicDescription, count: int) -> bool:
+    return len(topic.partitions) >= count and all(partition.leader is not None for partition in topic.partitions)
 
 
 def _left(deadline: float) -> float:

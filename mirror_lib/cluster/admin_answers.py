@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka.admin import ConfigSource  # type: ignore[attr-defined]  # public, but not marked so
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not marked so for type checkers
+    ConfigSource,
+    ListOffsetsResultInfo,
+)
 
 from mirror_lib.cluster.admin_model import (
     ConfigEntry,
     ConfigOrigin,
+    OffsetFact,
     PartitionDescription,
     PerTopic,
     TopicConfigs,
@@ -34,6 +38,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 def batches(
     items: Sequence[_Item], limit: int, weight: Callable[[_Item], int] = lambda _: 1
 ) -> Iterator[Sequence[_Item]]:
+    """The items in order, in parts that weigh at most `limit`; an item that weighs more is a part by itself."""
     batch: list[_Item] = []
     total = 0
     for item in items:
@@ -48,12 +53,26 @@ def batches(
 
 
 def per_topic(answers: Mapping[str, Any], convert: Callable[[str, Any], _Item]) -> PerTopic[_Item]:
+    """Tell answers from errors."""
     errors = {topic: answer for topic, answer in answers.items() if isinstance(answer, MirrorError)}
     found = {topic: convert(topic, answer) for topic, answer in answers.items() if topic not in errors}
     return PerTopic(found, errors)
 
 
+def no_answer(native: Any) -> bool:
+    """Whether librdkafka reports success without an offset (it then writes `OFFSET_INVALID`)."""
+    return isinstance(native, ListOffsetsResultInfo) and native.offset < 0
+
+
+def offset_fact(answer: Any) -> OffsetFact:
+    """An offset, or the error that was kept in its place."""
+    if isinstance(answer, MirrorError):
+        return OffsetFact(-1, error=answer)
+    return OffsetFact(answer.offset, answer.leader_epoch)
+
+
 def description(native: Any) -> TopicDescription:
+    """A topic of DescribeTopics."""
     # librdkafka writes plain Base64, Java's `Uuid` the URL-safe alphabet.
     topic_id = str(native.topic_id).translate(_URL_SAFE)
     partitions = (
@@ -75,6 +94,7 @@ def description(native: Any) -> TopicDescription:
 
 
 def configs(topic: str, native: Mapping[str, Any]) -> TopicConfigs:
+    """A topic's part of DescribeConfigs."""
     return TopicConfigs(
         topic,
         {

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from confluent_kafka import KafkaError
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for
 from mirror_lib.errors import BrokerUnreachableError, Where
+
+
+class _Polled(Protocol):
+    """Any client of confluent-kafka, as far as callbacks go."""
+
+    def poll(self, timeout: float, /) -> object: ...
+
 
 _REFUSALS = frozenset(
     {
@@ -30,14 +39,24 @@ class ClientErrors:
         self._connection = connection
         self._refusal: KafkaError | None = None
         self._lost: KafkaError | None = None
+        self._losses = 0
 
     def note(self, error: KafkaError) -> None:
         """The callback; it must not raise."""
         # A broker that goes away in the middle of a handshake has not refused anybody.
         if error.code() in _REFUSALS and "isconnected" not in error.str():
             self._refusal = error
-        elif error.code() != LocalCode.ALL_BROKERS_DOWN or self._lost is None:
+            return
+        self._losses += 1
+        # That all brokers are down says less than why the last one is.
+        if error.code() != LocalCode.ALL_BROKERS_DOWN or self._lost is None:
             self._lost = error
+
+    def lost_brokers(self, client: _Polled) -> bool:
+        """Whether a connection was lost since the last time this was asked, or will be known now."""
+        client.poll(0)
+        lost, self._losses = self._losses > 0, 0
+        return lost
 
     def raise_refusal(self) -> None:
         """Raise what the cluster refused us for, if it did since the last time.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+
+_WORD = struct.Struct("<I")
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -12,10 +15,9 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     whole = length & ~3
     h = (_SEED ^ length) & _MASK
-    for at in range(0, whole, 4):
-        k = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
-        k = (k ^ k >> 24) * _MULTIPLIER & _MASK
-        h = (h * _MULTIPLIER & _MASK) ^ k
+    for (word,) in _WORD.iter_unpack(data[:whole]):
+        k = word * _MULTIPLIER & _MASK
+        h = (h * _MULTIPLIER ^ (k ^ k >> 24) * _MULTIPLIER) & _MASK
     if whole != length:
         h = (h ^ int.from_bytes(data[whole:], "little")) * _MULTIPLIER & _MASK
     h = (h ^ h >> 13) * _MULTIPLIER & _MASK

@@ -278,7 +278,9 @@ def _oauthbearer(properties: Mapping[str, str], jaas: JaasEntry, where: Where) -
     if scope := jaas.options.get("scope"):
         options["sasl.oauthbearer.scope"] = scope
     prefix = "extension_"
-    extensions = [f"{name.removeprefix(prefix)}={value}" for name, value in jaas.options.items() if prefix in name[:10]]
+    extensions = [
+        f"{name.removeprefix(prefix)}={value}" for name, value in jaas.options.items() if name.startswith(prefix)
+    ]
     if extensions:
         options["sasl.oauthbearer.extensions"] = ",".join(extensions)
     return options

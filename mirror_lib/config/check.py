@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
 from mirror_lib.config.derive import OLD_NAMES, Settings
 from mirror_lib.config.foreign_names import foreign
+from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
 from mirror_lib.config.masking import masked_text
 from mirror_lib.config.model import Problem, Provenance, Severity, is_secret
-from mirror_lib.config.own_keys import OWN_BY_NAME
+from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
 from mirror_lib.config.values import check_client_value, check_value
 
 _POLICY = "replication.policy"
@@ -184,14 +185,20 @@ class _Assignment:
         try:
             check(self._setting.value)
         except ValueError as error:
-            todo = getattr(error, "suggestion", None)
-            told = self._is_secret() or self._setting.value.strip() in str(error)
-            shown = "" if told else f", not {self._shown()!r}"
-            yield self._error(f"{self._key} must be {error}{shown}", todo)
+            yield self._error(f"{self._key} must be {self._reason(str(error))}", getattr(error, "suggestion", None))
+
+    def _reason(self, must_be: str) -> str:
+        """What a value must be and what it is, unless it may be a secret."""
+        value = self._setting.value.strip()
+        parts = [part for part in (value, *parse_list(value)) if part]
+        tells = any(part in must_be for part in parts)
+        if self._is_secret():
+            return "valid" if tells else must_be
+        return must_be if tells else f"{must_be}, not {self._shown()!r}"
 
     def _is_secret(self) -> bool:
         # What a provider returned is a secret until known otherwise.
-        return is_secret(self._key) or self._setting.written is not None
+        return is_secret(self._key) or self._key == LEDGER_URL or self._setting.written is not None
 
     def _shown(self) -> str:
         text = masked_text(self._setting.value)
@@ -203,7 +210,7 @@ class _Assignment:
     def _blank_in_flow(self) -> Problem:
         return self._error(
             f"the key ends at the first blank, so this line sets {self._key!r}",
-            f"write {self._key}{self._setting.value.replace(' ', '', 1)}",
+            f"write {self._key}{self._setting.value.split('=')[0].replace(' ', '')}",
         )
 
     def _unknown(self, name: str, known: Iterable[str]) -> Problem:

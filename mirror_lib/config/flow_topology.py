@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology import filters
@@ -45,7 +48,8 @@ def replication_policy(flow: FlowConfig) -> ReplicationPolicy:
         **flow.replication_policy_options,
         **_aliases(flow),
     }
-    return policy_for(flow.replication_policy_class, options)
+    with _of(flow):
+        return policy_for(flow.replication_policy_class, options)
 
 
 def topic_filter(flow: FlowConfig) -> TopicFilter:
@@ -54,14 +58,15 @@ def topic_filter(flow: FlowConfig) -> TopicFilter:
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
     """
-    return filters.topic_filter_for(
-        flow.topic_filter_class,
-        {
-            filters.TOPICS: filters.joined(flow.topics),
-            filters.TOPICS_EXCLUDE: filters.joined(flow.topics_exclude),
-            **_aliases(flow),
-        },
-    )
+    with _of(flow):
+        return filters.topic_filter_for(
+            flow.topic_filter_class,
+            {
+                filters.TOPICS: filters.joined(flow.topics),
+                filters.TOPICS_EXCLUDE: filters.joined(flow.topics_exclude),
+                **_aliases(flow),
+            },
+        )
 
 
 def group_filter(flow: FlowConfig) -> GroupFilter:
@@ -70,14 +75,15 @@ def group_filter(flow: FlowConfig) -> GroupFilter:
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
     """
-    return filters.group_filter_for(
-        flow.group_filter_class,
-        {
-            filters.GROUPS: filters.joined(flow.groups),
-            filters.GROUPS_EXCLUDE: filters.joined(flow.groups_exclude),
-            **_aliases(flow),
-        },
-    )
+    with _of(flow):
+        return filters.group_filter_for(
+            flow.group_filter_class,
+            {
+                filters.GROUPS: filters.joined(flow.groups),
+                filters.GROUPS_EXCLUDE: filters.joined(flow.groups_exclude),
+                **_aliases(flow),
+            },
+        )
 
 
 def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
@@ -86,14 +92,15 @@ def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
     Raises:
         ConfigurationError: the class cannot be loaded, or a regex is not valid.
     """
-    return filters.config_property_filter_for(
-        flow.config_property_filter_class,
-        {
-            filters.CONFIG_PROPERTIES_EXCLUDE: filters.joined(flow.config_properties_exclude),
-            filters.USE_DEFAULTS_FROM: flow.use_defaults_from,
-            **_aliases(flow),
-        },
-    )
+    with _of(flow):
+        return filters.config_property_filter_for(
+            flow.config_property_filter_class,
+            {
+                filters.CONFIG_PROPERTIES_EXCLUDE: filters.joined(flow.config_properties_exclude),
+                filters.USE_DEFAULTS_FROM: flow.use_defaults_from,
+                **_aliases(flow),
+            },
+        )
 
 
 def rename_rules(flow: FlowConfig) -> RenameRules:
@@ -103,15 +110,23 @@ def rename_rules(flow: FlowConfig) -> RenameRules:
         ConfigurationError: the regex or its replacement is not valid.
     """
     rename = flow.rename
-    try:
-        return RenameRules(rename.explicit, rename.pattern, rename.replacement, rename.merge)
-    except ValueError as error:
-        raise ConfigurationError(
-            f"mirror.topics.rename.regex: {error}.",
-            where=Where(flow=str(flow.flow)),
-            action="Correct mirror.topics.rename.regex and mirror.topics.rename.replacement.",
-        ) from error
+    with _of(flow):
+        try:
+            return RenameRules(rename.explicit, rename.pattern, rename.replacement, rename.merge)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"renaming topics: {error}.", action="Correct the mirror.topics.rename settings."
+            ) from error
 
 
 def _aliases(flow: FlowConfig) -> dict[str, str]:
     return {SOURCE_ALIAS: flow.flow.source, TARGET_ALIAS: flow.flow.target}
+
+
+@contextmanager
+def _of(flow: FlowConfig) -> Iterator[None]:
+    """Errors from inside name the flow whose setting it is."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(error.what, where=Where(flow=str(flow.flow)), action=error.action) from error

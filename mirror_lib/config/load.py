@@ -17,6 +17,7 @@ from mirror_lib.config.derive import (
     selected_flows,
     top_level,
 )
+from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
 from mirror_lib.config.problems import InvalidConfigurationError, describe, in_order
@@ -30,7 +31,7 @@ from mirror_lib.config.whole_file import (
     provider_problems,
     selection_problems,
 )
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.topology.names import FlowId
 
 __all__ = ["InvalidConfigurationError", "check", "describe", "explain", "load"]
@@ -129,14 +130,11 @@ def _resolved(entries: Mapping[str, Entry], problems: list[Problem]) -> Iterator
     resolver = Resolver(providers)
     for entry in entries.values():
         result = resolver.resolve(entry.value)
-        for failure in result.failures:
-            problems.append(_variable_problem(entry, Severity.ERROR, failure))
-        for variable in result.unknown:
-            problems.append(
-                _variable_problem(
-                    entry, Severity.WARNING, f"no provider has a value for {variable}, so it stays as it is"
-                )
-            )
+        problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
+        problems += [
+            _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}, so it stays as it is")
+            for variable in result.unknown
+        ]
         yield Provenance(
             value=result.text,
             key=entry.key,
@@ -153,9 +151,21 @@ def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem
 def _typed(flows: tuple[FlowSettings, ...], problems: list[Problem]) -> Iterator[FlowConfig]:
     for settings in flows:
         try:
-            yield flow_config(settings)
+            typed = flow_config(settings)
+            if typed.enabled:
+                # Classes and regexes that do not work are found now rather than by the first run.
+                flow_topology(typed)
         except ValueError as error:
             problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
+        except MirrorError as error:
+            problems.append(_topology_problem(settings, error))
+        else:
+            yield typed
+
+
+def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:
+    message, suggestion = f"flow {settings.flow}: {error.what}", error.action or None
+    return Problem(severity=Severity.ERROR, message=message, suggestion=suggestion)
 
 
 def _explained(settings: FlowSettings) -> dict[str, Provenance]:

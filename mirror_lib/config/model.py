@@ -12,7 +12,7 @@ from mirror_lib.topology.names import FlowId
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
 
 
 class OffsetSyncsLocation(StrEnum):
@@ -94,7 +94,7 @@ class FlowConfig(_Frozen):
     replication_policy_separator: str = "."
     replication_policy_internal_topic_separator_enabled: bool = True
     #: Every effective key that starts with `replication.policy`, for custom policies.
-    replication_policy_options: Mapping[str, str] = Field(default_factory=dict)
+    replication_policy_options: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     topics: tuple[str, ...] = (".*",)
     topics_exclude: tuple[str, ...] = (r".*[\-\.]internal", r".*\.replica", "__.*")
@@ -193,7 +193,8 @@ class MirrorConfig(_Frozen):
     path: str
     clusters: tuple[str, ...]
     flows: tuple[FlowConfig, ...]
-    ledger_url: str | None = None
+    #: May hold a password: never print it.
+    ledger_url: str | None = Field(default=None, repr=False)
     warnings: tuple[Problem, ...] = ()
 
     def flow(self, flow: FlowId | str) -> FlowConfig:
@@ -214,7 +215,7 @@ class MirrorConfig(_Frozen):
         return tuple(flow for flow in self.flows if flow.enabled)
 
 
-_SECRET_WORDS = ("password", "secret", "jaas", "token", "ssl.keystore.key", "credentials", "ssl.key.pem")
+_SECRET_WORDS = ("password", "passphrase", "secret", "jaas", "token", "ssl.keystore.key", "credentials", "ssl.key.pem")
 
 
 def is_secret(key: str) -> bool:
@@ -224,6 +225,15 @@ def is_secret(key: str) -> bool:
 
 
 def jsonable(model: BaseModel) -> dict[str, Any]:
-    """A model as plain JSON data with client secrets masked."""
-    data: dict[str, Any] = model.model_dump(mode="json", exclude={"clients"})
+    """A model as plain JSON data without what may hold secrets: clients, policy options and the ledger's address."""
+    data: dict[str, Any] = _without_secrets(model.model_dump(mode="json"))
     return data
+
+
+_SECRET_FIELDS = frozenset({"clients", "properties", "replication_policy_options", "ledger_url"})
+
+
+def _without_secrets(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_secrets(value) for key, value in data.items() if key not in _SECRET_FIELDS}
+    return [_without_secrets(member) for member in data] if isinstance(data, list) else data

@@ -21,8 +21,8 @@ this program begin with `mirror.` and stand in the same file. `examples/mirror.p
 
 ## The file
 
-- Java properties: `key = value`, `key: value` or `key value`. A comment has a line of its own, beginning with `#` or `!`;
-  behind a value, `#` is part of the value. Quotes are part of the value too.
+- Java properties: `key = value`, `key: value` or `key value`. A comment has a line of its own, beginning with `#` or
+  `!`; behind a value, `#` is part of the value. Quotes are part of the value too.
 - A backslash is an escape: write `\\\\.` for the regex `\\.`. A backslash at the end of a line continues it.
 - Blanks behind a value belong to it. MM2 trims them where it reads numbers, lists and names, but not in
   `replication.policy.separator` and not in `A->B.enabled`, where `true` with a blank behind it counts as false.

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable
 
 from mirror_lib.config import own_keys
-from mirror_lib.config.definitions import MM2_BY_NAME, Definition
+from mirror_lib.config.definitions import Definition
 from mirror_lib.config.foreign_names import FOREIGN_CLASSES
 from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.topology.java_regex import compile_java, compile_list
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -111,13 +112,30 @@ def _check_ledger_url(text: str) -> None:
         )
 
 
+def _check_regexes(text: str) -> None:
+    try:
+        compile_list(parse_list(text))
+    except ValueError as error:
+        raise ValueError(f"a list of names or Java regexes; {error}") from error
+
+
+def _check_regex(text: str) -> None:
+    try:
+        compile_java(text.strip())
+    except ValueError as error:
+        raise ValueError(f"a Java regex; {error}") from error
+
+
 _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "bootstrap.servers": check_bootstrap_servers,
     "mirror.schedule": parse_schedule,
+    "topics": _check_regexes,
+    "topics.exclude": _check_regexes,
+    "groups": _check_regexes,
+    "groups.exclude": _check_regexes,
+    "config.properties.exclude": _check_regexes,
+    "mirror.topics.rename.regex": _check_regex,
     "mirror.topics.rename": own_keys.parse_rename_list,
     own_keys.LEDGER_URL: _check_ledger_url,
     **{key: _check_class(key) for key in KNOWN_CLASSES},
 }
-
-#: Settings that are read under any replication policy; further ones belong to policies of one's own.
-POLICY_KEYS = tuple(name for name in MM2_BY_NAME if name.startswith("replication.policy."))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from mirror_lib.config.definitions import MM2_BY_NAME
 from mirror_lib.config.derive import OLD_NAMES, FlowSettings, Settings, cluster_settings
 from mirror_lib.config.java_types import parse_list, parse_raw_boolean
 from mirror_lib.config.keys import ARROW
 from mirror_lib.config.model import Problem, Provenance, Severity
+from mirror_lib.topology.java_regex import compile_java, compile_replacement
 from mirror_lib.topology.names import FlowId
 
 _SEPARATOR = "replication.policy.separator"
@@ -117,7 +119,7 @@ def _layer_problems(settings: FlowSettings, file: Settings) -> Iterator[Problem]
         prefix = f"{flow}.{kind}."
         for key, setting in file.items():
             name = key.removeprefix(prefix)
-            if not key.startswith(prefix) or name.startswith("override.") or key.endswith(".timeout.ms"):
+            if not key.startswith(prefix) or name.startswith("override.") or f"{kind}.{name}" in MM2_BY_NAME:
                 continue
             effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
             winner = next((found for found in effective if found.key != key), None)
@@ -138,6 +140,8 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
     if (regex is None) != (replacement is None):
         given, missing = (_RENAME_REGEX, _REPLACEMENT) if replacement is None else (_REPLACEMENT, _RENAME_REGEX)
         yield _error(f"flow {flow} has {given} but no {missing}", regex or replacement, f"set {flow}.{missing} too")
+    elif regex is not None and replacement is not None:
+        yield from _replacement_problems(regex, replacement)
     if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
         yield _warning(
             f"flow {flow} syncs no group offsets, because emit.checkpoints.enabled is false",
@@ -150,6 +154,18 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
             connector["emit.offset-syncs.enabled"],
             f"set {flow}.emit.checkpoints.enabled = false too",
         )
+
+
+def _replacement_problems(regex: Provenance, replacement: Provenance) -> Iterator[Problem]:
+    try:
+        pattern = compile_java(regex.value.strip())
+    except ValueError:
+        # Told where the regex stands.
+        return
+    try:
+        compile_replacement(replacement.value.strip(), pattern)
+    except ValueError as error:
+        yield _error(str(error), replacement)
 
 
 def _is_true(settings: FlowSettings, name: str) -> bool:

@@ -40,6 +40,8 @@ KAFKA_DEFAULT_JVM = (
 _START_ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "BindException")
 _STOP_GRACE_SECONDS = 10.0
+#: When all of several brokers stop at once, the last ones have lost their quorum and would wait in vain.
+_QUORUM_STOP_GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.05
 
 
@@ -138,7 +140,7 @@ class KafkaCluster:
         """The last lines a broker printed."""
         return tail(self._log(node_id), lines)
 
-    def start(self, timeout_seconds: float = 90.0) -> Self:
+    def start(self, timeout_seconds: float = 180.0) -> Self:
         """Start every broker that does not run and wait until the cluster answers; keeps data of an earlier start.
 
         Raises:
@@ -165,15 +167,13 @@ class KafkaCluster:
 
     def stop(self) -> None:
         """Stop all brokers in order, and kill what does not end; nothing to do when none runs. The data stays."""
-        # All at once: the last ones of a quorum would wait in vain for a majority to hand their partitions to.
+        grace = _STOP_GRACE_SECONDS if self.brokers == 1 else _QUORUM_STOP_GRACE_SECONDS
         with ThreadPoolExecutor(max_workers=self.brokers) as pool:
-            list(pool.map(self.stop_broker, self.node_ids))
+            list(pool.map(lambda node_id: self._stop(node_id, grace), self.node_ids))
 
     def stop_broker(self, node_id: int) -> None:
         """Stop one broker in order: it hands its partitions over first."""
-        if (process := recall(self._pid_file(node_id))) is not None:
-            process.stop(_STOP_GRACE_SECONDS)
-            self._pid_file(node_id).unlink(missing_ok=True)
+        self._stop(node_id, _STOP_GRACE_SECONDS)
 
     def kill(self, node_id: int) -> None:
         """End one broker as a crash would."""
@@ -186,7 +186,7 @@ class KafkaCluster:
         for node_id in self.node_ids:
             self.kill(node_id)
 
-    def restart(self, node_id: int, timeout_seconds: float = 90.0) -> None:
+    def restart(self, node_id: int, timeout_seconds: float = 180.0) -> None:
         """Start one broker (again) on its old ports, and wait until the cluster counts it in.
 
         Raises:
@@ -201,7 +201,7 @@ class KafkaCluster:
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def wait_ready(self, timeout_seconds: float = 90.0) -> None:
+    def wait_ready(self, timeout_seconds: float = 180.0) -> None:
         """Wait until all started brokers are members of a cluster that has a controller.
 
         Raises:
@@ -233,6 +233,11 @@ class KafkaCluster:
     ) -> None:
         self.stop()
 
+    def _stop(self, node_id: int, grace_seconds: float) -> None:
+        if (process := recall(self._pid_file(node_id))) is not None:
+            process.stop(grace_seconds)
+            self._pid_file(node_id).unlink(missing_ok=True)
+
     def _start_missing(self, timeout_seconds: float) -> None:
         missing = [self._node(node_id) for node_id in self.node_ids if node_id not in self.running]
         if missing:
@@ -253,7 +258,7 @@ class KafkaCluster:
         tool = start(
             (*self._java(node.node_id, folder), "kafka.tools.StorageTool", *arguments), log=home / "format.log"
         )
-        finished = tool.wait(120.0)
+        finished = tool.wait(180.0)
         if not finished:
             tool.kill()
         if not finished or not (home / "data" / "meta.properties").is_file():

@@ -101,7 +101,7 @@ class MirrorMaker:
         )
         return self
 
-    def wait_started(self, timeout_seconds: float = 90.0) -> Self:
+    def wait_started(self, timeout_seconds: float = 180.0) -> Self:
         """Wait until it says that it has started; its first records follow some seconds later.
 
         Raises:

@@ -39,6 +39,12 @@ class ProcessFacts:
     start_ticks: int
     user_ticks: int
     system_ticks: int
+    threads: int
+
+    @property
+    def living(self) -> bool:
+        """Whether any of it still runs: a first thread may be a zombie while the others are ending."""
+        return self.state not in _ZOMBIE_STATES or self.threads > 1
 
 
 def parse_stat(text: str) -> ProcessFacts:
@@ -51,6 +57,7 @@ def parse_stat(text: str) -> ProcessFacts:
         session=int(fields[3]),
         user_ticks=int(fields[11]),
         system_ticks=int(fields[12]),
+        threads=int(fields[17]),
         start_ticks=int(fields[19]),
     )
 
@@ -68,7 +75,7 @@ def session_members(session: int) -> tuple[int, ...]:
     found = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a plain list of names is all that is needed
         facts = process_facts(int(entry)) if entry.isdigit() else None
-        if facts is not None and facts.session == session and facts.state not in _ZOMBIE_STATES:
+        if facts is not None and facts.session == session and facts.living:
             found.append(facts.pid)
     return tuple(found)
 
@@ -91,13 +98,16 @@ class BackgroundProcess:
     @property
     def running(self) -> bool:
         """Whether the very process that was started still runs."""
-        self._reap()
         facts = process_facts(self.pid)
-        return facts is not None and self._is_self(facts) and facts.state not in _ZOMBIE_STATES
+        if facts is not None and self._is_self(facts) and facts.living:
+            return True
+        self._reap()
+        return False
 
     @property
     def cpu_seconds(self) -> float:
         """User and system time used so far by the process itself and its threads; 0 when it is gone."""
+        self._reap()
         facts = process_facts(self.pid)
         if facts is None or not self._is_self(facts):
             return 0.0
@@ -148,12 +158,14 @@ class BackgroundProcess:
 
     def _members(self) -> tuple[int, ...]:
         """What still lives of our session; empty when the leader's number belongs to a stranger by now."""
-        self._reap()
         leader = process_facts(self.pid)
         if self.boot_id != _boot_id() or (leader is not None and not self._is_self(leader)):
             return ()
         # The kernel gives a number out again only when no session carries it, so members without a leader are ours.
-        return session_members(self.pid)
+        members = session_members(self.pid)
+        if not members:
+            self._reap()
+        return members
 
     def _signal(self, number: signal.Signals) -> bool:
         members = self._members()
@@ -172,8 +184,10 @@ class BackgroundProcess:
 
     def _reap(self) -> None:
         # Only the parent can take the exit status; for anybody else the process is no child and init reaps it.
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, os.WNOHANG)
+        facts = process_facts(self.pid)
+        if facts is not None and self._is_self(facts):
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
 
 
 def start(

@@ -44,6 +44,10 @@ class Database:
             return cls(_sqlite_engine(parsed, shown), shown)
         return cls(_postgres_engine(parsed, shown), shown)
 
+    def close(self) -> None:
+        """Close all idle connections; the next use opens new ones."""
+        self.engine.dispose()
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that reads.

@@ -37,7 +37,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        self._database.engine.dispose()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self

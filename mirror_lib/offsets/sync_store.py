@@ -1,4 +1,4 @@
-"""What a reader of the offset-syncs topic remembers and how it translates (`OffsetSyncStore` in Kafka's connect/mirror).
+"""What a reader of the offset-syncs topic remembers, and how it translates (`OffsetSyncStore` of connect/mirror).
 
 A partition has 64 slots. Slot 0 holds the newest sync, slot 63 the oldest usable one, and the distance between slots
 about doubles from each to the next, so translation is precise near the end and coarse far behind it (KAFKA-14666).

@@ -89,7 +89,8 @@ def _ensure(flow: FlowConfig, admin: ClusterAdmin, specs: Iterable[TopicSpec], *
         for name, error in admin.create_topics([wanted[name] for name in sorted(missing)]).items():
             states[name] = _outcome(flow, admin.cluster, wanted[name], error)
         created = [name for name in missing if states[name] is InternalTopicState.CREATED]
-        wait_until_visible(admin, {name: wanted[name].partitions for name in created})
+        for late in wait_until_visible(admin, {name: wanted[name].partitions for name in created}).values():
+            raise late
     return [InternalTopic(name, admin.cluster, states.get(name, InternalTopicState.ASSUMED)) for name in sorted(wanted)]
 
 
@@ -100,14 +101,17 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
         return InternalTopicState.EXISTS
     if isinstance(error, AuthorizationError | UnsupportedRequestError):
         return InternalTopicState.ASSUMED
+    positions = spec.name == flow.offset_storage_topic
+    setting = (
+        f"{flow.flow.target}.offset.storage.replication.factor"
+        if positions
+        else "offset-syncs.topic.replication.factor"
+    )
     raise type(error)(
         error.what,
         where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
-        action=f"{error.action} Its replication factor is {spec.replication_factor} ({_SETTING_HINT}).".strip(),
+        action=f"{error.action} The replication factor {spec.replication_factor} comes from {setting}.".strip(),
     ) from error
-
-
-_SETTING_HINT = "see offset.storage.replication.factor and offset-syncs.topic.replication.factor"
 
 
 def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[InternalTopic]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigEntry, ConfigOrigin, TopicConfigs, TopicDescription, TopicSpec
-from mirror_lib.cluster.kafka_errors import TopicExistsError
+from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
 from mirror_lib.config.flow_topology import config_property_filter
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError, TopicMissingError
@@ -21,6 +21,8 @@ from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.rename import NameFault, NameTable
 from mirror_lib.topology.selection import FlowTopology
 
+#: How long a topic that somebody else changed is waited for.
+_LOOK_SECONDS = 1.0
 _COPIED_ORIGINS = frozenset({ConfigOrigin.TOPIC, ConfigOrigin.BROKER, ConfigOrigin.CLUSTER})
 
 
@@ -174,21 +176,23 @@ def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bo
     Raises:
         MirrorError: the cluster as a whole cannot be reached.
     """
-    results: list[TopicResult] = []
+    errors: dict[str, MirrorError] = {}
     if plan.create:
         specs = [TopicSpec(step.name, step.partitions, step.replication_factor, step.configs) for step in plan.create]
-        outcome = target_admin.create_topics(specs, validate_only=validate_only)
-        results += [TopicResult(step, _unless_exists(outcome.get(step.name))) for step in plan.create]
+        errors |= _failed(target_admin.create_topics(specs, validate_only=validate_only))
     if plan.grow:
         counts = {step.name: step.wanted for step in plan.grow}
-        outcome = target_admin.create_partitions(counts, validate_only=validate_only)
-        results += [TopicResult(step, _unless_grown(step, outcome.get(step.name), target_admin)) for step in plan.grow]
+        errors |= _failed(target_admin.create_partitions(counts, validate_only=validate_only))
+    steps: tuple[CreateTopic | GrowPartitions, ...] = (*plan.create, *plan.grow)
     if not validate_only:
-        wait_until_visible(
-            target_admin,
-            {result.step.name: _partitions_after(result.step) for result in results if result.error is None},
-        )
-    return tuple(results)
+        done = {step.name: _partitions_after(step) for step in steps if step.name not in errors}
+        # Somebody else may have been quicker: then the topic is as wanted all the same.
+        doubtful = {step.name: _partitions_after(step) for step in steps if _is_doubtful(errors.get(step.name))}
+        errors |= wait_until_visible(target_admin, done)
+        late = wait_until_visible(target_admin, doubtful, seconds=_LOOK_SECONDS)
+        for name in doubtful.keys() - late.keys():
+            del errors[name]
+    return tuple(TopicResult(step, errors.get(step.name)) for step in steps)
 
 
 def gather_topic_facts(topology: FlowTopology, source_admin: ClusterAdmin, target_admin: ClusterAdmin) -> TopicFacts:
@@ -255,15 +259,12 @@ def _too_few_brokers(flow: FlowConfig, step: CreateTopic, brokers: int) -> Confl
     )
 
 
-def _unless_exists(error: MirrorError | None) -> MirrorError | None:
-    return None if isinstance(error, TopicExistsError) else error
+def _failed(outcome: Mapping[str, MirrorError | None]) -> dict[str, MirrorError]:
+    return {name: error for name, error in outcome.items() if error is not None}
 
 
-def _unless_grown(step: GrowPartitions, error: MirrorError | None, admin: ClusterAdmin) -> MirrorError | None:
-    if error is None:
-        return None
-    now = admin.describe_topics([step.name]).get(step.name)
-    return None if now is not None and len(now.partitions) >= step.wanted else error
+def _is_doubtful(error: MirrorError | None) -> bool:
+    return isinstance(error, TopicExistsError | RequestRefusedError)
 
 
 def _partitions_after(step: CreateTopic | GrowPartitions) -> int:

@@ -13,26 +13,26 @@ _PAUSES = (0.02, 0.05, 0.1, 0.2)
 _PATIENCE_SECONDS = 15.0
 
 
-def wait_until_visible(admin: ClusterAdmin, topics: Mapping[str, int], *, seconds: float = _PATIENCE_SECONDS) -> None:
-    """Return when topics have at least so many partitions, each with a leader.
-
-    Raises:
-        TransientError: some do not after `seconds`.
-    """
+def wait_until_visible(
+    admin: ClusterAdmin, topics: Mapping[str, int], *, seconds: float = _PATIENCE_SECONDS
+) -> dict[str, TransientError]:
+    """Return when topics have at least so many partitions, each with a leader; the errors of those that do not."""
     missing = sorted(topics)
     deadline = time.monotonic() + seconds
     for attempt in itertools.count():
         described = admin.describe_topics(missing) if missing else {}
         missing = [name for name in missing if not _is_ready(described.get(name), topics[name])]
-        if not missing:
-            return
-        if time.monotonic() > deadline:
-            raise TransientError(
-                f"{len(missing)} new topics have no leaders after {seconds:.0f} s: {', '.join(missing[:5])}.",
-                where=Where(cluster=admin.cluster),
-                action="Check the brokers' health and run again.",
-            )
+        if not missing or time.monotonic() > deadline:
+            break
         time.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+    return {
+        name: TransientError(
+            f"not all of its {topics[name]} partitions had a leader within {seconds:.0f} s.",
+            where=Where(cluster=admin.cluster, topic=name),
+            action="Check the brokers' health and run again.",
+        )
+        for name in missing
+    }
 
 
 def _is_ready(topic: TopicDescription | None, partitions: int) -> bool:

@@ -24,12 +24,12 @@ def compile_java(pattern: str) -> re.Pattern[str]:
     Raises:
         ValueError: Java would refuse it, or it cannot be translated exactly.
     """
-    translated = translate(pattern)
     try:
-        return re.compile(translated, re.ASCII)
-    except re.error as error:
+        return re.compile(translate(pattern), re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:
         hint = " (lookbehind must be of one width)" if "look-behind" in str(error) else ""
-        raise ValueError(f"the Java regex {pattern!r} cannot be used here: {error}{hint}") from error
+        shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
+        raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
 
 
 def compile_list(patterns: Sequence[str]) -> re.Pattern[str] | None:
@@ -308,7 +308,6 @@ class _Translation:
             "z": r"\Z",
             "Z": r"(?=\n?\Z)" if "d" in self._flags else _BEFORE_LAST_TERMINATOR,
             "B": r"(?!\b)",
-            "R": r"(?:\r\n|[\n\x0b\f\r\x85\u2028\u2029])",
         }
         if char in fixed:
             return fixed[char]

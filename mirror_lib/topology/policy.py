@@ -1,8 +1,8 @@
 """Names of remote and internal topics: MM2's `ReplicationPolicy` and its two implementations.
 
 The rules are those of `org.apache.kafka.connect.mirror.{ReplicationPolicy,DefaultReplicationPolicy,
-IdentityReplicationPolicy}` in Kafka 4.3 (KIP-382, KIP-690, KIP-949, KIP-1074), to the letter where it matters to be read by MM2's
-own clients.
+IdentityReplicationPolicy}` in Kafka 4.3 (KIP-382, KIP-690, KIP-949, KIP-1074), to the letter where it
+matters to be read by MM2's own clients.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from mirror_lib.topology.java_regex import compile_java, compile_replacement
 
 #: `org.apache.kafka.common.internals.Topic`.
 MAX_TOPIC_LENGTH = 249
+_ACTION = "Change the rename rules or the replication policy, or exclude topics from the flow."
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -24,7 +25,7 @@ class RenameRules:
     """Renames by an explicit map and by one regex.
 
     Raises:
-        ValueError: the regex or its replacement is not valid, or one is there without the other.
+        ValueError: a name is illegal, the regex or its replacement is not valid, or one of the two is missing.
     """
 
     #: Source topic -> target topic.
@@ -39,6 +40,9 @@ class RenameRules:
     def __post_init__(self) -> None:
         if (self.pattern is None) != (self.replacement is None):
             raise ValueError("a regex rename needs both the regex and its replacement")
+        for source, target in self.explicit.items():
+            if (why := illegal_name(target)) is not None:
+                raise ValueError(f"{source} cannot be called {target!r}: {why}")
         if self.pattern is not None and self.replacement is not None:
             compile_replacement(self.replacement, compile_java(self.pattern))
 
@@ -128,6 +132,16 @@ class NameTable:
         """The source topics that go to a target topic; several in a merge."""
         return tuple(source for source, name in self.targets.items() if name == target)
 
+    def errors(self, flow: str | None = None) -> dict[str, TopologyError]:
+        """One error for every source topic that must not be copied, so that the others can go on."""
+        found: dict[str, TopologyError] = {}
+        for finding in self.findings:
+            for source in finding.sources:
+                found.setdefault(
+                    source, TopologyError(f"{finding.message}.", where=Where(flow=flow, topic=source), action=_ACTION)
+                )
+        return found
+
     def require_sound(self, where: Where = NOWHERE) -> None:
         """Do nothing, or raise all findings as one error.
 
@@ -141,7 +155,7 @@ class NameTable:
         raise TopologyError(
             "the names of remote topics do not work out: " + "; ".join(f.message for f in self.findings) + ".",
             where=place,
-            action="Change the rename rules or the replication policy, or exclude topics from the flow.",
+            action=_ACTION,
         )
 
 

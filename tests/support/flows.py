@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
@@ -16,6 +18,7 @@ from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, RunReport, replicate
 from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
+from mirror_lib.sync.internal import ensure_internal_topics
 from tests.support.clusters import KafkaPair
 
 
@@ -40,6 +43,13 @@ class Flow:
     def sync_topics(self) -> TopicSync:
         """Create internal and remote topics."""
         return apply_flow_topics(self.config, flow_topology(self.config))
+
+    def sync_internal_topics(self) -> None:
+        """Create the internal topics only."""
+        source = ClusterAdmin(Connection.from_settings(self.config.clients.source_admin))
+        target = ClusterAdmin(Connection.from_settings(self.config.clients.target_admin))
+        with source, target:
+            ensure_internal_topics(self.config, source, target)
 
     def run(
         self, *, runner: Callable[[CopyJob], list[PartitionResult]] = copy_here, sync: bool = True, **options: Any

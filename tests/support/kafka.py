@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from mirror_lib.dev.broker import KafkaCluster
 
@@ -72,7 +72,16 @@ def create_topic(
 
 def delete_topic(cluster: KafkaCluster, name: str) -> None:
     """Delete a topic."""
-    admin(cluster).delete_topics([name])[name].result(timeout=_WAIT_SECONDS)
+    client = admin(cluster)
+    client.delete_topics([name])[name].result(timeout=_WAIT_SECONDS)
+
+
+def set_config(cluster: KafkaCluster, topic: str, name: str, value: str) -> None:
+    """Set one config of a topic."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin(cluster)
+    client.incremental_alter_configs([resource])[resource].result(timeout=_WAIT_SECONDS)
 
 
 def produce(cluster: KafkaCluster, topic: str, written: Iterable[Record], **settings: Any) -> list[Record]:

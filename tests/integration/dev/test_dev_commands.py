@@ -64,7 +64,7 @@ def dev(command: str, environment: dict[str, str], expected: int = 0) -> dict[st
         cwd=project_root(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
         check=False,
     )
     assert answer.returncode == expected, answer.stderr + answer.stdout

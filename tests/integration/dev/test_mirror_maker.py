@@ -58,7 +58,7 @@ def test_given_a_file_that_mirror_maker_refuses_when_started_then_the_error_show
 
 
 def _wait_for(topic: str, pair: KafkaPair, mirror_maker: MirrorMaker) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while topic not in admin(pair.target).list_topics(timeout=10).topics or len(consume(pair.target, topic)) < 3:
         assert time.monotonic() < deadline, mirror_maker.log_tail(40)
         time.sleep(0.5)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.load import check
 from mirror_lib.dev import stack
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.processes import ProcessError
@@ -66,3 +67,10 @@ def test_given_nothing_started_when_the_stack_is_looked_at_then_neither_cluster_
         ("B", False, None),
     ]
     assert stack.down() == []
+
+
+def test_the_file_that_the_stack_writes_is_a_configuration_without_problems(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.properties"
+    file.write_text(stack.example_properties("127.0.0.1:20001", "127.0.0.1:20002"))
+
+    assert check(file) == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from sqlalchemy import create_engine, make_url, text
 from mirror_lib.ledger.store import Ledger
 from tests.support.postgres import postgres_server
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
@@ -22,18 +19,25 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def empty_postgres_url(postgres_url: str) -> str:
+    """The same server without tables."""
+    # Not a database per test: each is a thousand files.
+    engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return postgres_url
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database of this test alone."""
+    """The URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.sqlite3"
-    server = make_url(request.getfixturevalue("postgres_url")).set(drivername="postgresql+psycopg")
-    name = f"ledger{next(_numbers)}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    engine.dispose()
-    return server.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    url: str = request.getfixturevalue("empty_postgres_url")
+    return url
 
 
 @pytest.fixture

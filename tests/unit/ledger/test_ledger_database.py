@@ -16,7 +16,6 @@ from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import database as database_module
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.store import Ledger
-from tests.support.postgres import postgres_server
 
 
 @pytest.fixture
@@ -187,22 +186,15 @@ def test_errors_of_the_database_pickle_like_all_others(database_url: str) -> Non
     assert str(copied) == str(caught.value)
 
 
-@pytest.fixture
-def short_lived_server() -> Iterator[str]:
-    """A PostgreSQL server that a test may break."""
-    with postgres_server() as url:
-        yield url
-
-
 @pytest.mark.integration
-def test_a_connection_that_broke_while_idle_is_replaced(short_lived_server: str) -> None:
-    with Ledger.open(short_lived_server) as ledger:
+def test_a_connection_that_broke_while_idle_is_replaced(empty_postgres_url: str) -> None:
+    with Ledger.open(empty_postgres_url) as ledger:
         ledger.migrate()
-        with Ledger.open(short_lived_server) as other, other._database.write() as connection:
+        with Ledger.open(empty_postgres_url) as other, other._database.write() as connection:
             connection.execute(
                 text(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+                    "WHERE pid <> pg_backend_pid() AND datname = current_database()"
                 )
             )
 
@@ -210,11 +202,11 @@ def test_a_connection_that_broke_while_idle_is_replaced(short_lived_server: str)
 
 
 @pytest.mark.integration
-def test_a_wrong_password_is_the_databases_own_words_and_never_shown(short_lived_server: str) -> None:
-    with Ledger.open(short_lived_server) as ledger, ledger._database.write() as connection:
+def test_a_refused_login_is_told_in_the_databases_words_without_the_password(postgres_url: str) -> None:
+    with Ledger.open(postgres_url) as ledger, ledger._database.write() as connection:
         connection.execute(text("CREATE ROLE closed NOLOGIN"))
 
     with pytest.raises(LedgerError, match="closed") as caught:
-        Ledger.open(short_lived_server.replace("mirror:unchecked", "closed:hidden")).migrate()
+        Ledger.open(postgres_url.replace("mirror:unchecked", "closed:hidden")).migrate()
 
     assert "hidden" not in str(caught.value)

@@ -130,9 +130,9 @@ def test_a_ledger_without_tables_says_how_they_come(database_url: str) -> None:
     assert "tables are missing" in caught.value.action
 
 
-def test_every_migration_is_part_of_the_package() -> None:
+def test_the_migrations_are_part_of_the_package() -> None:
     """They are found as package data, so that an installed wheel can migrate too."""
     versions = Path(str(files("mirror_lib.ledger") / "migrations" / "versions"))
 
-    assert [path.name for path in sorted(versions.glob("*.py"))] == ["v0001_runs_and_offsets.py"]
+    assert (versions / "v0001_runs_and_offsets.py").is_file()
     assert (versions.parent / "env.py").is_file()

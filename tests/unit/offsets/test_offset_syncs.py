@@ -131,7 +131,7 @@ def test_a_thousand_million_records_take_no_time() -> None:
     assert len(syncs) == -(-1_000_000_000 // 101)
     assert state.previous_upstream_offset == 999_999_999
     assert len(written) <= 2 * 64
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 @given(run_lists(min_runs=1), _lags)

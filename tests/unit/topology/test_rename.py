@@ -81,6 +81,14 @@ def test_a_single_faulty_topic_is_named_as_the_place() -> None:
     assert caught.value.where == Where(flow="A->B", topic="x")
 
 
+def test_faults_block_their_own_sources_only() -> None:
+    errors = table({"a": "x", "b": "x", "c": "y"}).errors("A->B")
+
+    assert sorted(errors) == ["a", "b"]
+    assert errors["a"].where == Where(flow="A->B", topic="a")
+    assert "a, b would all become x" in str(errors["b"])
+
+
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "x" * 249, "...", "_"])
 def test_legal_names(name: str) -> None:
     assert illegal_name(name) is None

@@ -1,0 +1,124 @@
+"""`python -m bench`: compare this project's copy with MirrorMaker 2 on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.comparison import Options, run
+from bench.machine import describe, java_version
+from bench.report import print_report, to_json
+from bench.settings import Copier
+from bench.workloads import EXTRA_WORKLOADS, WORKLOADS, select
+from mirror_lib.dev.jars import KAFKA_VERSION
+from mirror_lib.errors import MirrorError
+
+
+#: Of tables that go to a file or a pipe.
+_WIDTH = 118
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments; wrong ones end the process with exit code 2."""
+    known = ", ".join(workload.name for workload in (*WORKLOADS, *EXTRA_WORKLOADS))
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description="Copy the same records with MirrorMaker 2 (default and tuned) and with this project, and compare.",
+    )
+    parser.add_argument("--quick", action="store_true", help="two small workloads: one of full, one of small batches")
+    parser.add_argument("--workloads", help=f"which ones, with commas between; known: {known}")
+    parser.add_argument("--copiers", help=f"only these: {', '.join(Copier)}")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="rounds; medians are compared")
+    parser.add_argument("--partitions", type=_positive, default=8, metavar="N", help="of each topic (default 8)")
+    parser.add_argument(
+        "--processes", type=_positive, default=2, metavar="N", help="tasks.max of every copier (default 2)"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="this many times the records")
+    parser.add_argument("--keep", action="store_true", help="leave logs and data in their temporary folder")
+    return parser.parse_args(argv)
+
+
+def make_options(arguments: argparse.Namespace) -> Options:
+    """What to compare, by the arguments.
+
+    Raises:
+        ValueError: a workload or copier is not known, or the scale is not above zero.
+    """
+    workloads = select(arguments.workloads, quick=arguments.quick)
+    if arguments.scale <= 0:
+        raise ValueError("--scale must be above 0.")
+    if arguments.scale != 1.0:
+        workloads = tuple(each.scaled(max(round(each.records * arguments.scale), 1)) for each in workloads)
+    names = [name.strip() for name in (arguments.copiers or "").split(",") if name.strip()]
+    unknown = [name for name in names if name not in list(Copier)]
+    if unknown:
+        raise ValueError(f"no such copier: {', '.join(unknown)}. Known: {', '.join(Copier)}.")
+    return Options(
+        workloads=workloads,
+        copiers=tuple(copier for copier in Copier if copier in names) or tuple(Copier),
+        partitions=arguments.partitions,
+        processes=arguments.processes,
+        rounds=arguments.repeat,
+        keep=arguments.keep,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the comparison.
+
+    Returns:
+        The exit code: 0 when every copy equals its source, 1 when one does not or could not be made, 2 for wrong
+        arguments. Goals that are not reached do not fail it: whether they are depends on the machine.
+    """
+    arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
+    try:
+        options = make_options(arguments)
+    except ValueError as error:
+        progress.print(str(error), style="red")
+        return 2
+    signal.signal(signal.SIGTERM, _interrupt)
+    began = time.monotonic()
+
+    def tell(text: str) -> None:
+        progress.print(f"[dim]{time.monotonic() - began:5.0f} s[/]  {text}", highlight=False)
+
+    try:
+        machine = describe(java=java_version(), kafka=KAFKA_VERSION)
+        results = run(options, tell)
+    except MirrorError as error:
+        progress.print(str(error), style="red", markup=False)
+        return error.exit_code
+    except KeyboardInterrupt:
+        progress.print("interrupted; everything is stopped")
+        return 130
+    setup = {"partitions": options.partitions, "processes": options.processes, "rounds": options.rounds}
+    print_report(console, results, machine, setup)
+    if arguments.json is not None:
+        text = json.dumps(to_json(results, machine, setup), indent=2)
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(text + "\n", encoding="utf-8")
+    return 0 if all(each.complete for each in results.measurements) else 1
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""The whole comparison: start everything once, then load, copy by each, compare, forget, workload by workload."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.copying import Copy, largest_worker, measure_mirror, measure_mm2
+from bench.loading import load
+from bench.pair import Pair, started_pair
+from bench.relay_host import RelayHost
+from bench.results import Measurement, Results
+from bench.settings import Copier, CopySetup
+from bench.workloads import Workload
+
+#: Called with one sentence about what happens now.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to compare, and how.
+
+    Attributes:
+        partitions: of every topic.
+        processes: `tasks.max` of all copiers, and the cores of the Spark session.
+        rounds: how often everything is measured.
+        keep: leave the folder with logs and data.
+    """
+
+    workloads: tuple[Workload, ...]
+    copiers: tuple[Copier, ...] = tuple(Copier)
+    partitions: int = 8
+    processes: int = 2
+    rounds: int = 1
+    keep: bool = False
+
+
+def order(copiers: Sequence[Copier], turn: int) -> tuple[Copier, ...]:
+    """Who copies first, second, ...: another one begins each time, so that no place favours one copier."""
+    shift = turn % len(copiers)
+    return (*copiers[shift:], *copiers[:shift])
+
+
+def run(options: Options, tell: Tell) -> Results:
+    """Measure everything; whatever was started has ended when this returns or raises.
+
+    Raises:
+        BenchError: a copy did not come about.
+        MirrorError: a cluster or MirrorMaker could not be started.
+    """
+    with _folder(keep=options.keep, tell=tell) as folder:
+        tell("starting two clusters and a Spark session")
+        with RelayHost(cores=options.processes, directory=folder) as host, started_pair(folder) as pair:
+            return _Comparison(options, tell, folder, pair, host).run()
+
+
+class _Comparison:
+    """Everything that is running, and what was measured so far."""
+
+    def __init__(self, options: Options, tell: Tell, folder: Path, pair: Pair, host: RelayHost) -> None:
+        self._options = options
+        self._tell = tell
+        self._folder = folder
+        self._pair = pair
+        self._host = host
+        self._measured: list[Measurement] = []
+        self._idle_seconds: list[float] = []
+        self._idle_worker_bytes = 0
+
+    def run(self) -> Results:
+        self._host.wait_started()
+        self._idle_worker_bytes = largest_worker(self._host, peak=False)
+        for number, workload in enumerate(self._options.workloads):
+            self._load(workload)
+            for turn in range(self._options.rounds):
+                for copier in order(self._options.copiers, number + turn):
+                    self._copy(workload, copier, turn + 1)
+            self._pair.source.delete([workload.name])
+        return Results(self._options.workloads, tuple(self._measured), tuple(self._idle_seconds))
+
+    def _load(self, workload: Workload) -> None:
+        self._tell(f"{workload.name}: writing {workload.records:,} records")
+        self._pair.source.create(workload.name, self._options.partitions)
+        shape = load(self._pair.source.bootstrap_servers, workload, self._options.partitions)
+        self._tell(f"{workload.name}: {shape.batches:,} batches of {shape.mean_batch_bytes:,.0f} bytes on average")
+
+    def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
+        setup = CopySetup(
+            copier=copier,
+            round=number,
+            topic=workload.name,
+            source_bootstrap=self._pair.source.bootstrap_servers,
+            target_bootstrap=self._pair.target.bootstrap_servers,
+            tasks=self._options.processes,
+        )
+        directory = self._folder / f"{workload.name}-{setup.source_alias}"
+        copy = Copy(workload, setup, self._options.partitions, directory)
+        self._pair.settle()
+        self._tell(f"{workload.name}: copying with {copier.label}, round {number}")
+        if copier is Copier.MIRROR:
+            own = measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
+            measurement = own.measurement
+            self._idle_seconds.append(own.idle_seconds)
+        else:
+            measurement = measure_mm2(self._pair, copy)
+        self._measured.append(measurement)
+        self._tell(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
+        self._pair.forget(f"{setup.source_alias}.")
+
+
+@contextmanager
+def _folder(*, keep: bool, tell: Tell) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="mirror-bench-"))
+    try:
+        yield folder
+    finally:
+        if keep:
+            tell(f"logs and data are in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,80 @@
+"""The two clusters that everything is measured on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bench.topics import Topics
+from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
+
+_HEAP_MEGABYTES = 1024
+#: A broker deletes a topic's files a minute later by default, which would fall into the next measurement.
+_OVERRIDES = {"file.delete.delay.ms": "1000"}
+#: Both brokers together may use this share of a core and still count as idle.
+_IDLE_SHARE = 0.15
+_IDLE_LOOK_SECONDS, _IDLE_SECONDS_MOST = 0.5, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A source and a target cluster of one broker each."""
+
+    source: Topics
+    target: Topics
+    processes: tuple[psutil.Process, ...]
+
+    def settle(self) -> None:
+        """Let the disk take what was written, then wait until the brokers have nothing left to do."""
+        os.sync()
+        deadline = time.monotonic() + _IDLE_SECONDS_MOST
+        used = self._cpu_seconds()
+        while time.monotonic() < deadline:
+            time.sleep(_IDLE_LOOK_SECONDS)
+            before, used = used, self._cpu_seconds()
+            if used - before <= _IDLE_SHARE * _IDLE_LOOK_SECONDS:
+                return
+
+    def forget(self, prefix: str) -> None:
+        """Delete the topics of a copy: target topics, which begin with `prefix`, and all internal ones of a copier."""
+        for topics in (self.source, self.target):
+            topics.delete(name for name in topics.names() if name.startswith((prefix, "mm2-")) or name == "heartbeats")
+
+    def _cpu_seconds(self) -> float:
+        total = 0.0
+        for process in self.processes:
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
+
+
+@contextmanager
+def started_pair(directory: Path) -> Iterator[Pair]:
+    """Start both clusters as Kafka's own scripts would; they stop at the end."""
+    clusters = [
+        KafkaCluster(
+            name,
+            directory=directory / name,
+            overrides=_OVERRIDES,
+            jvm_flags=KAFKA_DEFAULT_JVM,
+            heap_megabytes=_HEAP_MEGABYTES,
+        )
+        for name in ("source", "target")
+    ]
+    try:
+        with ThreadPoolExecutor(max_workers=len(clusters)) as pool:
+            list(pool.map(KafkaCluster.start, clusters))
+        running = [cluster.process(cluster.node_ids[0]) for cluster in clusters]
+        source, target = (Topics(cluster.bootstrap_servers) for cluster in clusters)
+        yield Pair(source, target, tuple(psutil.Process(process.pid) for process in running if process is not None))
+    finally:
+        for cluster in clusters:
+            cluster.stop()

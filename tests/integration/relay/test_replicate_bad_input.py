@@ -1,0 +1,203 @@
+"""What is wrong with one partition is told with its place and what to do, and the others are copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.ports import free_ports
+from mirror_lib.errors import (
+    AuthenticationError,
+    BrokerUnreachableError,
+    CorruptBatchError,
+    MirrorError,
+    RecordTooLargeError,
+    TargetDivergedError,
+    TargetNotEmptyError,
+    TopicMissingError,
+    TopologyError,
+    UncleanStartError,
+)
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from tests.support.clusters import KafkaPair
+from tests.support.flows import copy_here, make_flow, pair_flow
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, set_config, watermarks
+
+
+def the_error(errors: tuple[MirrorError, ...], kind: type[MirrorError], topic: str, partition: int) -> MirrorError:
+    """The only error, which must name its place and say what to do."""
+    (error,) = errors
+    assert isinstance(error, kind), error
+    assert (error.where.flow, error.where.topic, error.where.partition) == ("A->B", topic, partition)
+    assert error.action
+    return error
+
+
+def test_a_record_too_large_for_the_target_stops_only_its_partition(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=2, configs={"max.message.bytes": "5000"})
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    produce(kafka_pair.source, topic_name, [*records(10), Record(value=bytes(range(256)) * 30), *records(5)])
+    produce(kafka_pair.source, topic_name, records(20, partition=1))
+
+    report = flow.run()
+
+    error = the_error(report.errors, RecordTooLargeError, topic_name, 0)
+    assert error.where.offset == 10
+    assert report.exit_code == 3
+    copied = consume(kafka_pair.target, f"A.{topic_name}")
+    source = consume(kafka_pair.source, topic_name)
+    assert copied == [record for record in source if record.partition == 1 or record.offset < 10]
+    # Nothing was lost or repeated by failing: once the limit is raised the rest follows.
+    set_config(kafka_pair.target, f"A.{topic_name}", "max.message.bytes", "1000000")
+    assert flow.run().errors == ()
+    assert consume(kafka_pair.target, f"A.{topic_name}") == source
+
+
+def test_a_batch_with_a_wrong_crc_stops_only_its_partition(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    produce(kafka_pair.source, topic_name, records(10))
+    produce(kafka_pair.source, topic_name, [Record(value=b"to be damaged")])
+    produce(kafka_pair.source, topic_name, records(20, partition=1))
+    damage(kafka_pair, topic_name, b"to be damaged")
+
+    report = flow.run()
+
+    error = the_error(report.errors, CorruptBatchError, topic_name, 0)
+    assert error.where.offset == 10
+    assert watermarks(kafka_pair.target, f"A.{topic_name}", 0)[1] == 10
+    assert watermarks(kafka_pair.target, f"A.{topic_name}", 1)[1] == 20
+
+
+def damage(pair: KafkaPair, topic: str, text: bytes) -> None:
+    """Change a byte of a record in the source broker's log file, as a failing disk would."""
+    segments = [path for path in pair.source.directory.rglob("*.log") if path.parent.name == f"{topic}-0"]
+    (segment,) = [path for path in segments if text in path.read_bytes()]
+    with segment.open("r+b") as file:
+        file.seek(segment.read_bytes().index(text))
+        file.write(b"T")
+
+
+def test_a_target_topic_with_fewer_partitions_is_told_and_what_fits_is_copied(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=1)
+    produce(kafka_pair.source, topic_name, [*records(3), *records(4, partition=1)])
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.sync_internal_topics()
+
+    report = flow.run(sync=False)
+
+    the_error(report.errors, TopologyError, topic_name, 1)
+    assert report.records == 3
+    # The topic sync is what the error advises.
+    assert flow.run().records == 4
+
+
+def test_a_topic_that_vanishes_during_the_run_stops_only_itself(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    vanishing = f"{topic_name}-vanishing"
+    create_topic(kafka_pair.source, topic_name)
+    create_topic(kafka_pair.source, vanishing)
+    produce(kafka_pair.source, topic_name, records(30))
+    produce(kafka_pair.source, vanishing, records(30))
+    flow = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}, {vanishing}")
+
+    def copy_after_deletion(job: CopyJob) -> list[PartitionResult]:
+        delete_topic(kafka_pair.source, vanishing)
+        return copy_here(job)
+
+    report = flow.run(runner=copy_after_deletion)
+
+    the_error(report.errors, TopicMissingError, vanishing, 0)
+    assert report.records == 30
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+
+
+def test_a_target_topic_with_records_of_others_is_left_alone(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    create_topic(kafka_pair.target, f"A.{topic_name}")
+    produce(kafka_pair.source, topic_name, records(3))
+    produce(kafka_pair.target, f"A.{topic_name}", records(1))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    the_error(flow.run().errors, TargetNotEmptyError, topic_name, 0)
+    assert watermarks(kafka_pair.target, f"A.{topic_name}")[1] == 1
+
+
+def test_a_foreign_writer_on_the_target_is_noticed_at_the_next_run(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(3))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.run()
+    produce(kafka_pair.target, f"A.{topic_name}", records(1))
+    produce(kafka_pair.source, topic_name, records(2))
+
+    the_error(flow.run().errors, TargetDivergedError, topic_name, 0)
+
+
+def test_a_run_that_died_while_copying_is_noticed_at_the_next_run(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(3))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    def die(job: CopyJob) -> list[PartitionResult]:
+        copy_here(job)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow.run(runner=die)
+
+    the_error(flow.run().errors, UncleanStartError, topic_name, 0)
+    assert watermarks(kafka_pair.target, f"A.{topic_name}")[1] == 3
+
+
+def test_an_unreachable_cluster_is_told_within_its_time(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_ports(1)[0]}"
+    flow = make_flow(
+        tmp_path,
+        nobody,
+        kafka_pair.target.bootstrap_servers,
+        topics=topic_name,
+        settings={"A->B.admin.timeout.ms": "3000", "A.admin.default.api.timeout.ms": "3000"},
+    )
+    with pytest.raises(BrokerUnreachableError) as caught:
+        flow.run()
+    assert caught.value.where.cluster == "A"
+    assert nobody in str(caught.value)
+    assert flow.ledger.runs("A->B", 1) == ()
+
+
+def test_refused_credentials_are_told_as_such(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    # The broker has no SASL listener: it ends the handshake, which clients report as a refusal or as silence.
+    flow = make_flow(
+        tmp_path,
+        kafka_pair.source.bootstrap_servers,
+        kafka_pair.target.bootstrap_servers,
+        topics=topic_name,
+        settings={
+            "A.security.protocol": "SASL_PLAINTEXT",
+            "A.sasl.mechanism": "PLAIN",
+            "A.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="u" password="not shown";',
+            "A->B.admin.timeout.ms": "3000",
+        },
+    )
+    with pytest.raises((AuthenticationError, BrokerUnreachableError)) as caught:
+        flow.run()
+    assert caught.value.where.cluster == "A"
+    assert "not shown" not in str(caught.value)

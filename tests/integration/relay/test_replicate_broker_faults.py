@@ -1,0 +1,130 @@
+"""Brokers that die, move their leaders or restart during a copy: the task goes on, nothing is lost or repeated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from tests.support.flows import Flow, copy_here, make_flow
+from tests.support.kafka import admin, consume, create_topic, produce, records, watermarks
+
+_PARTITIONS = 3
+_PER_PARTITION = 15_000
+
+
+def slow_flow(folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str) -> Flow:
+    """A flow whose copy takes many small requests, so that a fault falls into the middle of it."""
+    return make_flow(
+        folder,
+        source.bootstrap_servers,
+        target.bootstrap_servers,
+        topics=topic,
+        settings={
+            "A->B.replication.factor": str(target.brokers),
+            "offset-syncs.topic.replication.factor": str(source.brokers),
+            "B.offset.storage.replication.factor": str(target.brokers),
+            "A->B.tasks.max": "2",
+            "mirror.retry.max.seconds": "60",
+        },
+    ).with_settings(
+        fetch_max_bytes=100_000,
+        fetch_partition_max_bytes=50_000,
+        task_memory_bytes=200_000,
+        batch_max_bytes=20_000,
+        produce_max_in_flight=2,
+    )
+
+
+def fill(cluster: KafkaCluster, topic: str) -> None:
+    """Write small batches to every partition."""
+    create_topic(cluster, topic, partitions=_PARTITIONS)
+    for partition in range(_PARTITIONS):
+        produce(
+            cluster, topic, records(_PER_PARTITION, size=300, partition=partition), batch_num_messages=50, linger_ms=0
+        )
+
+
+def while_copying(
+    target: KafkaCluster, topic: str, fault: Callable[[], None]
+) -> Callable[[CopyJob], list[PartitionResult]]:
+    """A runner in which `fault` happens once the first records have arrived."""
+
+    def run(job: CopyJob) -> list[PartitionResult]:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            copying = pool.submit(copy_here, job)
+            while watermarks(target, topic, 0)[1] < 500:
+                assert not copying.done(), "the copy ended before the fault"
+                time.sleep(0.01)
+            assert not copying.done(), "the copy ended before the fault"
+            fault()
+            return copying.result()
+
+    return run
+
+
+def leader(cluster: KafkaCluster, topic: str) -> int:
+    """The broker that leads partition 0."""
+    return int(admin(cluster).list_topics(topic, timeout=30).topics[topic].partitions[0].leader)
+
+
+def test_a_source_and_target_broker_is_killed(three_brokers: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
+    fill(three_brokers, topic_name)
+    flow = slow_flow(tmp_path, three_brokers, three_brokers, topic_name)
+    remote = f"A.{topic_name}"
+    flow.sync_topics()
+
+    def fault() -> None:
+        three_brokers.kill(leader(three_brokers, remote))
+
+    report = flow.run(runner=while_copying(three_brokers, remote, fault))
+
+    assert report.errors == ()
+    assert report.records == _PARTITIONS * _PER_PARTITION
+    assert consume(three_brokers, remote) == consume(three_brokers, topic_name)
+
+
+def test_the_only_broker_of_both_sides_restarts(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str, tmp_path: Path
+) -> None:
+    with KafkaCluster("restarting", directory=cluster_folder, jars=kafka_jars) as cluster:
+        fill(cluster, topic_name)
+        flow = slow_flow(tmp_path, cluster, cluster, topic_name)
+        remote = f"A.{topic_name}"
+        flow.sync_topics()
+        (broker,) = cluster.node_ids
+
+        report = flow.run(runner=while_copying(cluster, remote, lambda: cluster.restart(broker)))
+
+        assert report.errors == ()
+        assert consume(cluster, remote) == consume(cluster, topic_name)
+
+
+def test_retries_end_after_their_time_and_the_next_run_is_told(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str, tmp_path: Path
+) -> None:
+    with KafkaCluster("dying", directory=cluster_folder, jars=kafka_jars) as cluster:
+        fill(cluster, topic_name)
+        flow = slow_flow(tmp_path, cluster, cluster, topic_name).with_settings(retry_max_seconds=3.0)
+        remote = f"A.{topic_name}"
+        flow.sync_topics()
+        (broker,) = cluster.node_ids
+        seen: list[PartitionResult] = []
+        copy = while_copying(cluster, remote, lambda: cluster.kill(broker))
+
+        def die_and_come_back(job: CopyJob) -> list[PartitionResult]:
+            seen.extend(copy(job))
+            cluster.start()
+            return seen
+
+        report = flow.run(runner=die_and_come_back)
+
+        assert len(report.errors) == _PARTITIONS
+        for error, result in zip(report.errors, seen, strict=True):
+            assert error.where.topic == topic_name
+            assert error.action
+            # What was acknowledged is there, whether or not a lost answer hides more.
+            assert watermarks(cluster, remote, result.target.partition)[1] >= result.target_next

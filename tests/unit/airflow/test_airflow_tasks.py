@@ -1,0 +1,101 @@
+import uuid
+from types import SimpleNamespace
+
+import pytest
+
+from mirror_lib.airflow import tasks
+from mirror_lib.airflow.compatibility import AirflowFailException
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
+from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import trigger_text
+
+NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
+OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
+A->B.enabled = true
+admin.timeout.ms = 1000
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "mirror.properties"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite3'}") as ledger:
+        ledger.migrate()
+        yield ledger
+
+
+def note_run(ledger, trigger, records, state="done"):
+    run_id = str(uuid.uuid4())
+    ledger.start_run(run_id=run_id, flow="A->B", trigger=trigger)
+    row = PartitionRunRow(
+        run_id=run_id,
+        round=1,
+        topic="orders",
+        partition=0,
+        target_topic="A.orders",
+        start_offset=0,
+        end_offset=10,
+        source_next=records,
+        target_first=0,
+        target_next=records,
+        records=records,
+        state=state,
+    )
+    ledger.save_partition_runs([row])
+    return run_id
+
+
+def context(outcome):
+    return {
+        "ti": SimpleNamespace(xcom_pull=lambda task_ids, key: outcome),
+        "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
+    }
+
+
+def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledger):
+    trigger = trigger_text("mirror__A__B", "manual 1")
+    ids = [note_run(ledger, trigger, 4, state="failed"), note_run(ledger, trigger, 6)]
+    note_run(ledger, trigger_text("mirror__A__B", "manual 2"), 100)
+    done = tasks.report("A->B", str(config), **context(OUTCOME))
+    assert (done["records"], done["topics"]) == (10, 1)
+    assert set(done["runs"]) == set(ids)
+
+
+@pytest.mark.parametrize("outcome", [None, {**OUTCOME, "exit_code": 1, "problems": ["[fenced] orders-0: x"]}])
+def test_a_run_that_did_not_copy_everything_fails(config, ledger, outcome):
+    with pytest.raises(AirflowFailException, match="A->B"):
+        tasks.report("A->B", str(config), **context(outcome))
+
+
+def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):
+    monkeypatch.setattr("mirror_lib.cluster.admin._FIRST_CONTACT_SECONDS", 1.0)
+    with pytest.raises(BrokerUnreachableError, match="cluster A"):
+        tasks.preflight("A->B", str(config), NO_CHOICE)
+    assert "Flow A->B cannot use cluster A at 127.0.0.1:9." in caplog.text
+
+
+def test_a_regex_that_is_none_is_refused_before_anything_is_asked(config):
+    with pytest.raises(ConfigurationError, match="Java regular expressions"):
+        tasks.preflight("A->B", str(config), {**NO_CHOICE, "topics": ["orders("]})
+
+
+def test_a_flow_that_the_file_lost_since_parsing_is_a_configuration_error(config):
+    with pytest.raises(ConfigurationError, match="B->C"):
+        tasks.preflight("B->C", str(config), NO_CHOICE)
+
+
+def test_a_file_that_is_gone_is_a_configuration_error(tmp_path):
+    with pytest.raises(ConfigurationError, match="gone"):
+        tasks.preflight("A->B", str(tmp_path / "gone.properties"), NO_CHOICE)

@@ -1,0 +1,107 @@
+"""`mirror config`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+
+_FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+A.sasl.jaas.config = org.x.PlainLoginModule required username="me" password="hush";
+mirror.ledger.url = postgresql+psycopg://me:hush@host/db
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    return path
+
+
+def _run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout
+
+
+def test_check_of_a_good_file(file: Path) -> None:
+    code, shown = _run("config", "check", file)
+    assert (code, shown) == (0, f"{file}: 0 error(s), 0 warning(s)\n")
+
+
+def test_check_of_a_bad_file_lists_everything(file: Path) -> None:
+    file.write_text(_FILE + "topcs = x\ntasks.max = 0\ntopics.blacklist = y\n")
+    code, shown = _run("config", "check", file)
+    assert code == 2
+    assert f"{file}: line 7: error: topcs" in shown
+    assert f"{file}: line 8: error: tasks.max must be at least 1, not '0'" in shown
+    assert "2 error(s), 1 warning(s)" in shown
+    code, document = _run("config", "check", file, "--json")
+    data = json.loads(document)
+    assert (code, data["exit_code"], data["errors"], data["warnings"]) == (2, 2, 2, 1)
+    assert [problem["line"] for problem in data["problems"]] == [7, 8, 9]
+
+
+def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
+    code, document = _run("config", "check", tmp_path / "none", "--json")
+    assert code == 2
+    assert json.loads(document)["error"]["reason"] == "invalid-configuration"
+
+
+def test_show_masks_secrets_and_names_origins(file: Path) -> None:
+    for options in ((), ("--json",), ("--set",)):
+        code, shown = _run("config", "show", file, "--flow", "A->B", *options)
+        assert code == 0
+        assert "hush" not in shown
+        assert "[hidden]" in shown
+    _, document = _run("config", "show", file, "--flow", "A->B", "--json")
+    rows = {row["key"]: row for row in json.loads(document)["settings"]}
+    assert rows["enabled"] == {
+        "key": "enabled",
+        "value": "true",
+        "origin": "flow A->B",
+        "line": 4,
+        "written_as": "A->B.enabled",
+    }
+    assert rows["tasks.max"]["origin"] == "default"
+
+
+def test_show_can_leave_out_defaults(file: Path) -> None:
+    _, document = _run("config", "show", file, "--flow", "A->B", "--json", "--set")
+    assert all(row["origin"] != "default" for row in json.loads(document)["settings"])
+
+
+def test_show_of_another_flow_names_the_flows(file: Path) -> None:
+    result = CliRunner().invoke(app, ["config", "show", str(file), "--flow", "A->C"])
+    assert result.exit_code == 2
+    assert "Its flows are: A->B, B->A." in result.stderr
+
+
+def test_keys_are_listed() -> None:
+    _, document = _run("config", "keys", "--json")
+    assert {"mirror.schedule", "topics", "clusters"} <= {row["name"] for row in json.loads(document)["keys"]}
+    code, text = _run("config", "keys", "--markdown")
+    assert code == 0
+    assert "# Configuration" in text
+
+
+def test_wrong_usage_ends_with_2(file: Path) -> None:
+    assert _run("config", "show", file)[0] == 2
+    assert _run("config", "nothing")[0] == 2
+
+
+def test_the_command_line_starts_without_heavy_packages() -> None:
+    heavy = ("aiokafka", "confluent_kafka", "sqlalchemy", "pyspark", "airflow", "pyarrow")
+    code = f"import sys, mirror_lib.cli.main; print([m for m in {heavy!r} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+import typer
+
+from mirror_lib.cli.output import reporting
+from mirror_lib.errors import TargetDivergedError, Where
+
+
+def _exit_code(command: Callable[[], None]) -> int:
+    with pytest.raises(typer.Exit) as caught:
+        command()
+    return caught.value.exit_code
+
+
+def test_json_is_one_document_with_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        with reporting(True) as output:
+            output.note("for people")
+            output.table("topics", ("name", "bytes moved"), [("a", 1), ("b", 2)])
+            output.values("summary", {"records": 3})
+            with output.progress("copying", 2) as progress:
+                progress.advance()
+                progress.update(2, total=2, description="done")
+            output.exit_code = 1
+
+    assert _exit_code(command) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "topics": [{"name": "a", "bytes_moved": 1}, {"name": "b", "bytes_moved": 2}],
+        "summary": {"records": 3},
+        "exit_code": 1,
+    }
+
+
+def test_the_console_shows_the_same_and_nothing_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        with reporting(False) as output:
+            output.note("[not] markup")
+            output.table("topics_moved", ("name", "bytes"), [("a[b]", 1234567), (None, True)])
+            output.values("summary", {"seconds": 1.5, "topics": ("a", "b")})
+            output.document({"hidden": "x"})
+            with output.progress("copying", 1) as progress:
+                progress.advance()
+
+    assert _exit_code(command) == 0
+    shown = capsys.readouterr().out
+    for text in ("[not] markup", "topics moved", "a[b]", "1,234,567", "1.50", "a, b"):
+        assert text in shown
+    assert "hidden" not in shown
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_errors_end_the_command_with_their_exit_code(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    error = TargetDivergedError("somebody wrote there.", where=Where(flow="A->B", topic="t"), action="Look at it.")
+    with pytest.raises(typer.Exit) as caught, reporting(as_json):
+        raise error
+    assert caught.value.exit_code == 3
+    captured = capsys.readouterr()
+    if as_json:
+        assert json.loads(captured.out) == {"error": error.attributes(), "exit_code": 3}
+    else:
+        assert captured.out == ""
+        assert captured.err == "error: flow A->B, topic t: somebody wrote there.\nLook at it.\n"
+
+
+def test_other_exceptions_are_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError), reporting(True):
+        _ = 1 / 0

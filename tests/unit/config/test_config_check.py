@@ -1,0 +1,261 @@
+"""All problems of a file in one pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.load import check
+from mirror_lib.config.model import Problem, Severity
+
+_BASE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mirror.properties"
+
+
+def _problems(file: Path, text: str, base: str = _BASE) -> list[Problem]:
+    file.write_text(base + text)
+    return list(check(file))
+
+
+def _one(file: Path, text: str) -> Problem:
+    problems = _problems(file, text)
+    assert len(problems) == 1, problems
+    return problems[0]
+
+
+def test_a_plain_file_has_no_problems(file: Path) -> None:
+    assert _problems(file, "") == []
+
+
+def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
+    problems = _problems(
+        file, "A->B.topcs = x\ntasks.max = 0\nA->B.mirror.schedule = 5x\nB.security.protocol = TLS\nfoo.bar = 1\n"
+    )
+    assert [(p.severity, p.line, p.key) for p in problems] == [
+        (Severity.ERROR, 5, "A->B.topcs"),
+        (Severity.ERROR, 6, "tasks.max"),
+        (Severity.ERROR, 7, "A->B.mirror.schedule"),
+        (Severity.ERROR, 8, "B.security.protocol"),
+        (Severity.ERROR, 9, "foo.bar"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "suggestion"),
+    [
+        ("A->B.topcs = x", "A->B.topics"),
+        ("A->B.topic.exclude = x", "A->B.topics.exclude"),
+        ("mirror.shedule = 5m", "mirror.schedule"),
+        ("replication.facter = 1", "replication.factor"),
+        ("A.boostrap.servers = x:1", "A.bootstrap.servers"),
+        ("B.offset.flush.intervall.ms = 1", "B.offset.flush.interval.ms"),
+        ("B->C.enabled = true", "B->A.enabled"),
+        ("A->B.source.consumr.fetch.min.bytes = 1", "A->B.source.consumer.fetch.min.bytes"),
+        ("replication.policy.class = DefaultReplicationPolicy", "connect.mirror.DefaultReplicationPolicy"),
+        ("A -> B.tasks.max = 1", "A->B.tasks.max"),
+    ],
+)
+def test_misspelt_keys_are_errors_with_a_suggestion(file: Path, line: str, suggestion: str) -> None:
+    problem = _one(file, line)
+    assert problem.severity is Severity.ERROR
+    assert problem.suggestion is not None
+    assert suggestion in problem.suggestion
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tasks.max = 0",
+        "tasks.max = two",
+        "enabled = yes",
+        "offset-syncs.topic.location = both",
+        "mirror.produce.max.in.flight = 6",
+        "mirror.topics.rename = a",
+        "mirror.ledger.url = nowhere",
+        "A->B.mirror.ledger.url = sqlite:///x",
+        "A.mirror.schedule = 5m",
+        "A->B.clusters = A",
+        "A.admin.bootstrap.servers = host",
+        "A.producer.bootstrap.servers = host:99999",
+        "A.consumer.isolation.level = serializable",
+        "A->B.topics = a(",
+        "mirror.topics.rename.regex = (",
+        "replication.policy.class = com.example.MyPolicy",
+        "topic.filter.class = no.such.module.Filter",
+        "replication.policy.separator = ",
+        "A->A.enabled = true",
+    ],
+)
+def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
+    problems = _problems(file, line)
+    assert any(p.severity is Severity.ERROR and p.line == 5 for p in problems), problems
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # Renamed, removed, newer.
+        "topics.blacklist = x",
+        "A->B.groups.blacklist = x",
+        "use.incremental.alter.configs = never",
+        "add.source.alias.to.metrics = true",
+        "metric.names.formats = new",
+        # KIP-382 and vendor documents.
+        "readahead.queue.capacity = 500",
+        "A->B.heartbeats.topic.retention.ms = 1",
+        "checkpoints.topic.retention.ms = 1",
+        "A->B.enable = true",
+        "emit.heartbeats = false",
+        "sync.group.offsets = true",
+        "source.replication.topic.a = b",
+        "source.replication.group.id = g",
+        "replication.internal.topic.replication.factor = 1",
+        "target.cluster.bootstrap.servers = x:1",
+        # MirrorMaker 1.
+        "num.streams = 4",
+        "consumer.config = x",
+        # What MM2 has and this program does not do.
+        "A->B.transforms = x",
+        "A->B.transforms.x.type = y",
+        "A->B.exactly.once.support = required",
+        "B.exactly.once.source.support = enabled",
+        "dedicated.mode.enable.internal.rest = true",
+        "forwarding.admin.class = com.example.Admin",
+        "key.converter = x",
+        # At the wrong place.
+        "use.defaults.from = source",
+        "offset.flush.interval.ms = 1",
+        "group.id = g",
+        "consumer.fetch.min.bytes = 1",
+        "A.fetch.min.bytes = 1",
+        "A.topics = x",
+        "A->B.offset.storage.topic = x",
+        "A->B.ssl.key.password = x",
+        "A->B.consumer.override.fetch.min.bytes = 1",
+        "A->B.producer.linger.ms = 1",
+        "A.consumer.my.interceptor = 1",
+        "config.providers.x.class = y",
+    ],
+)
+def test_what_has_no_effect_is_a_warning_that_says_so(file: Path, line: str) -> None:
+    problem = _one(file, line)
+    assert problem.severity is Severity.WARNING
+    assert problem.line == 5
+    assert problem.key == line.split(" ")[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A.consumer.fetch.min.bytes = 1",
+        "B.producer.compression.type = lz4",
+        "B.offset.flush.timeout.ms = 1",
+        "B.offset.storage.topic = x",
+        "B.group.id = x",
+        "offset.storage.replication.factor = -1",
+        "config.storage.replication.factor = 1",
+        "status.storage.replication.factor = 1",
+        "A->B.producer.override.linger.ms = 1",
+        "A->B.use.defaults.from = source",
+        "replication.policy.my.own = 1",
+        "ssl.truststore.location = /x",
+        "security.protocol = plaintext",
+        "A.ssl.truststore.location = /x",
+        "A->B.source.cluster.ssl.truststore.location = /x",
+        "replication.factor = -1",
+        "A->B.topics = orders, clicks-[0-9]+",
+        "topic.filter.class = mirror_lib.topology.filters.DefaultTopicFilter",
+        "A.bootstrap.servers = a:1, [::1]:9092 ,SSL://c.example.com:9093",
+    ],
+)
+def test_what_works_is_no_problem(file: Path, line: str) -> None:
+    problems = [problem for problem in _problems(file, line) if "is set again" not in problem.message]
+    assert problems == []
+
+
+def test_quotes_of_a_vendors_example_are_doubted(file: Path) -> None:
+    problems = _problems(file, 'topics.blacklist = "*.internal,__.*"\n')
+    assert any("quotes" in problem.message for problem in problems)
+
+
+def test_a_typo_of_a_vendors_example_belongs_to_no_flow(file: Path) -> None:
+    problem = _one(file, "A->A1B->B.topics = .*")
+    assert problem.severity is Severity.ERROR
+
+
+def test_a_missing_address_names_the_cluster(file: Path) -> None:
+    problems = _problems(file, "", base="clusters = A, B\nA->B.enabled = true\nA.bootstrap.servers = a:1\n")
+    assert [(p.severity, p.key) for p in problems] == [(Severity.ERROR, "B.bootstrap.servers")]
+
+
+def test_files_without_clusters_or_flows_are_errors(file: Path) -> None:
+    for text in ("", "clusters = A\nA.bootstrap.servers=a:1", "clusters = A,B\nemit.heartbeats.enabled = false\n"):
+        assert any(p.severity is Severity.ERROR for p in _problems(file, text, base=""))
+
+
+def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
+    problem = _one(file, "B->A.enabled = true ")
+    assert (problem.severity, problem.line) == (Severity.WARNING, 5)
+
+
+def test_a_setting_that_another_layer_hides_is_a_warning(file: Path) -> None:
+    problem = _one(file, "A->B.consumer.fetch.min.bytes = 1\nA.consumer.fetch.min.bytes = 2\n")
+    assert problem.line == 5
+    assert "A.consumer.fetch.min.bytes wins" in problem.message
+    assert "A->B.source.consumer.fetch.min.bytes" in (problem.suggestion or "")
+
+
+def test_an_alias_with_the_separator_is_a_warning(file: Path) -> None:
+    problems = _problems(
+        file,
+        "",
+        base="clusters = us.west, B\nus.west.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nus.west->B.enabled=true",
+    )
+    assert [p.severity for p in problems] == [Severity.WARNING]
+
+
+def test_secrets_do_not_appear_in_problems(file: Path) -> None:
+    text = "config.providers = f\nA.sasl.jaas.config = hush\nA.sasl.jas.config = hush\nmirror.ledger.url = hush:hush\n"
+    assert "hush" not in " ".join(p.message for p in _problems(file, text))
+
+
+def test_values_of_providers_do_not_appear_in_problems(file: Path) -> None:
+    (file.parent / "s.properties").write_text("k = hush\n")
+    text = (
+        "config.providers = file\n"
+        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        f"tasks.max = ${{file:{file.parent}/s.properties:k}}\n"
+        f"A->B.source.cluster.bootstrap.servers = ${{file:{file.parent}/s.properties:k}}\n"
+    )
+    problems = _problems(file, text)
+    assert [problem.line for problem in problems] == [7, 8]
+    assert not any("hush" in problem.message for problem in problems)
+
+
+def test_variables_without_a_value_are_warnings(file: Path) -> None:
+    problem = _one(file, "A.sasl.jaas.config = ${env:NONE}")
+    assert problem.severity is Severity.WARNING
+    assert "${env:NONE}" in problem.message
+
+
+def test_a_rename_needs_both_its_parts(file: Path) -> None:
+    assert _one(file, "A->B.mirror.topics.rename.regex = a(.*)").severity is Severity.ERROR
+    assert _problems(file, "mirror.topics.rename.regex = a(.*)\nmirror.topics.rename.replacement = $1\n") == []
+    problem = _one(file, "mirror.topics.rename.regex = a(.*)\nmirror.topics.rename.replacement = $2\n")
+    assert (problem.severity, problem.line) == (Severity.ERROR, 6)
+
+
+def test_switches_that_contradict_are_warnings(file: Path) -> None:
+    assert _one(file, "sync.group.offsets.enabled = true\nemit.checkpoints.enabled = false").line == 5
+    assert _one(file, "emit.offset-syncs.enabled = false").severity is Severity.WARNING
+    assert _problems(file, "emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false") == []

@@ -1,0 +1,163 @@
+"""From a file to typed flows."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME
+from mirror_lib.config.load import InvalidConfigurationError, explain, load
+from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocation, jsonable
+from mirror_lib.errors import ConfigurationError
+
+_PROJECT = Path(__file__).resolve().parents[3]
+_BASE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mirror.properties"
+
+
+def _flow(file: Path, text: str) -> FlowConfig:
+    file.write_text(_BASE + text)
+    return load(file).flow("A->B")
+
+
+def test_defaults_of_the_definitions_and_of_the_types_agree(file: Path) -> None:
+    flow = _flow(file, "")
+    for definition in (*MM2_BY_NAME.values(), *WORKER_BY_NAME.values()):
+        if definition.field in FlowConfig.model_fields and definition.name not in ("enabled", "offset.storage.topic"):
+            assert definition.default is not None
+            assert getattr(flow, definition.field) == definition.parse(definition.default), definition.name
+            assert getattr(flow, definition.field) == FlowConfig.model_fields[definition.field].default
+    assert flow.offset_storage_topic == "mm2-offsets.A.internal"
+
+
+def test_flows_that_only_emit_heartbeats_are_not_enabled(file: Path) -> None:
+    file.write_text(_BASE)
+    config = load(file)
+    assert [str(flow.flow) for flow in config.flows] == ["A->B", "B->A"]
+    assert [str(flow.flow) for flow in config.enabled_flows] == ["A->B"]
+    with pytest.raises(KeyError):
+        config.flow("A->C")
+
+
+def test_enabled_at_the_top_level_enables_every_flow_that_runs(file: Path) -> None:
+    file.write_text("clusters=A,B\nbootstrap.servers=x:1\nenabled=true\n")
+    assert [str(flow.flow) for flow in load(file).enabled_flows] == ["A->B", "B->A"]
+
+
+def test_settings_are_typed(file: Path) -> None:
+    flow = _flow(
+        file,
+        "topics = a , b\n"
+        "A->B.tasks.max = 4\n"
+        "offset-syncs.topic.location = target\n"
+        "A.consumer.isolation.level = READ_COMMITTED\n"
+        "A->B.use.defaults.from = source\n"
+        "mirror.schedule = */5  * * * *\n"
+        "mirror.run.max.seconds = 30\n"
+        "B.offset.flush.interval.ms = 1000\n",
+    )
+    assert flow.topics == ("a", "b")
+    assert flow.tasks_max == 4
+    assert flow.offset_syncs_topic_location is OffsetSyncsLocation.TARGET
+    assert flow.isolation_level is IsolationLevel.READ_COMMITTED
+    assert flow.use_defaults_from == "source"
+    assert flow.schedule == "*/5 * * * *"
+    assert flow.copy_settings.run_max_seconds == 30
+    assert flow.offset_flush_interval_ms == 1000
+    assert flow.clients.offset_syncs_producer.cluster == "B"
+    assert flow.clients.data_consumer.properties["bootstrap.servers"] == "a:9092"
+
+
+def test_policies_read_their_settings_untrimmed(file: Path) -> None:
+    flow = _flow(
+        file,
+        "replication.policy.separator = _ \n"
+        "replication.policy.internal.topic.separator.enabled = true \n"
+        "replication.policy.my.option = 1\n",
+    )
+    assert flow.replication_policy_separator == "_ "
+    assert flow.replication_policy_internal_topic_separator_enabled is False
+    assert flow.replication_policy_options["replication.policy.my.option"] == "1"
+
+
+def test_variables_are_replaced(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIRROR_TEST_PASSWORD", "hush")
+    flow = _flow(
+        file,
+        "config.providers = env\n"
+        "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+        "A.ssl.truststore.password = ${env:MIRROR_TEST_PASSWORD}\n",
+    )
+    assert flow.clients.source_admin.properties["ssl.truststore.password"] == "hush"
+    assert "hush" not in repr(load(file)) + str(jsonable(load(file)))
+    setting = explain(file, "A->B")["source-admin/ssl.truststore.password"]
+    assert setting.written == "${env:MIRROR_TEST_PASSWORD}"
+
+
+def test_warnings_do_not_stop_loading(file: Path) -> None:
+    file.write_text(_BASE + "topics.blacklist = x\n")
+    config = load(file)
+    assert config.flow("A->B").topics_exclude == ("x",)
+    assert [problem.line for problem in config.warnings] == [5]
+
+
+def test_an_invalid_file_raises_one_error_with_everything(file: Path) -> None:
+    file.write_text(_BASE + "tasks.max = 0\ntopcs = x\ntopics.blacklist = y\n")
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load(file)
+    error = caught.value
+    assert [problem.line for problem in error.problems] == [5, 6, 7]
+    assert error.exit_code == 2
+    text = str(error)
+    assert str(file) in text
+    assert "line 5" in text
+    assert "did you mean topics?" in text
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.problems, again.attributes()) == (text, error.problems, error.attributes())
+
+
+def test_a_file_that_is_not_there_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigurationError, match="cannot be read"):
+        load(tmp_path / "none")
+    with pytest.raises(InvalidConfigurationError):
+        load(tmp_path)
+
+
+def test_explain_names_origin_and_line(file: Path) -> None:
+    file.write_text(_BASE + "A->B.tasks.max = 2\nA.consumer.fetch.min.bytes = 5\noffset.storage.partitions = 5\n")
+    settings = explain(file, "A->B")
+    found = {name: (s.value, s.origin, s.line, s.key) for name, s in settings.items()}
+    assert found["tasks.max"] == ("2", "flow A->B", 5, "A->B.tasks.max")
+    assert found["topics"] == (".*", "default", None, None)
+    assert found["data-consumer/fetch.min.bytes"] == ("5", "cluster A", 6, "A.consumer.fetch.min.bytes")
+    assert found["offset.storage.partitions"] == ("5", "top level", 7, "offset.storage.partitions")
+    assert found["mirror.produce.max.in.flight"][1] == "default"
+    with pytest.raises(ConfigurationError, match="A->C"):
+        explain(file, "A->C")
+
+
+def test_the_address_of_the_ledger_is_kept_out_of_sight(file: Path) -> None:
+    file.write_text(_BASE + "mirror.ledger.url = postgresql+psycopg://me:hush@host/db\n")
+    config = load(file)
+    assert config.ledger_url == "postgresql+psycopg://me:hush@host/db"
+    assert "hush" not in repr(config) + str(jsonable(config))
+
+
+def test_the_example_file_has_nothing_to_complain_about() -> None:
+    config = load(_PROJECT / "examples" / "mirror.properties")
+    assert config.warnings == ()
+    assert [str(flow.flow) for flow in config.flows] == ["primary->backup"]
+    flow = config.flow("primary->backup")
+    assert flow.topics_exclude == (r".*[\-\.]internal", r".*\.replica", "__.*")
+    assert flow.schedule == "5m"
