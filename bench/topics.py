@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
@@ -17,6 +17,13 @@ from bench.window import Look
 _TIMEOUT = 30.0
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+#: What a broker says of a partition that is just being created.
+_NOT_YET = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
+)
 #: How often the target is looked at while it is copied to.
 LOOK_SECONDS = 0.02
 #: A copy that adds nothing for so long is stuck.
@@ -80,10 +87,9 @@ class Topics:
         changed, allowed = time.monotonic(), start_seconds
         while True:
             began = time.monotonic()
-            exists = bool(looks) or topic in self.names()
-            if exists:
-                used = cpu_seconds()
-                total = sum(self._offsets(topic, partitions, _LATEST))
+            used = cpu_seconds()
+            total = self._total(topic, partitions, known=bool(looks))
+            if total is not None:
                 looks.append(Look(time.monotonic(), total, used))
                 if total >= expected:
                     return looks
@@ -97,6 +103,18 @@ class Topics:
                 raise BenchError(f"{topic} stands at {seen} of {expected} records for {allowed:.0f} s.")
             still_running()
             time.sleep(max(LOOK_SECONDS - (time.monotonic() - began), 0.001))
+
+    def _total(self, topic: str, partitions: int, *, known: bool) -> int | None:
+        """The sum of the end offsets, None as long as a topic that was never seen is not wholly there."""
+        if not known and topic not in self.names():
+            return None
+        try:
+            return sum(self._offsets(topic, partitions, _LATEST))
+        except BenchError as error:
+            cause = error.__cause__
+            if not known and isinstance(cause, KafkaException) and cause.args[0].code() in _NOT_YET:
+                return None
+            raise
 
     def _offsets(self, topic: str, partitions: int, spec: Any) -> list[int]:
         wanted = {TopicPartition(topic, partition): spec for partition in range(partitions)}

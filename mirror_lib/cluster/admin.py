@@ -39,7 +39,7 @@ from mirror_lib.cluster.client_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for, error_for_code, is_retriable
-from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, TopicMissingError, Where
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
 from mirror_lib.topology.names import TopicPartition
 
 __all__ = [
@@ -67,8 +67,6 @@ _LOOK_SECONDS = 0.1
 _RETRY_PAUSES = (0.1, 0.3, 0.6)
 #: Longest wait for one answer of a leader, before it is asked who leads now.
 _ATTEMPT_SECONDS = 5.0
-#: Longest wait for the partitions that were just made.
-_VISIBLE_SECONDS = 5.0
 #: Items in one request, so that no request of a large cluster grows beyond what brokers answer at once. A KRaft
 #: controller refuses requests that make more than 10,000 metadata records.
 _TOPICS_AT_ONCE, _PARTITIONS_AT_ONCE, _NEW_PARTITIONS_AT_ONCE = 500, 2_000, 2_000
@@ -178,7 +176,7 @@ class ClusterAdmin:
     def create_topics(
         self, specs: Sequence[TopicSpec], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Create topics and wait until they can be used; what became of each by name, None for success.
+        """Create topics; what became of each by name, None for success. Brokers may show them a little later.
 
         Args:
             validate_only: the cluster checks everything, policies too, and creates nothing.
@@ -193,17 +191,14 @@ class ClusterAdmin:
                 request_timeout=_left(deadline),
             )
             outcome |= self._changed(answers, deadline, "create a topic")
-        if not validate_only:
-            self._await_visible({spec.name: spec.partitions for spec in specs if outcome[spec.name] is None}, deadline)
         return outcome
 
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False
     ) -> dict[str, MirrorError | None]:
-        """Raise topics to these numbers of partitions and wait until they can be used.
+        """Raise topics to these numbers of partitions; what became of each by name, None for success.
 
-        Returns:
-            What became of each by name, None for success.
+        Brokers may show the new partitions a little later.
         """
         client, deadline = self._reach()
         outcome: dict[str, MirrorError | None] = {}
@@ -215,29 +210,7 @@ class ClusterAdmin:
                 request_timeout=_left(deadline),
             )
             outcome |= self._changed(answers, deadline, "add partitions to a topic")
-        if not validate_only:
-            self._await_visible({topic: count for topic, count in counts.items() if outcome[topic] is None}, deadline)
         return outcome
-
-    def _await_visible(self, counts: Mapping[str, int], deadline: float) -> None:
-        """Wait until new partitions have leaders; a broker answers a change before it shows it to readers.
-
-        Gives up quietly: the change is made, and whoever needs the partitions looks for them anyway.
-        """
-        waiting = dict(counts)
-        until = min(deadline, time.monotonic() + _VISIBLE_SECONDS)
-        pause = 0.01
-        while waiting and time.monotonic() < until:
-            seen = self._describe(waiting, deadline)
-            refused = {topic for topic, error in seen.errors.items() if not isinstance(error, TopicMissingError)}
-            waiting = {
-                topic: count
-                for topic, count in waiting.items()
-                if topic not in refused and not (topic in seen and _has_leaders(seen[topic], count))
-            }
-            if waiting:
-                time.sleep(pause)
-                pause = min(pause * 2, 0.2)
 
     def _client(self) -> AdminClient:
         if self._native is None:
@@ -404,10 +377,6 @@ class ClusterAdmin:
         self._errors.raise_refusal()
         named = error_for(error.args[0], where=where or Where(cluster=self.cluster), doing=doing)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
-
-
-def _has_leaders(topic: TopicDescription, count: int) -> bool:
-    return len(topic.partitions) >= count and all(partition.leader is not None for partition in topic.partitions)
 
 
 def _left(deadline: float) -> float:

@@ -217,7 +217,7 @@ MM2_FLOW = (
     _flow(
         "topics.exclude",
         LIST,
-        r".*[\-\.]internal, .*\.replica, __.*",
+        r"mm2.*\.internal, .*\.replica, __.*",
         "2.7",
         "Topics not to replicate; wins over `topics`. A list of your own replaces the default.",
     ),

@@ -97,7 +97,8 @@ class FlowConfig(_Frozen):
     replication_policy_options: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     topics: tuple[str, ...] = (".*",)
-    topics_exclude: tuple[str, ...] = (r".*[\-\.]internal", r".*\.replica", "__.*")
+    #: As `DefaultTopicFilter` of Kafka 4.3 has it (KAFKA-17200); before, every `*.internal` and `*-internal` was left out.
+    topics_exclude: tuple[str, ...] = (r"mm2.*\.internal", r".*\.replica", "__.*")
     topic_filter_class: str = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
     groups: tuple[str, ...] = (".*",)
     groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")

@@ -104,7 +104,7 @@ status = error
 appender.out.type = Console
 appender.out.name = out
 appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{ISO8601} %-5p %c{{1}} %m%n
+appender.out.layout.pattern = %d{ISO8601} %-5p %c{1} %m%n
 rootLogger.level = WARN
 rootLogger.appenderRef.out.ref = out
 """
@@ -112,5 +112,5 @@ _RELOAD4J = """\
 log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{{1}} %m%n
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p %c{1} %m%n
 """

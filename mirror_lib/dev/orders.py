@@ -25,6 +25,8 @@ _DAY_MS = 86_400_000
 _HISTORY_DAYS = 30
 _WAIT_SECONDS = 30.0
 _TRANSACTION_RECORDS = 500
+#: Syslog's number, as librdkafka takes it.
+_ERRORS_ONLY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Order:
 
 def create_topics(bootstrap: str) -> None:
     """Create the shop's topics where they do not exist yet."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
     existing = admin.list_topics(timeout=_WAIT_SECONDS).topics
     missing = [
         NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=1, config=topic.configs)
@@ -99,7 +101,7 @@ def write_orders(bootstrap: str, total: int, progress: Progress) -> dict[str, in
 
 def commit_group(bootstrap: str) -> dict[int, int]:
     """Put the group `billing` in the middle of every partition of `orders`; returns its offsets."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
     orders = TOPICS[0]
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     asked = {TopicPartition(orders.name, number): latest for number in range(orders.partitions)}
@@ -150,6 +152,8 @@ def _producer(bootstrap: str, topic: DemoTopic, **more: object) -> Producer:
     return Producer(
         {
             "bootstrap.servers": bootstrap,
+            # What librdkafka mends by itself is nothing to show.
+            "log_level": _ERRORS_ONLY,
             "compression.type": topic.codec,
             "acks": "all",
             "enable.idempotence": True,

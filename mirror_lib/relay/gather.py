@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
@@ -93,6 +94,9 @@ def gather_facts(
     names = [topic for topic in clusters.source_admin.list_topics() if topology.replicates(topic)]
     sources = clusters.source_admin.describe_topics(names)
     remote = {topic: topology.remote_topic(topic) for topic in sources}
+    collisions = topology.name_table({topic: len(each.partitions) for topic, each in sources.items()}).errors(
+        str(flow.flow)
+    )
     targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
     clusters.positions_at_plan = clusters.positions.read_all()
 
@@ -105,12 +109,15 @@ def gather_facts(
     pairs: list[tuple[TopicPartition, TopicPartition]] = []
     for topic, description in sorted(sources.items()):
         for pair in _pairs(description, remote[topic]):
-            error = _target_problem(flow, pair, targets.get(remote[topic]), targets.errors.get(remote[topic]))
-            error = error or _position_problem(flow, pair[0], clusters.positions_at_plan)
+            error = (
+                collisions.get(topic)
+                or _target_problem(flow, pair, targets.get(remote[topic]), targets.errors.get(remote[topic]))
+                or _position_problem(flow, pair[0], clusters.positions_at_plan)
+            )
             if error is None:
                 pairs.append(pair)
             else:
-                problems.append(PartitionProblem(pair[0], error))
+                problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     clusters.note_sources(pairs)
 
     wanted = [source for source, _ in pairs]
@@ -195,13 +202,15 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
 
 def of_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> MirrorError:
     """An error of the admin client, told as one of this flow's partition."""
-    error.where = replace(
+    # Several partitions may share one answer, and each has a place of its own.
+    told = copy(error)
+    told.where = replace(
         error.where,
         flow=str(flow.flow),
         topic=source.topic,
         partition=None if source.partition == WHOLE_TOPIC else source.partition,
     )
-    return error
+    return told
 
 
 def _is_behind(source: TopicPartition, start: OffsetFact, end: OffsetFact, snapshot: PositionSnapshot) -> bool:

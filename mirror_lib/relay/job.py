@@ -68,9 +68,9 @@ def run_job(arguments: argparse.Namespace, make_runner: Callable[[str], CopyRunn
         _write(arguments.report, {"exit_code": 0, "dry_run": True, "plan": plan.to_dict()})
         sys.stdout.write(json.dumps(plan.to_dict(), indent=2) + "\n")
         return None
-    ledger = Ledger.open(ledger_url(config))
-    ledger.migrate()
-    report = replicate(flow, ledger=ledger, runner=_on_demand(make_runner, str(flow.flow)), options=options)
+    with Ledger.open(ledger_url(config)) as ledger:
+        ledger.migrate()
+        report = replicate(flow, ledger=ledger, runner=_on_demand(make_runner, str(flow.flow)), options=options)
     _write(arguments.report, report.to_dict())
     _log.info(
         "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions had nothing new, %d failed",

@@ -17,7 +17,7 @@ from mirror_lib.dev.airflow import airflow_settings
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _MIGRATE_SECONDS = 180
-_RUN_SECONDS = 240.0
+_RUN_SECONDS = 480.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,10 @@ def administer(cluster: KafkaCluster, timeout_seconds: float = 30.0) -> ClusterA
     return ClusterAdmin(Connection("A", tuple(cluster.bootstrap_servers.split(","))), timeout_seconds)
 
 
-def wait_known(admin: ClusterAdmin, topic: str) -> None:
-    """A new topic is not known to all brokers at the same moment."""
+def wait_known(admin: ClusterAdmin, topic: str, partitions: int = 1) -> None:
+    """Brokers do not know of a change in the same moment as it is made."""
     deadline = time.monotonic() + 30
-    while topic not in admin.describe_topics([topic]):
+    while topic not in (seen := admin.describe_topics([topic])) or len(seen[topic].partitions) < partitions:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -68,6 +68,7 @@ class TestDescribing:
             ids = []
             for _ in range(2):
                 create_topic(kafka_pair.source, topic_name)
+                wait_known(admin, topic_name)
                 ids.append(admin.describe_topics([topic_name])[topic_name].topic_id)
                 delete_topic(kafka_pair.source, topic_name)
         assert ids[0] != ids[1]
@@ -158,9 +159,11 @@ class TestOffsets:
         first, second = TopicPartition(topic_name, 0), TopicPartition(topic_name, 1)
         with administer(kafka_pair.source) as admin:
             assert admin.list_offsets([first], OffsetSpec.LATEST)[first].error is not None
-            admin.create_topics([TopicSpec(topic_name, 1, 1)])
+            create_topic(kafka_pair.source, topic_name)
             assert admin.list_offsets([first], OffsetSpec.LATEST)[first].offset == 0
             admin.create_partitions({topic_name: 2})
+            with administer(kafka_pair.source) as other:
+                wait_known(other, topic_name, partitions=2)
             assert admin.list_offsets([first, second], OffsetSpec.LATEST)[second].offset == 0
 
 
@@ -177,6 +180,7 @@ class TestCreating:
                 ]
             )
             again = admin.create_topics([TopicSpec(good, 3, 1)])
+            wait_known(admin, good, partitions=3)
             described = admin.describe_topics([good])[good]
             configs = admin.topic_configs([good])[good]
         assert outcome[good] is None
@@ -199,6 +203,7 @@ class TestCreating:
     def test_counts_of_minus_one_are_the_brokers_defaults(self, kafka_pair: KafkaPair, topic_name: str) -> None:
         with administer(kafka_pair.target) as admin:
             assert admin.create_topics([TopicSpec(topic_name, -1, -1)]) == {topic_name: None}
+            wait_known(admin, topic_name)
             described = admin.describe_topics([topic_name])[topic_name]
         assert (len(described.partitions), described.replication_factor) == (1, 1)
 
@@ -206,7 +211,7 @@ class TestCreating:
         create_topic(kafka_pair.target, topic_name, partitions=2)
         with administer(kafka_pair.target) as admin:
             assert admin.create_partitions({topic_name: 5}) == {topic_name: None}
-            assert len(admin.describe_topics([topic_name])[topic_name].partitions) == 5
+            wait_known(admin, topic_name, partitions=5)
             outcome = admin.create_partitions({topic_name: 3, "no-such-topic": 2})
         assert isinstance(outcome[topic_name], RequestRefusedError)
         assert isinstance(outcome["no-such-topic"], TopicMissingError)

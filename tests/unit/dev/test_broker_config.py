@@ -66,3 +66,4 @@ def test_kafka_4_logs_by_log4j_2_and_earlier_ones_by_reload4j() -> None:
     assert old_option == "-Dlog4j.configuration=file:"
     assert "log4j.rootLogger=WARN, out\n" in old
     assert "log4j.logger.org.example=INFO\n" in old
+    assert all("%d{ISO8601} %-5p %c{1} %m%n" in text for text in (new, old))
