@@ -1,0 +1,187 @@
+"""The requests that are encoded by hand or by aiokafka's semi-internal modules, held against a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from mirror_lib.cluster.batches.assemble import BatchAssembler
+from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient, open_clients
+from mirror_lib.config.model import ClientSettings
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.dev.ports import free_ports
+from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.record_batches import SourceRecord, batch
+
+T = TypeVar("T")
+
+
+def connection(servers: str) -> Connection:
+    settings = ClientSettings(cluster="A", role="data-consumer", properties={"bootstrap.servers": servers})
+    return Connection.from_settings(settings)
+
+
+def asked(cluster: KafkaCluster, question: Callable[[RawClient], Awaitable[T]]) -> T:
+    """Ask one cluster something inside an event loop."""
+
+    async def scene() -> T:
+        async with open_clients(connection(cluster.bootstrap_servers)) as (client,):
+            return await question(client)
+
+    return asyncio.run(scene())
+
+
+def ready(*source: SourceRecord, producer_id: int = -1, epoch: int = -1, sequence: int = -1) -> bytearray:
+    """A batch that can be produced."""
+    assembler = BatchAssembler(
+        topic="t",
+        partition=0,
+        start=source[0].offset,
+        end=1 << 40,
+        passthrough_min_bytes=0,
+        batch_max_bytes=1 << 20,
+        target_max_message_bytes=1 << 20,
+        read_committed=False,
+    )
+    (made,) = assembler.feed(batch(source))
+    stamp(made, producer_id, epoch, sequence)
+    return made.payload
+
+
+def leader_of(client: RawClient, topic: str, partition: int = 0) -> int:
+    node = client.leader(TopicPartition(topic, partition))
+    assert node is not None
+    return node
+
+
+def test_leaders_are_found_and_unknown_topics_are_told_and_not_created(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+
+    async def scene(client: RawClient) -> None:
+        failed = await client.refresh_leaders([topic_name, f"{topic_name}-absent"])
+        assert failed == {f"{topic_name}-absent": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert client.leader(TopicPartition(topic_name, 1)) in client.brokers()
+        assert client.leader(TopicPartition(f"{topic_name}-absent", 0)) is None
+
+    asked(kafka_pair.source, scene)
+
+
+def test_fetch_returns_bytes_watermarks_and_errors_of_each_partition(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(40))
+
+    async def scene(client: RawClient) -> None:
+        await client.refresh_leaders([topic_name])
+        wanted = [
+            FetchRequestPartition(topic_name, 0, 0, 1 << 20),
+            FetchRequestPartition(topic_name, 1, 7, 1 << 20),
+        ]
+        answers = await client.fetch(
+            leader_of(client, topic_name), wanted, max_bytes=1 << 20, max_wait_ms=100, read_committed=False
+        )
+        first, second = sorted(answers, key=lambda answer: answer.partition)
+        assert (first.topic, first.error_code, first.high_watermark, first.log_start) == (topic_name, 0, 40, 0)
+        assert first.last_stable_offset == 40
+        assembler = BatchAssembler(
+            topic=topic_name,
+            partition=0,
+            start=0,
+            end=40,
+            passthrough_min_bytes=0,
+            batch_max_bytes=1 << 20,
+            target_max_message_bytes=1 << 20,
+            read_committed=False,
+        )
+        assert sum(each.count for each in assembler.feed(first.records)) == 40
+        assert second.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert len(second.records) == 0
+
+    asked(kafka_pair.source, scene)
+
+
+def test_produce_appends_once_however_often_it_is_sent(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.target, topic_name, partitions=2)
+
+    async def scene(client: RawClient) -> None:
+        await client.refresh_leaders([topic_name])
+        identity = await client.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
+        payload = ready(SourceRecord(0, key=b"k"), SourceRecord(1), sequence=0, **held)
+        node = leader_of(client, topic_name)
+        for _ in range(2):
+            answers = await client.produce(node, [(topic_name, 0, payload)], timeout_ms=10_000)
+            assert answers == [ProducedPartition(topic_name, 0, 0, 0, 0)]
+        later = ready(SourceRecord(5), sequence=9, **held)
+        (answer,) = await client.produce(node, [(topic_name, 0, later)], timeout_ms=10_000)
+        assert answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    asked(kafka_pair.target, scene)
+    assert [(record.key, record.value) for record in consume(kafka_pair.target, topic_name)] == [
+        (b"k", b"value"),
+        (None, b"value"),
+    ]
+
+
+def test_an_older_epoch_is_refused_after_the_fence(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.target, topic_name)
+    target = TopicPartition(topic_name, 0)
+
+    async def scene(client: RawClient) -> None:
+        await client.refresh_leaders([topic_name])
+        node = leader_of(client, topic_name)
+        deadline = time.monotonic() + 30
+        old = await client.init_producer_id(f"tests-{topic_name}", deadline=deadline)
+        payload = ready(SourceRecord(0), producer_id=old.producer_id, epoch=old.epoch, sequence=0)
+        (answer,) = await client.produce(node, [(topic_name, 0, payload)], timeout_ms=10_000)
+        assert answer.error_code == 0
+        new = await client.fence(f"tests-{topic_name}", target, deadline=deadline)
+        assert (new.producer_id, new.epoch) > (old.producer_id, old.epoch)
+        late = ready(SourceRecord(1), producer_id=old.producer_id, epoch=old.epoch, sequence=1)
+        (answer,) = await client.produce(node, [(topic_name, 0, late)], timeout_ms=10_000)
+        assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+    asked(kafka_pair.target, scene)
+
+
+def test_log_sizes_count_the_bytes_on_disk(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(100, size=1_000), compression_type="none")
+
+    sizes = asked(kafka_pair.source, lambda client: client.log_sizes([topic_name]))
+
+    assert sizes[TopicPartition(topic_name, 0)] > 100_000
+    assert sizes[TopicPartition(topic_name, 1)] == 0
+
+
+def test_a_batch_that_the_target_refuses_is_answered_by_its_code(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.target, topic_name, configs={"max.message.bytes": "100"})
+
+    async def scene(client: RawClient) -> int:
+        await client.refresh_leaders([topic_name])
+        payload = ready(SourceRecord(0, value=bytes(500)))
+        (answer,) = await client.produce(leader_of(client, topic_name), [(topic_name, 0, payload)], timeout_ms=10_000)
+        return answer.error_code
+
+    assert asked(kafka_pair.target, scene) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_broker_that_nobody_runs_is_unreachable() -> None:
+    servers = f"127.0.0.1:{free_ports(1)[0]}"
+
+    async def scene() -> None:
+        async with open_clients(connection(servers)):
+            pass
+
+    with pytest.raises(BrokerUnreachableError, match=servers) as caught:
+        asyncio.run(scene())
+    assert caught.value.where.cluster == "A"
