@@ -20,7 +20,6 @@ from bench.workloads import EXTRA_WORKLOADS, WORKLOADS, select
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 
-
 #: Of tables that go to a file or a pipe.
 _WIDTH = 118
 

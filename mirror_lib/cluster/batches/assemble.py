@@ -76,6 +76,8 @@ class BatchAssembler:
         self._end = end
         self._passthrough_min = passthrough_min_bytes
         self._batch_max = batch_max_bytes
+        #: Uncompressed bytes that a gathered batch may hold.
+        self._limit = min(batch_max_bytes, target_max_message_bytes) - HEADER_SIZE
         self._target_max = target_max_message_bytes
         self._read_committed = read_committed
         self._builder: BatchBuilder | None = None
@@ -179,7 +181,7 @@ class BatchAssembler:
                 self._close(out)
                 out.append(_passed_on(view[position:end], header))
             else:
-                self._gather(header, bytes(view[position:end]), out)
+                self._gather(header, view[position:end], out)
         else:
             self._rebuild(header, view[position:end], out)
         self.next_offset = min(last + 1, self._end)
@@ -194,37 +196,31 @@ class BatchAssembler:
             return True
         return self._read_committed and transactions.is_aborted(header.producer_id, last, transactional=True)
 
-    def _gather(self, header: BatchHeader, batch: bytes, out: list[ReadyBatch]) -> None:
+    def _gather(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
         """Let a small whole batch wait for others of the same codec."""
         codec = header.attributes & CODEC_BITS
-        if self._alone is None and self._builder is None:
-            self._alone = (header, batch)
-            return
-        body = decompress(codec, batch[HEADER_SIZE:])
-        waiting = self._builder.codec if self._builder is not None else self._alone_codec()
-        if waiting != codec or self._full(len(body)):
-            self._close(out)
-            self._alone = (header, batch)
-            return
-        if self._alone is not None:
-            (first, first_batch), self._alone = self._alone, None
-            builder = BatchBuilder(codec)
-            try:
-                _join(builder, first, decompress(codec, first_batch[HEADER_SIZE:]))
-            except (RecordError, CodecError) as error:
-                where = Where(offset=first.base_offset)
-                raise CorruptBatchError(f"the source's batch is damaged: {error}.", where=where) from error
-            self._builder = builder
-        assert self._builder is not None
-        _join(self._builder, header, body)
+        if self._alone is not None and self._alone[0].attributes & CODEC_BITS == codec:
+            self._open_alone(codec)
+        builder = self._builder
+        if builder is not None and builder.codec == codec:
+            body = decompress(codec, batch[HEADER_SIZE:])
+            if builder.size + len(body) <= self._limit:
+                builder.add_whole(header, body)
+                return
+        self._close(out)
+        self._alone = (header, bytes(batch))
 
-    def _alone_codec(self) -> int:
+    def _open_alone(self, codec: int) -> None:
+        """Begin to gather with the small batch that waits alone."""
         assert self._alone is not None
-        return self._alone[0].attributes & CODEC_BITS
-
-    def _full(self, more: int) -> bool:
-        held = self._builder.size if self._builder is not None else 0
-        return held + more + HEADER_SIZE > min(self._batch_max, self._target_max)
+        (header, batch), self._alone = self._alone, None
+        builder = BatchBuilder(codec)
+        try:
+            builder.add_whole(header, decompress(codec, batch[HEADER_SIZE:]))
+        except (RecordError, CodecError) as error:
+            where = Where(offset=header.base_offset)
+            raise CorruptBatchError(f"the source's batch is damaged: {error}.", where=where) from error
+        self._builder = builder
 
     def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
         self._close(out)
@@ -274,10 +270,10 @@ class BatchAssembler:
         wanted = [record for record in records if self.next_offset <= record.offset < self._end]
         size = sum(len(record.tail) for record in wanted)
         if self._alone is not None or (
-            self._builder is not None and (self._builder.codec != codec or self._full(size))
+            self._builder is not None and (self._builder.codec != codec or self._builder.size + size > self._limit)
         ):
             self._close(out)
-        if size + HEADER_SIZE > min(self._batch_max, self._target_max) or not wanted:
+        if size > self._limit or not wanted:
             self._close(out)
             self._emit_rebuilt(wanted, codec=codec, source_next=source_next, out=out)
             return
@@ -307,14 +303,4 @@ def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
         header.base_offset + header.count,
         header.first_timestamp,
         header.max_timestamp,
-    )
-
-
-def _join(builder: BatchBuilder, header: BatchHeader, body: bytes) -> None:
-    builder.add_whole(
-        body,
-        base_offset=header.base_offset,
-        count=header.count,
-        first_timestamp=header.first_timestamp,
-        max_timestamp=header.max_timestamp,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mirror_lib.cluster.batches.codecs import compress
-from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec, new_batch
+from mirror_lib.cluster.batches.header import HEADER_SIZE, BatchHeader, Codec, new_batch
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import Record, encode_record, reframe
 from mirror_lib.errors import RecordTooLargeError, Where
@@ -29,18 +29,18 @@ class BatchBuilder:
         self._first_timestamp = 0
         self._max_timestamp = -1
 
-    def add_whole(self, body: bytes, *, base_offset: int, count: int, first_timestamp: int, max_timestamp: int) -> None:
-        """Add a dense source batch with all its records.
+    def add_whole(self, header: BatchHeader, body: bytes) -> None:
+        """Add a dense source batch with all its records, given its uncompressed body.
 
         Raises:
             RecordError: its body is not what the header says; nothing was added.
         """
         if not self.count:
-            self._first_timestamp = first_timestamp
-        shift = first_timestamp - self._first_timestamp
-        reframe(body, self._parts, count=count, offset_delta=self.count, timestamp_shift=shift)
-        self._note(base_offset, count, max_timestamp)
-        self.size += len(body) + _GROWTH_PER_RECORD * count
+            self._first_timestamp = header.first_timestamp
+        shift = header.first_timestamp - self._first_timestamp
+        reframe(body, self._parts, count=header.count, offset_delta=self.count, timestamp_shift=shift)
+        self._note(header.base_offset, header.count, header.max_timestamp)
+        self.size += len(body) + _GROWTH_PER_RECORD * header.count
 
     def add(self, record: Record) -> None:
         """Add one record."""
@@ -53,13 +53,14 @@ class BatchBuilder:
         self.size += len(encoded)
 
     def _note(self, offset: int, count: int, max_timestamp: int) -> None:
-        if self._runs and sum(self._runs[-1]) == offset:
+        if offset == self.source_next and self._runs:
             first, before = self._runs[-1]
             self._runs[-1] = (first, before + count)
         else:
             self._runs.append((offset, count))
         self.count += count
-        self._max_timestamp = max(max_timestamp, self._max_timestamp)
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
         self.source_next = offset + count
 
     def build(self, max_message_bytes: int) -> ReadyBatch:

@@ -1,0 +1,109 @@
+"""`mirror plan`: which offsets a run would copy now, and by which task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from mirror_lib.cli.flow_options import (
+    FAILURE_COLUMNS,
+    ConfigOption,
+    FlowOption,
+    TasksOption,
+    TopicsOption,
+    capped_table,
+    megabytes,
+    read_flow,
+)
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.relay.model import RunPlan
+
+_TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
+_PARTITION_COLUMNS = ("topic", "partition", "on the target", "from", "to", "offsets", "MB", "task")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(plan)
+
+
+def plan(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    tasks: TasksOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
+    from mirror_lib.relay.replicate import RunOptions, plan_flow
+
+    with reporting(as_json) as output:
+        _, settings = read_flow(config, flow)
+        with output.progress(f"Reading both clusters of {settings.flow}"):
+            planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks))
+        show_plan(output, planned)
+
+
+def show_plan(output: Output, plan: RunPlan) -> None:
+    """Tell a plan: its tasks, partitions and problems; sets exit code 3 when a problem needs a person."""
+    offsets = sum(partition.end - partition.start for partition in plan.partitions)
+    capped_table(output, "tasks", _TASK_COLUMNS, _tasks(plan))
+    capped_table(output, "partitions", _PARTITION_COLUMNS, _partitions(plan))
+    capped_table(output, "problems", FAILURE_COLUMNS, _problems(plan))
+    # The same members as in the report of the job's own dry run.
+    output.document(plan.to_dict())
+    # An offset may hold no record (compaction, markers), and not every broker tells sizes.
+    output.note(
+        f"Flow {plan.flow}: {len(plan.partitions):,} partitions to copy in {len(plan.bins)} tasks, at most {offsets:,} "
+        f"records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} have nothing new, "
+        f"{len(plan.problems):,} cannot be copied."
+    )
+    if any(problem.error.exit_code == 3 for problem in plan.problems):
+        output.exit_code = 3
+
+
+def _tasks(plan: RunPlan) -> list[tuple[object, ...]]:
+    return [
+        (
+            number,
+            len(bin_),
+            sum(partition.end - partition.start for partition in bin_),
+            megabytes(sum(partition.estimated_bytes for partition in bin_)),
+        )
+        for number, bin_ in enumerate(plan.bins)
+    ]
+
+
+def _partitions(plan: RunPlan) -> list[tuple[object, ...]]:
+    placed = [(partition, number) for number, bin_ in enumerate(plan.bins) for partition in bin_]
+    return [
+        (
+            partition.source.topic,
+            partition.source.partition,
+            partition.target.topic,
+            partition.start,
+            partition.end,
+            partition.end - partition.start,
+            megabytes(partition.estimated_bytes),
+            number,
+        )
+        for partition, number in sorted(placed, key=lambda each: each[0].source)
+    ]
+
+
+def _problems(plan: RunPlan) -> list[tuple[object, ...]]:
+    from mirror_lib.relay.model import WHOLE_TOPIC
+
+    return [
+        (
+            problem.source.topic,
+            None if problem.source.partition == WHOLE_TOPIC else problem.source.partition,
+            problem.error.reason,
+            problem.error.what,
+            problem.error.action,
+        )
+        for problem in plan.problems
+    ]

@@ -1,0 +1,182 @@
+"""`mirror run`: one run of a flow without Airflow: target topics first, then the Spark job."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import (
+    FAILURE_COLUMNS,
+    ConfigOption,
+    FlowOption,
+    TasksOption,
+    TopicsOption,
+    capped_table,
+    megabytes,
+    read_flow,
+    selected_topics,
+)
+from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.plan import show_plan
+from mirror_lib.cli.spark_submit import LOCAL_MASTER, JobChoices, running_job
+from mirror_lib.cli.status import show_totals
+from mirror_lib.cli.topics import show_topics
+
+if TYPE_CHECKING:
+    from mirror_lib.cli.output import Progress
+    from mirror_lib.cli.run_outcome import RunOutcome
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.rows import PartitionRunRow
+    from mirror_lib.ledger.store import Ledger
+
+_POLL_SECONDS = 1.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(run)
+
+
+def run(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    tasks: TasksOption = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option("--max-seconds", min=0, help="Begin no new round after this; default mirror.run.max.seconds."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
+    no_topics: Annotated[
+        bool, typer.Option("--no-topics", help="Do not set up topics; those that lack on the target fail.")
+    ] = False,
+    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
+    with reporting(as_json) as output:
+        file, settings = read_flow(config, flow)
+        if not no_topics:
+            _set_up_topics(output, settings, topics, dry_run=dry_run)
+        if dry_run:
+            _show_plan(output, settings, topics, tasks)
+            return
+        from mirror_lib.dev.state import state_dir
+        from mirror_lib.ledger.location import ledger_url
+        from mirror_lib.ledger.store import Ledger
+
+        run_id = str(uuid.uuid4())
+        folder = state_dir() / "runs"
+        choices = JobChoices(
+            config=config,
+            flow=str(settings.flow),
+            run_id=run_id,
+            report=folder / f"{run_id}.json",
+            topics=tuple(topics or ()),
+            tasks=tasks,
+            max_seconds=max_seconds,
+        )
+        output.document({"run_id": run_id, "flow": choices.flow})
+        with Ledger.open(ledger_url(file)) as ledger:
+            ledger.migrate()
+            outcome = _copy(output, choices, ledger, master, folder / f"{run_id}.log")
+            _show(output, choices, outcome, ledger)
+
+
+def _set_up_topics(output: Output, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool) -> None:
+    from mirror_lib.sync.flow_topics import apply_flow_topics, plan_flow_topics
+
+    topology = selected_topics(flow, topics)
+    with output.progress(f"Topics of {flow.flow}"):
+        done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology)
+    output.document({"topics": done.to_dict()})
+    show_topics(output, done)
+    output.exit_code = done.exit_code
+
+
+def _show_plan(output: Output, flow: FlowConfig, topics: list[str] | None, tasks: int | None) -> None:
+    from mirror_lib.relay.replicate import RunOptions, plan_flow
+
+    with output.progress(f"Reading both clusters of {flow.flow}"):
+        planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks))
+    output.document({"dry_run": True})
+    show_plan(output, planned)
+
+
+def _copy(output: Output, choices: JobChoices, ledger: Ledger, master: str, log: Path) -> RunOutcome:
+    """Run the job to its end.
+
+    Raises:
+        MirrorError: it could not be started, was interrupted, or ended without a report.
+    """
+    from mirror_lib.cli.run_outcome import RunOutcome, close_abandoned
+
+    try:
+        with (
+            output.progress(f"Flow {choices.flow}: starting Spark") as progress,
+            running_job(choices, master=master, log=log) as child,
+        ):
+            while (code := child.wait(_POLL_SECONDS)) is None:
+                _follow(progress, choices, ledger)
+        return RunOutcome.read(choices.report, exit_code=code, log=log)
+    finally:
+        close_abandoned(ledger, choices.run_id)
+
+
+def _follow(progress: Progress, choices: JobChoices, ledger: Ledger) -> None:
+    from mirror_lib.errors import LedgerError
+
+    try:
+        rows = ledger.partition_runs(choices.run_id)
+    except LedgerError:
+        # Progress is a courtesy; the job has its own account of a ledger that does not answer.
+        return
+    if not rows:
+        return
+    ended = sum(row.state in ("done", "failed") for row in rows)
+    progress.update(
+        sum(_offsets_passed(row) for row in rows),
+        total=sum(row.end_offset - row.start_offset for row in rows),
+        description=f"Flow {choices.flow}: round {rows[-1].round}, {ended} of {len(rows)} partitions done",
+    )
+
+
+def _offsets_passed(row: PartitionRunRow) -> int:
+    """How much of the planned offsets is behind it: an offset need not hold a record."""
+    if row.state in ("done", "failed"):
+        return min(row.source_next, row.end_offset) - row.start_offset
+    return min(row.records, row.end_offset - row.start_offset)
+
+
+def _show(output: Output, choices: JobChoices, outcome: RunOutcome, ledger: Ledger) -> None:
+    rows = ledger.partition_runs(choices.run_id)
+    show_totals(output, rows)
+    capped_table(
+        output,
+        "failures",
+        FAILURE_COLUMNS,
+        [(each.topic, each.partition, each.reason, each.what, each.action) for each in outcome.failures],
+    )
+    output.values(
+        "run",
+        {
+            "run": choices.run_id,
+            "records": outcome.records,
+            "MB": megabytes(outcome.bytes),
+            "partitions": len({(row.topic, row.partition) for row in rows}),
+            "with nothing new": outcome.idle,
+            "failed": len(outcome.failures),
+            "rounds": outcome.rounds,
+            "seconds": round(outcome.seconds, 2),
+            "seconds of copying": round(outcome.copy_seconds, 2),
+            "log": str(outcome.log),
+        },
+    )
+    output.document({"run": outcome.to_dict()})
+    if not outcome.exit_code and not outcome.records:
+        output.note("There was nothing new to copy.")
+    # What could not be set up counts even if there was nothing to copy.
+    output.exit_code = outcome.exit_code or output.exit_code

@@ -1,0 +1,199 @@
+"""`mirror status`: what runs did, from the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mirror_lib.cli.flow_options import capped_table, megabytes
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger.rows import PartitionRunRow, RunRow
+    from mirror_lib.ledger.store import Ledger
+
+_RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "records", "MB", "started by", "error")
+_TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")
+_PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
+_FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
+#: A run says every two seconds that it lives while it copies; planning and opening many partitions take longer.
+_SILENT_SECONDS = 120.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(status)
+
+
+def status(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="The properties file that names the ledger; without it the local one.", metavar="FILE"
+        ),
+    ] = None,
+    flow: Annotated[str | None, typer.Option("--flow", help="Only runs of this flow, SOURCE->TARGET.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="So many of the newest runs.")] = 20,
+    run: Annotated[str | None, typer.Option("--run", help="One run with its partitions.", metavar="RUN_ID")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the newest runs, or one run with its partitions; changes nothing."""
+    with reporting(as_json) as output:
+        url = _ledger_url(config)
+        if _is_missing(url):
+            output.document({"runs": []})
+            if run is not None:
+                raise _no_such_run(run)
+            output.note("There is no ledger yet: the first run makes it.")
+            return
+        from mirror_lib.ledger.store import Ledger
+
+        with Ledger.open(url) as ledger:
+            if run is not None:
+                _show_run(output, ledger, run)
+            else:
+                _show_runs(output, ledger.runs(flow, limit), datetime.now(UTC))
+
+
+def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
+    """What runs copied, topic by topic; rows come oldest first."""
+    from mirror_lib.observe.run_totals import topic_totals
+
+    totals = topic_totals(rows)
+    capped_table(
+        output,
+        "copied",
+        _TOTAL_COLUMNS,
+        [
+            (
+                total.topic,
+                total.target_topic,
+                total.partitions,
+                total.records,
+                megabytes(total.bytes),
+                round(total.seconds, 2),
+                total.failed,
+            )
+            for total in totals
+        ],
+    )
+    output.document({"copied": [total.to_dict() for total in totals]})
+
+
+def _show_runs(output: Output, runs: Sequence[RunRow], now: datetime) -> None:
+    if runs:
+        output.table("runs", _RUN_COLUMNS, [_run_cells(run, now) for run in runs])
+    else:
+        output.note("There are no such runs.")
+    output.document({"runs": [_run_data(run, now) for run in runs]})
+
+
+def _show_run(output: Output, ledger: Ledger, run_id: str) -> None:
+    found = ledger.run(run_id)
+    if found is None:
+        raise _no_such_run(run_id)
+    now = datetime.now(UTC)
+    rows = ledger.partition_runs(run_id)
+    output.values("run", dict(zip(_RUN_COLUMNS, _run_cells(found, now), strict=True)))
+    show_totals(output, rows)
+    # What failed first: of many partitions the console shows the beginning.
+    ordered = sorted(rows, key=lambda row: (row.state != "failed", row.topic, row.partition, row.round))
+    capped_table(output, "partitions", _PARTITION_COLUMNS, [_partition_cells(row) for row in ordered])
+    failures = [
+        (row.topic, row.partition, row.round, row.reason, row.detail) for row in ordered if row.state == "failed"
+    ]
+    capped_table(output, "failures", _FAILURE_COLUMNS, failures)
+    output.document({"run": _run_data(found, now), "partitions": [_plain(asdict(row)) for row in ordered]})
+
+
+def _run_cells(run: RunRow, now: datetime) -> tuple[Any, ...]:
+    return (
+        run.id,
+        run.flow,
+        run.state,
+        run.started_at.isoformat(sep=" ", timespec="seconds"),
+        round(_seconds(run, now), 1),
+        run.planned_partitions,
+        run.records,
+        megabytes(run.bytes),
+        run.trigger,
+        _error_text(run, now),
+    )
+
+
+def _run_data(run: RunRow, now: datetime) -> dict[str, Any]:
+    return {
+        **_plain({name: getattr(run, name) for name in run.__slots__}),
+        "seconds": round(_seconds(run, now), 3),
+        "silent_seconds": round(_silence(run, now), 3),
+    }
+
+
+def _partition_cells(row: PartitionRunRow) -> tuple[Any, ...]:
+    return (
+        row.topic,
+        row.partition,
+        row.round,
+        row.state,
+        row.start_offset,
+        row.end_offset,
+        row.source_next,
+        row.records,
+        megabytes(row.bytes),
+        round(row.seconds, 2),
+    )
+
+
+def _error_text(run: RunRow, now: datetime) -> str:
+    if run.error is not None:
+        return f"{run.error.get('reason', 'error')}: {run.error.get('what', '')}"
+    silence = _silence(run, now)
+    # Its process may be gone, or only busy: the ledger cannot tell.
+    return f"no sign of life for {silence:.0f} s" if silence > _SILENT_SECONDS else ""
+
+
+def _seconds(run: RunRow, now: datetime) -> float:
+    return ((run.finished_at or now) - run.started_at).total_seconds()
+
+
+def _silence(run: RunRow, now: datetime) -> float:
+    """Seconds since a running run has said that it lives; 0 when it has ended."""
+    return 0.0 if run.finished_at is not None else max((now - run.heartbeat_at).total_seconds(), 0.0)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
+def _ledger_url(config: Path | None) -> str:
+    from mirror_lib.config.load import load
+    from mirror_lib.ledger.location import default_ledger_url, ledger_url
+
+    return default_ledger_url() if config is None else ledger_url(load(config))
+
+
+def _is_missing(url: str) -> bool:
+    """Whether the ledger is a SQLite file that does not exist: opening it would make an empty one."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # `Ledger.open` says what is wrong, without showing the text.
+        return False
+    return parsed.get_backend_name() == "sqlite" and bool(parsed.database) and not Path(str(parsed.database)).exists()
+
+
+def _no_such_run(run_id: str) -> Exception:
+    from mirror_lib.errors import ConfigurationError
+
+    return ConfigurationError(
+        f"the ledger has no run {run_id}.",
+        action="`mirror status` lists the newest runs; --config names the file whose ledger is meant.",
+    )

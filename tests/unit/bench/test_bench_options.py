@@ -1,0 +1,68 @@
+"""The arguments of the comparison, and who copies first."""
+
+import pytest
+
+from bench.__main__ import main, make_options, parse_arguments
+from bench.comparison import Options, order
+from bench.settings import Copier
+from bench.workloads import QUICK, WORKLOADS
+
+
+def _options(*arguments: str) -> Options:
+    return make_options(parse_arguments(arguments))
+
+
+def test_without_arguments_everything_is_measured_once() -> None:
+    assert _options() == Options(WORKLOADS, copiers=tuple(Copier), partitions=8, processes=2, rounds=1, keep=False)
+
+
+def test_quick_takes_the_small_workloads() -> None:
+    assert _options("--quick").workloads == QUICK
+
+
+def test_a_scale_changes_records_and_nothing_else() -> None:
+    scaled = _options("--workloads", "1kb-none", "--scale", "0.01").workloads
+
+    assert scaled == (WORKLOADS[1].scaled(10_000),)
+    assert scaled[0].title == "10 k x 1 kB, uncompressed, full batches"
+
+
+def test_a_tiny_scale_leaves_one_record() -> None:
+    assert _options("--quick", "--scale", "0.0000001").workloads[0].records == 1
+
+
+def test_copiers_are_chosen_by_name() -> None:
+    assert _options("--copiers", "mirror, mm2-default").copiers == (Copier.MM2_DEFAULT, Copier.MIRROR)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--workloads", "nope"), "no such workload: nope"),
+        (("--copiers", "mm3"), "no such copier: mm3. Known: mm2-default, mm2-tuned, mirror"),
+        (("--scale", "0"), "--scale"),
+    ],
+)
+def test_what_is_not_known_is_named_and_ends_with_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("argument", ["--repeat=0", "--partitions=-1", "--processes=two"])
+def test_counts_are_positive_numbers(argument: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments([argument])
+
+    assert ended.value.code == 2
+
+
+def test_another_copier_begins_each_time() -> None:
+    copiers = tuple(Copier)
+    orders = [order(copiers, turn) for turn in range(6)]
+
+    assert orders[0] == copiers == orders[3]
+    for place in range(3):
+        assert sorted(found[place] for found in orders[:3]) == sorted(copiers)
+    assert order((Copier.MIRROR,), 5) == (Copier.MIRROR,)

@@ -1,0 +1,82 @@
+"""Watching a target topic until everything is there."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from bench import topics as bench_topics
+from bench.errors import BenchError
+from bench.topics import Topics
+from bench.window import Look
+
+
+class _Scripted(Topics):
+    """A cluster whose topic has these end offsets, look by look; the last ones stay. None: there is no topic yet."""
+
+    def __init__(self, looks: Sequence[Sequence[int] | None | KafkaError]) -> None:
+        super().__init__("localhost:1")
+        self._looks: Iterator[Sequence[int] | None | KafkaError] = iter(looks)
+        self._now: Sequence[int] | None | KafkaError = None
+        self._asked = False
+
+    def names(self) -> set[str]:
+        self._turn()
+        self._asked = True
+        return set() if self._now is None else {"t"}
+
+    def _offsets(self, topic: str, partitions: int, spec: Any) -> list[int]:
+        if not self._asked:
+            self._turn()
+        self._asked = False
+        if isinstance(self._now, KafkaError):
+            raise BenchError("refused") from KafkaException(self._now)
+        assert self._now is not None
+        return list(self._now)
+
+    def _turn(self) -> None:
+        self._now = next(self._looks, self._now)
+
+
+def _watch(topics: Topics, expected: int) -> list[Look]:
+    return topics.watch(
+        "t", 2, expected=expected, cpu_seconds=lambda: 0.5, still_running=lambda: None, start_seconds=0.2
+    )
+
+
+def test_only_the_last_look_before_the_first_record_is_kept() -> None:
+    looks = _watch(_Scripted([None, None, [0, 0], [0, 0], [3, 0], [3, 2]]), 5)
+
+    assert [look.records for look in looks] == [0, 3, 5]
+    assert looks[0].at < looks[1].at < looks[2].at
+
+
+def test_a_topic_that_is_just_being_created_is_not_there_yet() -> None:
+    being_created = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+
+    looks = _watch(_Scripted([None, being_created, [0, 0], [1, 1]]), 2)
+
+    assert [look.records for look in looks] == [0, 2]
+
+
+def test_a_topic_that_was_there_must_stay_readable() -> None:
+    with pytest.raises(BenchError, match="refused"):
+        _watch(_Scripted([[0, 0], KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)]), 2)
+
+
+def test_other_errors_end_the_wait_at_once() -> None:
+    with pytest.raises(BenchError, match="refused"):
+        _watch(_Scripted([KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)]), 2)
+
+
+def test_a_copy_that_does_not_begin_is_given_up() -> None:
+    with pytest.raises(BenchError, match=r"t stands at 0 of 2 records"):
+        _watch(_Scripted([[0, 0]]), 2)
+
+
+def test_a_copy_that_halts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_topics, "STALL_SECONDS", 0.1)
+
+    with pytest.raises(BenchError, match=r"t stands at 1 of 2 records"):
+        _watch(_Scripted([[0, 0], [1, 0]]), 2)
