@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from confluent_kafka import KafkaError
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for
 from mirror_lib.errors import BrokerUnreachableError, Where
-
-
-class _Polled(Protocol):
-    """Any client of confluent-kafka, as far as callbacks go."""
-
-    def poll(self, timeout: float, /) -> object: ...
-
 
 _REFUSALS = frozenset(
     {
@@ -52,9 +43,8 @@ class ClientErrors:
         if error.code() != LocalCode.ALL_BROKERS_DOWN or self._lost is None:
             self._lost = error
 
-    def lost_brokers(self, client: _Polled) -> bool:
-        """Whether a connection was lost since the last time this was asked, or will be known now."""
-        client.poll(0)
+    def lost_brokers(self) -> bool:
+        """Whether a connection was lost since the last time this was asked."""
         lost, self._losses = self._losses > 0, 0
         return lost
 

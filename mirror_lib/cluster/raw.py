@@ -1,9 +1,9 @@
 """Kafka requests on raw record batches, spoken through aiokafka's low-level client.
 
 This is the only module that knows `aiokafka.client` and `aiokafka.protocol`, which are semi-internal: contract tests
-(`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker. Fetch and Produce carry the data,
-so they are encoded and decoded here by hand: payloads stay memoryviews of the network frame on the way in and are
-joined once on the way out.
+(`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker. Fetch and Produce carry the
+data, so they are encoded and decoded here by hand: payloads stay memoryviews of the network frame on the way in and
+are joined once on the way out.
 """
 
 from __future__ import annotations

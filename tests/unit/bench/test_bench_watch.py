@@ -15,10 +15,10 @@ from bench.window import Look
 class _Scripted(Topics):
     """A cluster whose topic has these end offsets, look by look; the last ones stay. None: there is no topic yet."""
 
-    def __init__(self, looks: Sequence[Sequence[int] | None | KafkaError]) -> None:
+    def __init__(self, looks: Sequence[Sequence[int] | KafkaError | None]) -> None:
         super().__init__("localhost:1")
-        self._looks: Iterator[Sequence[int] | None | KafkaError] = iter(looks)
-        self._now: Sequence[int] | None | KafkaError = None
+        self._looks: Iterator[Sequence[int] | KafkaError | None] = iter(looks)
+        self._now: Sequence[int] | KafkaError | None = None
         self._asked = False
 
     def names(self) -> set[str]:

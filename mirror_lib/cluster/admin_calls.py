@@ -1,0 +1,215 @@
+"""Administrative requests over librdkafka, made bounded in time: retries, refusals and brokers that have gone.
+
+librdkafka waits until the very end of a request's time for a broker that went away while it was asked, so every
+request that changes nothing gets a part of the time first, and is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from mirror_lib.cluster.admin_answers import batches, no_answer
+from mirror_lib.cluster.client_errors import ClientErrors
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
+from mirror_lib.cluster.kafka_errors import error_for, error_for_code, is_retriable
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
+
+_Key = TypeVar("_Key")
+
+#: A cluster that never answered is given up earlier than one that is only slow.
+_FIRST_CONTACT_SECONDS = 10.0
+#: How often a wait looks whether the cluster refused us in the meantime.
+_LOOK_SECONDS = 0.1
+#: Before each attempt: a pause in seconds, and the part of the whole time that it may take. All but the last make up
+#: the whole; the last is for attempts that were answered quickly, by errors that pass.
+_ATTEMPTS = ((0.0, 1 / 6), (0.0, 1 / 6), (0.1, 1 / 3), (0.3, 1 / 3), (0.6, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[_Key]):
+    """One kind of request about many topics or partitions."""
+
+    #: To be read after "could not".
+    doing: str
+    #: How many may be asked for in one request.
+    at_once: int
+    #: Sends a request, given what to ask for and the seconds it may take.
+    ask: Callable[[Sequence[_Key], float], Mapping[_Key, Future[Any]]]
+    #: The place of an error.
+    where: Callable[[_Key], Where]
+
+
+class AdminCalls:
+    """A librdkafka admin client with the time that each of its calls may take."""
+
+    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        self._connection = connection
+        self._timeout = timeout_seconds
+        self._errors = ClientErrors(connection)
+        self._native: AdminClient | None = None
+        self._reached = False
+
+    @property
+    def client(self) -> AdminClient:
+        """The native client; it starts to connect when it is first asked for.
+
+        Raises:
+            ConfigurationError: librdkafka does not take the connection's properties.
+        """
+        if self._native is None:
+            options = self._connection.librdkafka() | {"error_cb": self._errors.note}
+            try:
+                self._native = AdminClient(options)
+            except KafkaException as error:
+                raise ConfigurationError(
+                    f"the client cannot be set up: {error.args[0].str()}.",
+                    where=self._where,
+                    action="Check the ssl.* and sasl.* properties of the cluster.",
+                ) from error
+        return self._native
+
+    def close(self) -> None:
+        """Let the native client go; the next call makes a new one."""
+        self._native, self._reached = None, False
+
+    def begin(self) -> float:
+        """The deadline of a call that begins now, after making sure that there is a cluster to call."""
+        if not self._reached or self.brokers_lost():
+            self.describe_cluster()
+        return time.monotonic() + self._timeout
+
+    def brokers_lost(self) -> bool:
+        """Whether librdkafka lost a connection since this was last asked: what it remembers of leaders may be old."""
+        self.client.poll(0)
+        return self._errors.lost_brokers()
+
+    def describe_cluster(self) -> Any:
+        """The cluster's id and brokers.
+
+        Raises:
+            BrokerUnreachableError: nobody answered.
+            AuthenticationError: the cluster refused us.
+        """
+        whole = self._timeout if self._reached else min(self._timeout, _FIRST_CONTACT_SECONDS)
+        answer: Any = None
+        for seconds in self.attempts(time.monotonic() + whole, whole):
+            future = self.client.describe_cluster(request_timeout=seconds)
+            answer = self.wait(future, seconds, "reach the cluster", self._where)
+            if not isinstance(answer, MirrorError):
+                self._reached = True
+                return answer
+            if not answer.retriable:
+                break
+        raise answer
+
+    def attempts(self, deadline: float, whole: float | None = None) -> Iterator[float]:
+        """The seconds that each attempt at a call may take, after the pause that is due before it."""
+        for pause, part in _ATTEMPTS:
+            if time.monotonic() + pause >= deadline:
+                return
+            time.sleep(pause)
+            yield min((whole or self._timeout) * part, max(deadline - time.monotonic(), 0.1))
+
+    def answers(self, question: Question[_Key], keys: Sequence[_Key], deadline: float) -> dict[_Key, Any]:
+        """An answer or an error for every key; what Kafka calls retriable is asked for again.
+
+        Raises:
+            BrokerUnreachableError: there is no answer for any.
+        """
+        found: dict[_Key, Any] = {}
+        again = keys
+        for seconds in self.attempts(deadline):
+            more, codes = self.ask_once(question, again, seconds)
+            found |= more
+            # A missing topic is an answer.
+            again = [
+                key
+                for key, code in codes.items()
+                if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and is_retriable(code)
+            ]
+            if not again:
+                break
+        raise_if_unreachable(found.values())
+        return found
+
+    def ask_once(
+        self, question: Question[_Key], keys: Sequence[_Key], seconds: float
+    ) -> tuple[dict[_Key, Any], dict[_Key, int]]:
+        """An answer or an error for every key, and the codes of the errors."""
+        futures: dict[_Key, Future[Any]] = {}
+        for part in batches(keys, question.at_once):
+            futures |= question.ask(part, seconds)
+        found: dict[_Key, Any] = {}
+        codes: dict[_Key, int] = {}
+        begun = time.monotonic()
+        for key in keys:
+            future, where = futures[key], question.where(key)
+            found[key] = self.wait(future, max(begun + seconds - time.monotonic(), 0.0), question.doing, where)
+            if (code := _code(future)) is not None:
+                codes[key] = code
+            elif no_answer(found[key]):
+                # librdkafka calls it a success when the leader's connection is lost while it waits.
+                codes[key] = LocalCode.TRANSPORT
+                found[key] = error_for_code(LocalCode.TRANSPORT, where=where, doing=question.doing)
+        return found, codes
+
+    def wait(self, future: Future[Any], seconds: float, doing: str, where: Where) -> Any:
+        """A future's result, or its error as a value.
+
+        Raises:
+            AuthenticationError: the cluster refused us while we waited.
+        """
+        # librdkafka ends every request in time itself; the extra second is for its own delays.
+        until = time.monotonic() + seconds + 1
+        while not future.done() and time.monotonic() < until:
+            try:
+                future.exception(_LOOK_SECONDS)
+            except TimeoutError:
+                self.client.poll(0)
+                self._errors.raise_refusal()
+        if not future.done():
+            return self._errors.unreachable(doing)
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if not isinstance(error, KafkaException):
+            raise error
+        return self.failure(error, doing, where)
+
+    def failure(self, error: KafkaException, doing: str, where: Where | None = None) -> MirrorError:
+        """The named error for one of librdkafka's.
+
+        Raises:
+            AuthenticationError: the cluster refused us, which librdkafka does not say in the error itself.
+        """
+        self.client.poll(0)
+        self._errors.raise_refusal()
+        named = error_for(error.args[0], where=where or self._where, doing=doing)
+        return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+
+    @property
+    def _where(self) -> Where:
+        return Where(cluster=self._connection.cluster)
+
+
+def raise_if_unreachable(answers: Iterable[Any]) -> None:
+    """Raise when not one item could be asked for: then it is the cluster that is away."""
+    collected = list(answers)
+    if collected and all(isinstance(answer, BrokerUnreachableError) for answer in collected):
+        raise collected[0]
+
+
+def _code(future: Future[Any]) -> int | None:
+    """The error code of a request; one that was not even answered has run out of time."""
+    if not future.done():
+        return LocalCode.TIMED_OUT
+    error = future.exception()
+    return int(error.args[0].code()) if isinstance(error, KafkaException) else None
