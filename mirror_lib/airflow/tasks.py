@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 
 #: Runs of one DAG run: one for each attempt of `replicate`.
 _RUNS_LOOKED_AT = 50
+#: A cluster that says nothing for so long is not there; the task is tried again later anyway.
+_CONTACT_SECONDS = 20.0
 
 
 def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
     from mirror_lib.cluster.connection import Connection
 
     try:
-        with ClusterAdmin(Connection.from_settings(client)) as admin:
+        with ClusterAdmin(Connection.from_settings(client), _CONTACT_SECONDS) as admin:
             return list(admin.list_topics())
     except MirrorError:
         servers = client.properties["bootstrap.servers"]

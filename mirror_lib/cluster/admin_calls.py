@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -82,9 +83,12 @@ class AdminCalls:
 
     def begin(self) -> float:
         """The deadline of a call that begins now, after making sure that there is a cluster to call."""
-        if not self._reached or self.brokers_lost():
+        deadline = time.monotonic() + self._timeout
+        if not self._reached:
             self.describe_cluster()
-        return time.monotonic() + self._timeout
+        elif self.brokers_lost():
+            self._renew(self._timeout * _ATTEMPTS[0][1])
+        return deadline
 
     def brokers_lost(self) -> bool:
         """Whether librdkafka lost a connection since this was last asked: what it remembers of leaders may be old."""
@@ -111,12 +115,21 @@ class AdminCalls:
         raise answer
 
     def attempts(self, deadline: float, whole: float | None = None) -> Iterator[float]:
-        """The seconds that each attempt at a call may take, after the pause that is due before it."""
+        """The seconds that each attempt at a call may take, after the pause that is due before it.
+
+        When one took all its time, the next goes to the brokers that are there now.
+        """
+        waited_in_vain = False
         for pause, part in _ATTEMPTS:
             if time.monotonic() + pause >= deadline:
                 return
             time.sleep(pause)
-            yield min((whole or self._timeout) * part, max(deadline - time.monotonic(), 0.1))
+            seconds = min((whole or self._timeout) * part, max(deadline - time.monotonic(), 0.1))
+            if waited_in_vain:
+                self._renew(seconds)
+            begun = time.monotonic()
+            yield seconds
+            waited_in_vain = time.monotonic() - begun >= seconds * 0.9
 
     def answers(self, question: Question[_Key], keys: Sequence[_Key], deadline: float) -> dict[_Key, Any]:
         """An answer or an error for every key; what Kafka calls retriable is asked for again.
@@ -194,6 +207,15 @@ class AdminCalls:
         self._errors.raise_refusal()
         named = error_for(error.args[0], where=where or self._where, doing=doing)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+
+    def _renew(self, seconds: float) -> None:
+        """Learn the cluster's members anew, if anybody answers.
+
+        librdkafka sends most administrative requests to the controller it remembers, however long that has been gone.
+        Only the metadata of all topics comes from whoever is up; asking for one topic might create it.
+        """
+        with suppress(KafkaException):
+            self.client.list_topics(timeout=seconds)
 
     @property
     def _where(self) -> Where:

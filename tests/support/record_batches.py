@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaReader
 from crc32c import crc32c
+from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonReader
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
+_ENCODE = {1: gzip_encode, 2: snappy_encode, 3: lz4_encode, 4: zstd_encode}
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 LOG_APPEND_TIME = 0x08
@@ -48,16 +50,19 @@ def batch(
 ) -> bytes:
     """A magic-2 batch as a broker stores it; offsets between `base_offset` and `last_offset` may be missing."""
     base = records[0].offset if base_offset is None else base_offset
-    builder = DefaultRecordBatchBuilder(2, codec, False, producer_id, 3, 17, 1 << 30)
+    builder = DefaultRecordBatchBuilder(2, 0, False, producer_id, 3, 17, 1 << 30)
     for record in records:
         headers = list(record.headers)
         builder.append(record.offset - base, record.timestamp, record.key, record.value, headers)
     raw = bytearray(builder.build())
+    if codec:
+        # The builder leaves small batches uncompressed.
+        raw[61:] = _ENCODE[codec](bytes(raw[61:]))
+        struct.pack_into(">i", raw, 8, len(raw) - 12)
     last = records[-1].offset if last_offset is None else last_offset
     struct.pack_into(">q", raw, 0, base)
     struct.pack_into(">i", raw, 12, 5)  # A leader epoch.
-    flags = struct.unpack_from(">h", raw, 21)[0] | attributes
-    struct.pack_into(">hi", raw, 21, flags, last - base)
+    struct.pack_into(">hi", raw, 21, codec | attributes, last - base)
     if max_timestamp is not None:
         struct.pack_into(">q", raw, 35, max_timestamp)
     return sealed(raw)

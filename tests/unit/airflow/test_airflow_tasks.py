@@ -80,7 +80,7 @@ def test_a_run_that_did_not_copy_everything_fails(config, ledger, outcome):
 
 
 def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):
-    monkeypatch.setattr("mirror_lib.cluster.admin._FIRST_CONTACT_SECONDS", 1.0)
+    monkeypatch.setattr(tasks, "_CONTACT_SECONDS", 1.0)
     with pytest.raises(BrokerUnreachableError, match="cluster A"):
         tasks.preflight("A->B", str(config), NO_CHOICE)
     assert "Flow A->B cannot use cluster A at 127.0.0.1:9." in caplog.text
