@@ -32,6 +32,11 @@ class Machine:
     load: float
     packages: dict[str, str]
 
+    @property
+    def busy(self) -> bool:
+        """Whether others had work for more than a quarter of a core."""
+        return self.load > 0.25
+
     def line(self) -> str:
         """One line for people."""
         return (

@@ -24,6 +24,11 @@ def print_report(console: Console, results: Results, machine: Machine, setup: Ma
     console.print(cpu_table(results))
     console.print(_notes(results))
     console.print(goal_table(goals(results)))
+    if machine.busy:
+        console.print(
+            f"The machine was busy before the start (load {machine.load:.1f}): these numbers mean little.",
+            style="bold yellow",
+        )
 
 
 def _machine_line(machine: Machine, setup: Mapping[str, int]) -> Text:

@@ -22,6 +22,8 @@ _NOT_YET = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
 )
 #: How often the target is looked at while it is copied to.

@@ -175,7 +175,8 @@ def _show(output: Output, choices: JobChoices, outcome: RunOutcome, ledger: Ledg
             "log": str(outcome.log),
         },
     )
-    output.document({"run": outcome.to_dict()})
+    data = outcome.to_dict()
+    output.document({"failures": data.pop("failures"), "run": data})
     if not outcome.exit_code and not outcome.records:
         output.note("There was nothing new to copy.")
     # What could not be set up counts even if there was nothing to copy.

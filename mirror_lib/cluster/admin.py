@@ -215,10 +215,7 @@ class ClusterAdmin:
         librdkafka asks the leaders it remembers: it knows nothing of topics and partitions that are new since, nor of
         leaders that moved. Describing a topic renews its memory.
         """
-        may_be_old = self._calls.brokers_lost()
         deadline = self._calls.begin()
-        if may_be_old:
-            self._describe({partition.topic for partition in wanted}, deadline)
         found: dict[TopicPartition, Any] = {}
         again = wanted
         for seconds in self._calls.attempts(deadline):

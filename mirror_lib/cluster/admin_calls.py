@@ -86,14 +86,9 @@ class AdminCalls:
         deadline = time.monotonic() + self._timeout
         if not self._reached:
             self.describe_cluster()
-        elif self.brokers_lost():
+        elif self._brokers_lost():
             self._renew(self._timeout * _ATTEMPTS[0][1])
         return deadline
-
-    def brokers_lost(self) -> bool:
-        """Whether librdkafka lost a connection since this was last asked: what it remembers of leaders may be old."""
-        self.client.poll(0)
-        return self._errors.lost_brokers()
 
     def describe_cluster(self) -> Any:
         """The cluster's id and brokers.
@@ -207,6 +202,11 @@ class AdminCalls:
         self._errors.raise_refusal()
         named = error_for(error.args[0], where=where or self._where, doing=doing)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
+
+    def _brokers_lost(self) -> bool:
+        """Whether librdkafka lost a connection since this was last asked: what it remembers may be old."""
+        self.client.poll(0)
+        return self._errors.lost_brokers()
 
     def _renew(self, seconds: float) -> None:
         """Learn the cluster's members anew, if anybody answers.

@@ -50,10 +50,11 @@ class FlowClusters:
     def connect(cls, flow: FlowConfig) -> FlowClusters:
         """Open the admin clients; nothing is asked yet."""
         clients = flow.clients
+        timeout = flow.admin_timeout_ms / 1000
         return cls(
             flow=flow,
-            source_admin=ClusterAdmin(Connection.from_settings(clients.source_admin)),
-            target_admin=ClusterAdmin(Connection.from_settings(clients.target_admin)),
+            source_admin=ClusterAdmin(Connection.from_settings(clients.source_admin), timeout_seconds=timeout),
+            target_admin=ClusterAdmin(Connection.from_settings(clients.target_admin), timeout_seconds=timeout),
             positions=PositionStore(
                 Connection.from_settings(clients.target_internal), flow.offset_storage_topic, flow.flow.source
             ),

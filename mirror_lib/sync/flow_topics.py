@@ -115,7 +115,8 @@ def _tell(done: TopicSync, verb: str) -> None:
 
 @contextmanager
 def _admins(flow: FlowConfig) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]:
-    source = ClusterAdmin(Connection.from_settings(flow.clients.source_admin))
-    target = ClusterAdmin(Connection.from_settings(flow.clients.target_admin))
+    timeout = flow.admin_timeout_ms / 1000
+    source = ClusterAdmin(Connection.from_settings(flow.clients.source_admin), timeout_seconds=timeout)
+    target = ClusterAdmin(Connection.from_settings(flow.clients.target_admin), timeout_seconds=timeout)
     with source, target:
         yield source, target

@@ -53,9 +53,9 @@ def test_only_the_last_look_before_the_first_record_is_kept() -> None:
 
 
 def test_a_topic_that_is_just_being_created_is_not_there_yet() -> None:
-    being_created = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+    no_leader, too_new = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION), KafkaError(KafkaError.UNKNOWN_LEADER_EPOCH)
 
-    looks = _watch(_Scripted([None, being_created, [0, 0], [1, 1]]), 2)
+    looks = _watch(_Scripted([None, no_leader, too_new, [0, 0], [1, 1]]), 2)
 
     assert [look.records for look in looks] == [0, 2]
 

@@ -134,6 +134,11 @@ class TestClientErrors:
         assert isinstance(error, errors.BrokerUnreachableError)
         assert error.what == "could not list topics: no broker of b:9092 answered in time: Connection refused."
 
+    def test_given_a_lost_broker_then_it_is_told_once(self) -> None:
+        noted = self.noted(KafkaError(KafkaError._TRANSPORT, "Disconnected"))
+        assert [noted.lost_brokers(), noted.lost_brokers()] == [True, False]
+        assert not self.noted(KafkaError(KafkaError._AUTHENTICATION, "bad password")).lost_brokers()
+
 
 def test_the_installed_client_is_the_one_these_rules_were_checked_with() -> None:
     """Refusals are told apart by librdkafka's words; a new major release may change them."""

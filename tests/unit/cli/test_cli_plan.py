@@ -1,0 +1,120 @@
+"""`mirror plan` on a plan that is given to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError, OffsetOutOfRangeError, TopicMissingError
+from mirror_lib.relay import replicate
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.replicate import RunOptions
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+_FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+
+
+def _partition(topic: str, number: int, start: int, end: int, size: int) -> PartitionPlan:
+    return PartitionPlan(
+        source=TopicPartition(topic, number),
+        target=TopicPartition(f"A.{topic}", number),
+        start=start,
+        end=end,
+        topic_id="id",
+        target_max_message_bytes=1_000_000,
+        estimated_bytes=size,
+    )
+
+
+def _plan(*errors: MirrorError) -> RunPlan:
+    return RunPlan(
+        flow=FlowId("A", "B"),
+        bins=(
+            (_partition("orders", 0, 100, 1_100, 4_000_000), _partition("orders", 2, 0, 500, 1_000_000)),
+            (_partition("orders", 1, 7, 8, 250_000),),
+        ),
+        problems=tuple(PartitionProblem(TopicPartition("lost", WHOLE_TOPIC), error) for error in errors),
+        idle=3,
+    )
+
+
+class Planner:
+    """Stands for both clusters; notes what it was asked."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self.asked: list[RunOptions] = []
+
+    def __call__(self, flow: FlowConfig, options: RunOptions) -> RunPlan:
+        assert str(flow.flow) == "A->B"
+        self.asked.append(options)
+        return self.plan
+
+
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
+    made = Planner(_plan())
+    monkeypatch.setattr(replicate, "plan_flow", made)
+    return made
+
+
+def _run(tmp_path: Path, *options: str) -> tuple[int, str, str]:
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    result = CliRunner().invoke(app, ["plan", "--config", str(path), *options])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_console_shows_tasks_and_partitions(planner: Planner, tmp_path: Path) -> None:
+    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+
+    assert code == 0
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["0", "2", "1,500", "5.00"] in lines, "task, partitions, offsets, MB"
+    assert ["orders", "1", "A.orders", "7", "8", "1", "0.25", "1"] in lines
+    assert (
+        "3 partitions to copy in 2 tasks, at most 1,501 records, about 5.25 MB; 3 have nothing new, 0 cannot" in shown
+    )
+
+
+def test_json_is_the_document_of_the_jobs_dry_run(planner: Planner, tmp_path: Path) -> None:
+    code, shown, _ = _run(tmp_path, "--flow", "A->B", "--json")
+
+    assert code == 0
+    assert json.loads(shown) == {**planner.plan.to_dict(), "exit_code": 0}
+
+
+def test_the_options_narrow_the_plan(planner: Planner, tmp_path: Path) -> None:
+    _run(tmp_path, "--flow", "A->B", "--topics", "a.*", "--topics", "b", "--tasks", "5")
+
+    assert [(options.topics, options.tasks_max) for options in planner.asked] == [(("a.*", "b"), 5)]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        # A run creates missing topics by itself; lost records are for a person.
+        (TopicMissingError("it is missing.", action="Create it."), 0),
+        (OffsetOutOfRangeError("records are lost.", action="Decide."), 3),
+    ],
+)
+def test_problems_are_told_with_what_to_do(planner: Planner, tmp_path: Path, error: MirrorError, expected: int) -> None:
+    planner.plan = _plan(error)
+
+    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+
+    assert code == expected
+    for part in ("lost", error.reason, error.what, error.action, "1 cannot be copied"):
+        assert part in shown
+    assert str(WHOLE_TOPIC) not in shown
+
+
+@pytest.mark.parametrize("options", [("--flow", "A->C"), ("--flow", "A->B", "--tasks", "0"), ()])
+def test_wrong_usage_ends_with_2(planner: Planner, tmp_path: Path, options: tuple[str, ...]) -> None:
+    assert _run(tmp_path, *options)[0] == 2
+    assert planner.asked == []

@@ -1,0 +1,269 @@
+"""`mirror run` with a stand-in for Spark, which does what the job does: notes its run and writes its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli import run as command
+from mirror_lib.cli.main import app
+from mirror_lib.cli.spark_submit import Child
+from mirror_lib.dev import java
+from mirror_lib.dev.processes import session_members
+from mirror_lib.errors import ConfigurationError, UncleanStartError, Where
+from mirror_lib.ledger.store import Ledger
+
+_FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+_REFUSED = UncleanStartError("the last run did not end.", where=Where(topic="t", partition=1), action="Ask.")
+_SPARK = """\
+#!{python}
+import json, os, sys
+folder = {folder!r}
+sys.path.insert(0, {project!r})
+given = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
+json.dump({{"argv": sys.argv[1:], "path": os.environ.get("PYTHONPATH", "")}}, open(folder + "/call.json", "w"))
+from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.store import Ledger
+run_id = given["run-id"]
+ledger = Ledger.open("sqlite:///" + folder + "/ledger.sqlite3")
+ledger.start_run(run_id=run_id, flow=given["flow"], trigger=given["trigger"])
+def row(partition, **more):
+    return PartitionRunRow(run_id=run_id, round=1, topic="t", partition=partition, target_topic="A.t", start_offset=0,
+                           end_offset=20, target_first=0, **more)
+{script}
+"""
+_SUCCESS = """
+ledger.save_partition_runs([row(0, source_next=20, target_next=20, records=20, bytes=2_000_000, state="done")])
+ledger.finish_run(run_id, state="succeeded")
+json.dump(answer, open(given["report"], "w"))
+sys.exit(answer["exit_code"])
+"""
+_REPORT: dict[str, Any] = {
+    "records": 20,
+    "bytes": 2_000_000,
+    "rounds": 1,
+    "seconds": 1.5,
+    "copy_seconds": 0.5,
+    "idle_partitions": 4,
+    "exit_code": 0,
+    "partitions": [{"topic": "t", "partition": 0, "error": None}],
+    "problems": [],
+}
+
+
+class Terminal:
+    """A folder with a configuration, and a Spark that runs a script instead of a job."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "mirror.properties"
+        self.file.write_text(_FILE)
+
+    def spark(self, script: str) -> None:
+        program = self.folder / "spark" / "bin" / "spark-submit"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        project = str(Path(__file__).resolve().parents[3])
+        program.write_text(
+            _SPARK.format(python=sys.executable, folder=str(self.folder), project=project, script=script)
+        )
+        program.chmod(0o755)
+
+    def job_reports(self, **changes: Any) -> None:
+        self.spark(f"answer = { ({**_REPORT, **changes})!r}\n{_SUCCESS}")
+
+    def run(self, *options: str) -> tuple[int, str, str]:
+        told = ["run", "--config", str(self.file), "--flow", "A->B", "--no-topics", *options]
+        result = CliRunner().invoke(app, told)
+        return result.exit_code, result.stdout, result.stderr
+
+    def json(self, *options: str) -> tuple[int, dict[str, Any]]:
+        code, shown, _ = self.run(*options, "--json")
+        return code, json.loads(shown)
+
+    def call(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "call.json").read_text())
+        return found
+
+    @property
+    def states(self) -> list[str]:
+        with Ledger.open(f"sqlite:///{self.folder}/ledger.sqlite3") as ledger:
+            return [run.state for run in ledger.runs()]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    monkeypatch.setattr(java, "find_java", lambda: Path("java"))
+    monkeypatch.setattr(command, "_POLL_SECONDS", 0.05)
+    return Terminal(tmp_path)
+
+
+def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(terminal: Terminal) -> None:
+    terminal.job_reports()
+
+    code, found = terminal.json("--topics", "a.*", "--topics=-b", "--tasks", "3", "--max-seconds", "90")
+
+    assert code == 0
+    argv = terminal.call()["argv"]
+    position = next(number for number, word in enumerate(argv) if word.endswith("spark_jobs/replicate.py"))
+    settings, arguments = argv[:position], argv[position + 1 :]
+    assert "--master=local[*]" in settings
+    assert "--conf=spark.speculation=false" in settings
+    assert "--conf=spark.task.maxFailures=1" in settings
+    assert f"--conf=spark.pyspark.python={sys.executable}" in settings
+    assert arguments == [
+        f"--config={terminal.file}",
+        "--flow=A->B",
+        f"--run-id={found['run_id']}",
+        "--trigger=cli",
+        f"--report={terminal.folder}/state/runs/{found['run_id']}.json",
+        "--topics=a.*",
+        "--topics=-b",
+        "--tasks=3",
+        "--max-seconds=90",
+    ]
+
+
+def test_executors_of_a_cluster_have_their_own_python(terminal: Terminal) -> None:
+    terminal.job_reports()
+
+    terminal.run("--master", "spark://host:7077")
+
+    argv = terminal.call()["argv"]
+    assert "--master=spark://host:7077" in argv
+    assert f"--conf=spark.pyspark.driver.python={sys.executable}" in argv
+    assert not any(word.startswith("--conf=spark.pyspark.python") for word in argv)
+
+
+def test_what_was_copied_is_shown(terminal: Terminal) -> None:
+    terminal.job_reports()
+
+    code, shown, _ = terminal.run()
+
+    assert code == 0
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["t", "A.t", "1", "20", "2.00", "0.00", "0"] in lines
+    assert ["with", "nothing", "new", "4"] in lines
+
+
+@pytest.mark.parametrize("expected", [1, 3])
+def test_failures_are_shown_with_reason_and_action_and_the_exit_code_is_the_jobs(
+    terminal: Terminal, expected: int
+) -> None:
+    partition = {"topic": "t", "partition": 1, "error": _REFUSED.attributes()}
+    whole_topic = {**_REFUSED.attributes(), "topic": "u", "partition": -1}
+    terminal.job_reports(exit_code=expected, partitions=[partition], problems=[whole_topic])
+
+    code, found = terminal.json()
+
+    assert (code, found["exit_code"]) == (expected, expected)
+    told = {"reason": "unclean-start", "what": "the last run did not end.", "action": "Ask."}
+    assert found["failures"] == [{"topic": "t", "partition": 1, **told}, {"topic": "u", "partition": None, **told}]
+    _, shown, _ = terminal.run()
+    assert "unclean-start" in shown
+    assert "Ask." in shown
+
+
+def test_a_job_that_failed_as_a_whole_passes_on_its_error(terminal: Terminal) -> None:
+    error = ConfigurationError("the file changed.", action="Check it.")
+    terminal.spark(
+        f"json.dump({{'exit_code': 2, 'error': {error.attributes()!r}}}, open(given['report'], 'w'))\n"
+        "ledger.finish_run(run_id, state='failed')\nsys.exit(2)"
+    )
+
+    code, found = terminal.json()
+
+    assert code == 2
+    assert found["error"] == error.attributes()
+
+
+def test_a_job_that_dies_without_a_report_is_told_with_its_log_and_does_not_stay_running(terminal: Terminal) -> None:
+    terminal.spark("print('java.lang.OutOfMemoryError', flush=True)\nos._exit(137)")
+
+    code, found = terminal.json()
+
+    assert code == 1
+    assert found["error"]["reason"] == "spark-job"
+    assert "exit code 137" in found["error"]["what"]
+    assert "OutOfMemoryError" in found["error"]["what"]
+    assert terminal.states == ["failed"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_an_interrupted_run_leaves_no_process_and_says_so(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, stubborn: bool
+) -> None:
+    monkeypatch.setattr("mirror_lib.cli.spark_submit._GRACE_SECONDS", 0.3)
+    ignore = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" if stubborn else ""
+    terminal.spark(
+        f"{ignore}import subprocess, time\nworker = subprocess.Popen(['sleep', '600'], process_group=0)\n"
+        "open(folder + '/worker', 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    )
+    monkeypatch.setattr(Child, "wait", _interrupting(Child.wait, terminal.folder / "worker", number))
+
+    code, found = terminal.json()
+
+    assert code == 1
+    assert found["error"]["reason"] == "interrupted"
+    assert f"mirror status --run {found['run_id']}" in found["error"]["action"]
+    assert session_members(int((terminal.folder / "worker").read_text())) == ()
+    assert terminal.states == ["failed"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def _interrupting(
+    wait: Callable[[Child, float], int | None], sign: Path, number: signal.Signals
+) -> Callable[[Child, float], int | None]:
+    """As if somebody sent a signal as soon as the job is at work."""
+
+    def waiting(child: Child, seconds: float) -> int | None:
+        if sign.exists() and sign.read_text():
+            os.kill(os.getpid(), number)
+        return wait(child, seconds)
+
+    return waiting
+
+
+def test_nothing_new_is_said(terminal: Terminal) -> None:
+    terminal.spark(
+        f"json.dump({ ({**_REPORT, 'records': 0, 'bytes': 0, 'partitions': []})!r}, open(given['report'], 'w'))\n"
+        "ledger.finish_run(run_id, state='succeeded')"
+    )
+
+    code, shown, _ = terminal.run()
+
+    assert code == 0
+    assert "nothing new" in shown
+
+
+def test_a_spark_home_without_spark_is_wrong_configuration(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/nowhere")
+
+    code, found = terminal.json()
+
+    assert code == 2
+    assert "SPARK_HOME" in found["error"]["what"]
+
+
+def test_an_unknown_flow_starts_nothing(terminal: Terminal) -> None:
+    terminal.job_reports()
+    result = CliRunner().invoke(app, ["run", "--config", str(terminal.file), "--flow", "A->C"])
+
+    assert result.exit_code == 2
+    assert not (terminal.folder / "call.json").exists()

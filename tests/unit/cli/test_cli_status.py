@@ -1,0 +1,175 @@
+"""`mirror status` on a ledger of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.errors import UncleanStartError, Where
+from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.store import Ledger
+
+_FILE = """\
+clusters = A, B, C
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+C.bootstrap.servers = c:9092
+A->B.enabled = true
+A->C.enabled = true
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+_REFUSED = UncleanStartError(
+    "the last run did not end.", where=Where(flow="A->B", topic="t", partition=1), action="Ask."
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    return path
+
+
+@pytest.fixture
+def ledger(file: Path) -> Iterator[Ledger]:
+    with Ledger.open(f"sqlite:///{file.parent}/ledger.sqlite3") as ledger:
+        ledger.migrate()
+        yield ledger
+
+
+def _row(run_id: str, partition: int, **more: Any) -> PartitionRunRow:
+    values = {"start_offset": 10, "end_offset": 40, "source_next": 40, "target_first": 5, "target_next": 35}
+    values |= {"records": 30, "bytes": 2_500_000, "seconds": 1.5, "state": "done", **more}
+    return PartitionRunRow(run_id=run_id, round=1, topic="t", partition=partition, target_topic="A.t", **values)
+
+
+def _run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["status", *map(str, arguments)])
+    return result.exit_code, result.stdout
+
+
+def _json(*arguments: object, expected: int = 0) -> dict[str, Any]:
+    code, shown = _run(*arguments, "--json")
+    assert code == expected, shown
+    found: dict[str, Any] = json.loads(shown)
+    return found
+
+
+def _partial_run(ledger: Ledger) -> None:
+    ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
+    failed = {"records": 0, "bytes": 0, "source_next": 10, "target_next": 5, "state": "failed"}
+    ledger.save_partition_runs([
+        _row("r1", 0),
+        _row("r1", 1, **failed, reason=_REFUSED.reason, detail=str(_REFUSED)),
+    ])  # fmt: skip
+    ledger.finish_run("r1", state="partial", error=_REFUSED.attributes())
+
+
+def test_given_no_ledger_when_asked_then_it_says_so_and_makes_none(file: Path) -> None:
+    code, shown = _run("--config", file)
+
+    assert code == 0
+    assert "no ledger yet" in shown
+    assert _json("--config", file)["runs"] == []
+    assert not (file.parent / "ledger.sqlite3").exists()
+
+
+def test_given_no_file_when_asked_then_the_ledger_of_the_state_folder_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path))
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
+        ledger.migrate()
+        ledger.start_run(run_id="local", flow="A->B", trigger="cli")
+
+    assert [run["id"] for run in _json()["runs"]] == ["local"]
+
+
+def test_runs_are_shown_newest_first_with_what_they_copied(file: Path, ledger: Ledger) -> None:
+    _partial_run(ledger)
+    ledger.start_run(run_id="r2", flow="A->C", trigger="airflow mirror__A__C scheduled")
+    ledger.finish_run("r2", state="succeeded")
+
+    runs = _json("--config", file)["runs"]
+    assert [run["id"] for run in runs] == ["r2", "r1"]
+    assert (runs[1]["state"], runs[1]["records"], runs[1]["bytes"]) == ("partial", 30, 2_500_000)
+    assert runs[1]["error"] == _REFUSED.attributes()
+    assert datetime.fromisoformat(runs[1]["started_at"]).tzinfo is not None
+
+    code, shown = _run("--config", file)
+    assert code == 0
+    for part in ("r1", "r2", "partial", "2.50", "unclean-start: the last run did not end.", "airflow mirror__A__C"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [(("--flow", "A->B"), ["r1"]), (("--limit", "1"), ["r2"]), (("--flow", "B->A"), [])],
+)
+def test_runs_can_be_narrowed(file: Path, ledger: Ledger, options: tuple[str, ...], expected: list[str]) -> None:
+    _partial_run(ledger)
+    ledger.start_run(run_id="r2", flow="A->C", trigger="cli")
+
+    assert [run["id"] for run in _json("--config", file, *options)["runs"]] == expected
+
+
+def test_one_run_is_shown_with_its_partitions_and_failures(file: Path, ledger: Ledger) -> None:
+    _partial_run(ledger)
+
+    found = _json("--config", file, "--run", "r1")
+
+    assert found["run"]["state"] == "partial"
+    assert [(row["partition"], row["state"], row["records"]) for row in found["partitions"]] == [
+        (1, "failed", 0),
+        (0, "done", 30),
+    ]
+    assert [(row["topic"], row["partitions"], row["records"], row["failed"]) for row in found["copied"]] == [
+        ("t", 2, 30, 1)
+    ]
+    assert [(row["partition"], row["reason"]) for row in found["failures"]] == [(1, "unclean-start")]
+    code, shown = _run("--config", file, "--run", "r1")
+    assert code == 0
+    assert "the last run did not end. Ask." in shown
+
+
+def test_of_many_partitions_the_console_shows_the_beginning_and_json_all(file: Path, ledger: Ledger) -> None:
+    ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
+    ledger.save_partition_runs([_row("r1", number) for number in range(60)])
+    ledger.finish_run("r1", state="succeeded")
+
+    assert len(_json("--config", file, "--run", "r1")["partitions"]) == 60
+    assert "... and 10 more" in _run("--config", file, "--run", "r1")[1]
+
+
+@pytest.mark.parametrize("with_ledger", [True, False])
+def test_an_unknown_run_is_wrong_usage(file: Path, with_ledger: bool, request: pytest.FixtureRequest) -> None:
+    if with_ledger:
+        request.getfixturevalue("ledger")
+
+    assert "no run r9" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
+
+
+def test_a_running_run_without_a_sign_of_life_is_told(file: Path, ledger: Ledger) -> None:
+    ledger.start_run(run_id="alive", flow="A->B", trigger="cli")
+    ledger.start_run(run_id="silent", flow="A->C", trigger="cli")
+    long_ago = datetime.now(UTC).replace(tzinfo=None) - timedelta(minutes=10)
+    engine = create_engine(f"sqlite:///{file.parent}/ledger.sqlite3")
+    with engine.begin() as connection:
+        connection.execute(
+            text("UPDATE run SET heartbeat_at = :then WHERE id = 'silent'"), {"then": long_ago.isoformat(sep=" ")}
+        )
+    engine.dispose()
+
+    _, shown = _run("--config", file)
+
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("alive", "silent"))}
+    assert "no sign of life for 60" in lines["silent"]
+    assert "no sign" not in lines["alive"]
