@@ -172,9 +172,10 @@ def _show(output: Output, choices: JobChoices, outcome: RunOutcome, ledger: Ledg
             "rounds": outcome.rounds,
             "seconds": round(outcome.seconds, 2),
             "seconds of copying": round(outcome.copy_seconds, 2),
-            "log": str(outcome.log),
         },
     )
+    # A path in a table would be cut at a narrow terminal.
+    output.note(f"Log of the job: {outcome.log}")
     data = outcome.to_dict()
     output.document({"failures": data.pop("failures"), "run": data})
     if not outcome.exit_code and not outcome.records:
