@@ -55,7 +55,8 @@ class ProcessTree:
 
 
 def _is_daemon(process: psutil.Process) -> bool:
-    return any("pyspark" in part and "daemon" in part for part in process.cmdline())
+    """Workers keep the command line of the daemon that forked them; its last argument names the worker."""
+    return "pyspark.worker" in process.cmdline()
 
 
 def reset_peak_memory(pid: int) -> None:

@@ -20,6 +20,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from mirror_lib.sync.flow_topics import apply_flow_topics
 
 
@@ -150,8 +151,6 @@ def _session(cores: int) -> Any:
         builder.master(f"local[{cores}]")
         .appName("bench")
         .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.speculation", "false")
-        .config("spark.python.worker.reuse", "true")
+        .config(map=dict(SPARK_SETTINGS))
         .getOrCreate()
     )
