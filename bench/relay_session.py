@@ -115,7 +115,7 @@ class _Session:
         flow = load(Path(request.config)).flow(request.flow)
         ledger = Ledger.open(f"sqlite:///{Path(request.config).with_suffix('.sqlite3')}")
         ledger.migrate()
-        report = replicate(flow, ledger=ledger, runner=self._runner, options=RunOptions(trigger="bench"))
+        report = replicate(flow, ledger=ledger, make_runner=lambda: self._runner, options=RunOptions(trigger="bench"))
         return Answer(
             records=report.records,
             copy_seconds=report.copy_seconds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from mirror_lib.config.model import FlowConfig
@@ -21,19 +21,23 @@ from mirror_lib.topology.rename import RenameRules
 from mirror_lib.topology.selection import FlowTopology
 
 
-def flow_topology(flow: FlowConfig) -> FlowTopology:
+def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
     """The rules of a flow about topics.
+
+    Args:
+        only: Java regexes to which a person limits one run; empty leaves all topics of the flow.
 
     Raises:
         ConfigurationError: a class cannot be loaded, or a regex is not valid.
     """
-    return FlowTopology(
+    topology = FlowTopology(
         flow=flow.flow,
         policy=replication_policy(flow),
         topic_filter=topic_filter(flow),
         rename=rename_rules(flow),
         heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
     )
+    return topology.include_only(only) if only else topology
 
 
 def replication_policy(flow: FlowConfig) -> ReplicationPolicy:

@@ -34,7 +34,7 @@ from mirror_lib.config.whole_file import (
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.topology.names import FlowId
 
-__all__ = ["InvalidConfigurationError", "check", "describe", "explain", "load"]
+__all__ = ["InvalidConfigurationError", "check", "describe", "explain", "load", "load_flow"]
 
 
 def load(path: Path | str) -> MirrorConfig:
@@ -54,6 +54,29 @@ def load(path: Path | str) -> MirrorConfig:
         ledger_url=None if ledger is None else ledger.value.strip() or None,
         warnings=read.problems,
     )
+
+
+def load_flow(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
+    """The configuration of a file and one of its enabled flows, given as `A->B`.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be used.
+        ConfigurationError: the file has no such flow, or the flow is not enabled; it names those that are.
+    """
+    config = load(path)
+    enabled = ", ".join(str(each.flow) for each in config.enabled_flows) or "none"
+    try:
+        found = config.flow(flow)
+    except (KeyError, ValueError) as error:
+        raise ConfigurationError(
+            f"{config.path} has no flow {flow!r}.", action=f"Its enabled flows are: {enabled}."
+        ) from error
+    if not found.enabled:
+        raise ConfigurationError(
+            f"flow {flow} of {config.path} is not enabled.",
+            action=f"Set {flow}.enabled=true; enabled flows are: {enabled}.",
+        )
+    return config, found
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:

@@ -97,7 +97,7 @@ class FlowConfig(_Frozen):
     replication_policy_options: Mapping[str, str] = Field(default_factory=dict, repr=False)
 
     topics: tuple[str, ...] = (".*",)
-    #: As Kafka 4.3's `DefaultTopicFilter` has it (KAFKA-17200); before, all of `*.internal` and `*-internal` stayed out.
+    #: As Kafka 4.3's `DefaultTopicFilter` has it (KAFKA-17200); before, all `*.internal` and `*-internal` stayed out.
     topics_exclude: tuple[str, ...] = (r"mm2.*\.internal", r".*\.replica", "__.*")
     topic_filter_class: str = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
     groups: tuple[str, ...] = (".*",)

@@ -14,7 +14,7 @@ from pathlib import Path
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.dev.state import exclusive, state_dir, write_atomically
+from mirror_lib.dev.state import exclusive, write_atomically
 
 SOURCE, TARGET = "A", "B"
 _MARK = (
@@ -87,11 +87,6 @@ def status() -> tuple[ClusterStatus, ClusterStatus]:
     return _status(*_clusters())
 
 
-def properties_file() -> Path:
-    """The configuration of the flow `A->B` between the two, which DAGs read when no other is named."""
-    return state_dir() / "mirror.properties"
-
-
 def example_properties(source: str, target: str) -> str:
     """A MirrorMaker 2 properties file for the flow `A->B`, given where the clusters' clients connect."""
     return f"""{_MARK}
@@ -107,6 +102,7 @@ replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 checkpoints.topic.replication.factor = 1
 heartbeats.topic.replication.factor = 1
+offset.storage.replication.factor = 1
 """
 
 
@@ -135,6 +131,6 @@ def _cluster_status(cluster: KafkaCluster) -> ClusterStatus:
 
 
 def _write_properties(source: ClusterStatus, target: ClusterStatus) -> None:
-    file = properties_file()
+    file = local_config()
     if not file.exists() or file.read_text(encoding="utf-8").startswith(_MARK):
         write_atomically(file, example_properties(source.bootstrap_servers, target.bootstrap_servers))

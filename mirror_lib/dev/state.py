@@ -1,4 +1,4 @@
-"""Where local state lives: one ignored folder of the project, and the folder of jars that projects may share."""
+"""What keeps local state in order: the folder of jars that projects may share, locks, and files written whole."""
 
 from __future__ import annotations
 
@@ -8,22 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Overrides the state folder, so that tests and a second demo keep apart from the first.
-STATE_DIR_VARIABLE = "MIRROR_STATE_DIR"
+from mirror_lib.config.local_state import state_dir
+
 #: Overrides the folder of fetched jars, so that clones and test runs fetch them once.
 JARS_DIR_VARIABLE = "MIRROR_JARS_DIR"
-
-
-def project_root() -> Path:
-    """The folder that holds `pyproject.toml`, or the current one when the package is installed without it."""
-    candidate = Path(__file__).resolve().parents[2]
-    return candidate if (candidate / "pyproject.toml").is_file() else Path.cwd()
-
-
-def state_dir() -> Path:
-    """The folder of everything that running locally writes; not created here."""
-    override = os.environ.get(STATE_DIR_VARIABLE)
-    return Path(override).absolute() if override else project_root() / ".mirror"
 
 
 def jars_dir() -> Path:

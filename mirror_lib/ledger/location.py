@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from mirror_lib.config.local_state import state_dir
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.ledger.store import Ledger
 
-#: Overrides the folder of local state.
-STATE_DIR_VARIABLE = "MIRROR_STATE_DIR"
 FILE_NAME = "ledger.sqlite3"
+
+
+def open_ledger(config: MirrorConfig) -> Ledger:
+    """The configuration's ledger, with its tables as this version wants them.
+
+    Raises:
+        LedgerError: it cannot be used.
+    """
+    ledger = Ledger.open(ledger_url(config))
+    try:
+        ledger.migrate()
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
 
 
 def ledger_url(config: MirrorConfig) -> str:
@@ -34,12 +48,3 @@ def ledger_url(config: MirrorConfig) -> str:
 def default_ledger_url() -> str:
     """`ledger.sqlite3` in the state folder."""
     return f"sqlite:///{state_dir() / FILE_NAME}"
-
-
-def state_dir() -> Path:
-    """`MIRROR_STATE_DIR`, else `.mirror` in the project's folder; in the current one without a project around."""
-    override = os.environ.get(STATE_DIR_VARIABLE)
-    if override:
-        return Path(override).absolute()
-    project = Path(__file__).resolve().parents[2]
-    return (project if (project / "pyproject.toml").is_file() else Path.cwd()) / ".mirror"

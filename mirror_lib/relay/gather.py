@@ -89,9 +89,14 @@ class FlowClusters:
 
 
 def gather_facts(
-    flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters
+    flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters, *, topics_synced: bool = True
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
-    """The facts of every partition that the flow selects, and the partitions that cannot even be planned."""
+    """The facts of every partition that the flow selects, and the partitions that cannot even be planned.
+
+    Args:
+        topics_synced: whether a missing target topic or partition is a problem, or one that the topic sync before a
+            run would create.
+    """
     names = [topic for topic in clusters.source_admin.list_topics() if topology.replicates(topic)]
     sources = clusters.source_admin.describe_topics(names)
     remote = {topic: topology.remote_topic(topic) for topic in sources}
@@ -112,7 +117,9 @@ def gather_facts(
         for pair in _pairs(description, remote[topic]):
             error = (
                 collisions.get(topic)
-                or _target_problem(flow, pair, targets.get(remote[topic]), targets.errors.get(remote[topic]))
+                or _target_problem(
+                    flow, pair, targets.get(remote[topic]), targets.errors.get(remote[topic]), synced=topics_synced
+                )
                 or _position_problem(flow, pair[0], clusters.positions_at_plan)
             )
             if error is None:
@@ -131,7 +138,7 @@ def gather_facts(
         if _is_behind(source, starts[source], ends[source], clusters.positions_at_plan)
     }
     sizes = _log_sizes(clusters, behind)
-    limits = _message_limits(clusters, {remote[topic] for topic in behind})
+    limits = _message_limits(clusters, {remote[topic] for topic in behind if remote[topic] in targets})
     facts = []
     for source, target in pairs:
         unreadable = starts[source].error or ends[source].error
@@ -169,11 +176,15 @@ def _target_problem(
     pair: tuple[TopicPartition, TopicPartition],
     target: TopicDescription | None,
     failure: MirrorError | None,
+    *,
+    synced: bool,
 ) -> MirrorError | None:
     source, wanted = pair
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if failure is not None and not isinstance(failure, TopicMissingError):
         return of_flow(flow, failure, source)
+    if not synced:
+        return None
     if target is None:
         return TopicMissingError(
             f"topic {wanted.topic} does not exist on cluster {flow.flow.target}.",

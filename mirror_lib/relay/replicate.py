@@ -95,23 +95,29 @@ class RunReport:
 
 
 def plan_flow(flow: FlowConfig, options: RunOptions) -> RunPlan:
-    """What a run would do now. Reads both clusters, changes nothing."""
+    """What a run would do now, after its topics were synced. Reads both clusters, changes nothing."""
     with FlowClusters.connect(flow) as clusters:
-        return _plan(flow, clusters, options)
+        return _plan(flow, clusters, options, topics_synced=False)
 
 
-def replicate(flow: FlowConfig, *, ledger: Ledger, runner: CopyRunner, options: RunOptions) -> RunReport:
+def replicate(
+    flow: FlowConfig, *, ledger: Ledger, make_runner: Callable[[], CopyRunner], options: RunOptions
+) -> RunReport:
     """Copy what is new since the stored positions.
 
     A failing partition does not stop the others; it is in the report with its error. Only what concerns the whole
     flow raises.
+
+    Args:
+        make_runner: called once, when there is something to copy and before any position is opened: starting Spark
+            costs seconds that an idle run need not pay, and when it fails nothing has begun yet.
 
     Raises:
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
     """
     began = time.monotonic()
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
-    run = _Run(flow, ledger, runner, options)
+    run = _Run(flow, ledger, make_runner, options)
     ledger.start_run(run_id=options.run_id, flow=str(flow.flow), trigger=options.trigger)
     try:
         with FlowClusters.connect(flow) as clusters:
@@ -139,11 +145,11 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     return {"reason": "unexpected", "what": f"{type(error).__name__}: {error}"}
 
 
-def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions) -> RunPlan:
+def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions, *, topics_synced: bool = True) -> RunPlan:
     topology = flow_topology(flow)
     if options.topics:
         topology = topology.include_only(options.topics)
-    facts, problems = gather_facts(flow, topology, clusters)
+    facts, problems = gather_facts(flow, topology, clusters, topics_synced=topics_synced)
     reset = flow.clients.data_consumer.properties.get("auto.offset.reset", FirstStart.EARLIEST)
     return plan_round(
         flow.flow,
@@ -157,10 +163,13 @@ def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions) -> RunP
 class _Run:
     """The rounds of one run, added up. Partitions that failed in one round are left alone in the next."""
 
-    def __init__(self, flow: FlowConfig, ledger: Ledger, runner: CopyRunner, options: RunOptions) -> None:
+    def __init__(
+        self, flow: FlowConfig, ledger: Ledger, make_runner: Callable[[], CopyRunner], options: RunOptions
+    ) -> None:
         self._flow = flow
         self._ledger = ledger
-        self._runner = runner
+        self._make_runner = make_runner
+        self._runner: CopyRunner | None = None
         self._options = options
         self._results: list[PartitionResult] = []
         self._problems: dict[object, PartitionProblem] = {}
@@ -175,6 +184,9 @@ class _Run:
         self._idle = plan.idle
         self._note(plan.problems)
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
+        if not plan.partitions:
+            return False
+        runner = self._runner = self._runner or self._make_runner()
         opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
         self._note(refused)
         bins = tuple(bin_ for bin_ in opened if bin_)
@@ -191,7 +203,7 @@ class _Run:
         )
         began = time.monotonic()
         with RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
-            results = self._runner(job)
+            results = runner(job)
         self._copy_seconds += time.monotonic() - began
         commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
         self._results += results

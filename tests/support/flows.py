@@ -57,7 +57,7 @@ class Flow:
         """One run: topics first, then the copy."""
         if sync:
             self.sync_topics()
-        return replicate(self.config, ledger=self.ledger, runner=runner, options=RunOptions(**options))
+        return replicate(self.config, ledger=self.ledger, make_runner=lambda: runner, options=RunOptions(**options))
 
     def with_settings(self, **settings: Any) -> Flow:
         """The same flow with other copy settings."""

@@ -20,6 +20,7 @@ from mirror_lib.errors import (
     UncleanStartError,
 )
 from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.replicate import CopyRunner, RunOptions, plan_flow, replicate
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, make_flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, set_config, watermarks
@@ -201,3 +202,29 @@ def test_refused_credentials_are_told_as_such(kafka_pair: KafkaPair, topic_name:
         flow.run()
     assert caught.value.where.cluster == "A"
     assert "not shown" not in str(caught.value)
+
+
+def test_a_runner_that_cannot_start_leaves_nothing_open(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(3))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.sync_topics()
+
+    def no_spark() -> CopyRunner:
+        raise RuntimeError("no Spark")
+
+    with pytest.raises(RuntimeError):
+        replicate(flow.config, ledger=flow.ledger, make_runner=no_spark, options=RunOptions())
+
+    assert flow.run().records == 3
+
+
+def test_a_plan_before_the_topic_sync_counts_on_it(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(3))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    plan = plan_flow(flow.config, RunOptions())
+
+    assert plan.problems == ()
+    assert [(partition.start, partition.end) for partition in plan.partitions] == [(0, 3)]

@@ -1,0 +1,79 @@
+"""The Spark job's arguments: the one place that knows their names, for the job and for all who start it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+_TRIGGER = "spark-submit"
+
+
+@dataclass(frozen=True, slots=True)
+class JobArguments:
+    """What the job is told. None leaves the choice to the job or to the flow's configuration."""
+
+    #: The MirrorMaker 2 properties file; absolute, since the job may run in another folder.
+    config: Path
+    #: The flow's name, `SOURCE->TARGET`.
+    flow: str
+    #: The run's id in the ledger, which refuses one that it has seen; None gives every start of the job its own.
+    run_id: str | None = None
+    #: Who started the run, for the ledger.
+    trigger: str = _TRIGGER
+    #: Where the report goes (`relay.job_report`).
+    report: Path | None = None
+    #: Java regexes of source topics; empty copies all topics of the flow.
+    topics: tuple[str, ...] = ()
+    #: Spark tasks at the most.
+    tasks: int | None = None
+    #: Seconds after which no new round begins.
+    max_seconds: float | None = None
+    dry_run: bool = False
+
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> JobArguments:
+        """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
+        found = _parser().parse_args(argv)
+        return cls(
+            config=found.config,
+            flow=found.flow,
+            run_id=found.run_id or None,
+            trigger=found.trigger,
+            report=found.report,
+            topics=tuple(found.topics),
+            tasks=found.tasks,
+            max_seconds=found.max_seconds,
+            dry_run=found.dry_run,
+        )
+
+    def command_line(self) -> list[str]:
+        """The inverse of `parse`. `=` keeps a regex that begins with a dash from being an option."""
+        given: list[tuple[str, object]] = [
+            ("config", self.config),
+            ("flow", self.flow),
+            ("run-id", self.run_id),
+            ("trigger", self.trigger),
+            ("report", self.report),
+            *(("topics", pattern) for pattern in self.topics),
+            ("tasks", self.tasks),
+            ("max-seconds", None if self.max_seconds is None else str(self.max_seconds).removesuffix(".0")),
+        ]
+        words = [f"--{name}={value}" for name, value in given if value is not None]
+        return [*words, "--dry-run"] if self.dry_run else words
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="replicate.py", description="Copy one flow's new records, then stop.")
+    parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
+    parser.add_argument("--flow", required=True, help="the flow to run, as SOURCE->TARGET")
+    parser.add_argument("--run-id", default=None, help="the run's id in the ledger; a new one by default")
+    parser.add_argument("--trigger", default=_TRIGGER, help="who started the run, for the ledger")
+    parser.add_argument("--report", type=Path, default=None, help="write the report as JSON to this file")
+    parser.add_argument("--topics", action="append", default=[], help="a topic or regex to copy; may be repeated")
+    parser.add_argument("--tasks", type=int, default=None, help="Spark tasks at the most; default tasks.max")
+    parser.add_argument("--max-seconds", type=float, default=None, help="begin no new round after this many seconds")
+    parser.add_argument("--dry-run", action="store_true", help="plan only: to the report file, else printed")
+    return parser

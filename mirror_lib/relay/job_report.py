@@ -1,0 +1,159 @@
+"""The Spark job's report file: how the job writes it, and how those who started the job read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from mirror_lib.errors import NOWHERE, MirrorError, Where
+
+if TYPE_CHECKING:
+    from mirror_lib.relay.model import RunPlan
+    from mirror_lib.relay.replicate import RunReport
+
+_PLACES = tuple(part.name for part in fields(Where))
+_OWN = frozenset({"reason", "what", "action", *_PLACES})
+
+
+def run_report(report: RunReport) -> dict[str, Any]:
+    """The content for a run that was carried out, whether or not every partition was copied."""
+    return report.to_dict()
+
+
+def plan_report(plan: RunPlan) -> dict[str, Any]:
+    """The content for a dry run."""
+    return {"exit_code": 0, "dry_run": True, "plan": plan.to_dict()}
+
+
+def error_report(error: MirrorError) -> dict[str, Any]:
+    """The content for a job that failed as a whole."""
+    return {"exit_code": error.exit_code, "error": error.attributes()}
+
+
+def write_report(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the file and the folder that holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A `MirrorError` as reports hold it: the class that was raised need not be known to who reads it."""
+
+    reason: str
+    what: str
+    action: str = ""
+    #: Its partition is None when a topic as a whole is meant.
+    where: Where = NOWHERE
+    #: What else an error of its class tells, such as all problems of a file.
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_attributes(cls, data: Mapping[str, Any]) -> Self:
+        """The counterpart of `MirrorError.attributes`."""
+        return cls(
+            reason=data["reason"],
+            what=data["what"],
+            action=data.get("action", ""),
+            where=Where(**{name: data[name] for name in _PLACES if name in data}),
+            more={name: value for name, value in data.items() if name not in _OWN},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """What a dry run would copy of one topic. Offsets are at least the records: some may hold none."""
+
+    topic: str
+    target_topic: str
+    partitions: int
+    offsets: int
+    estimated_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """How one job ended, without its rows per partition: those are in the ledger."""
+
+    exit_code: int
+    #: None when the job failed as a whole or only planned.
+    run_id: str | None = None
+    dry_run: bool = False
+    records: int = 0
+    bytes: int = 0
+    rounds: int = 0
+    #: Partitions with nothing new.
+    idle: int = 0
+    seconds: float = 0.0
+    #: Seconds of the copy stage alone, over all rounds.
+    copy_seconds: float = 0.0
+    #: Why the job failed as a whole; all figures are 0 then.
+    error: Failure | None = None
+    #: Partitions, or topics as a whole, that were not copied or not to their end; of a dry run, that could not be.
+    failures: tuple[Failure, ...] = ()
+    #: A dry run's plan, added up per topic.
+    planned: tuple[PlannedTopic, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The report at `path`, None when the job ended before it could write one."""
+        return cls.from_dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `error_report`, `plan_report` or `run_report` made."""
+        if "error" in data:
+            return cls(exit_code=data["exit_code"], error=Failure.from_attributes(data["error"]))
+        if data.get("dry_run"):
+            plan = data["plan"]
+            return cls(
+                exit_code=data["exit_code"],
+                dry_run=True,
+                idle=plan["idle_partitions"],
+                failures=tuple(_at_source(row, row) for row in plan["problems"]),
+                planned=tuple(_planned(plan["partitions"])),
+            )
+        return cls(
+            exit_code=data["exit_code"],
+            run_id=data["run_id"],
+            records=data["records"],
+            bytes=data["bytes"],
+            rounds=data["rounds"],
+            idle=data["idle_partitions"],
+            seconds=data["seconds"],
+            copy_seconds=data["copy_seconds"],
+            failures=tuple(_failures(data)),
+        )
+
+
+def _failures(data: Mapping[str, Any]) -> Iterator[Failure]:
+    for row in data["partitions"]:
+        if row["error"] is not None:
+            yield _at_source(row, row["error"])
+    for row in data["problems"]:
+        yield _at_source(row, row)
+
+
+def _at_source(row: Mapping[str, Any], attributes: Mapping[str, Any]) -> Failure:
+    """A failure at the source partition that its row names, wherever the error itself happened."""
+    # Its module loads the clients' security, and DAGs are parsed every few seconds.
+    from mirror_lib.relay.model import WHOLE_TOPIC
+
+    partition = None if row["partition"] == WHOLE_TOPIC else row["partition"]
+    return Failure.from_attributes({**attributes, "topic": row["topic"], "partition": partition})
+
+
+def _planned(partitions: Iterable[Mapping[str, Any]]) -> Iterator[PlannedTopic]:
+    by_topic: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in partitions:
+        by_topic.setdefault((row["topic"], row["target_topic"]), []).append(row)
+    for names, rows in sorted(by_topic.items()):
+        yield PlannedTopic(
+            *names,
+            partitions=len(rows),
+            offsets=sum(row["end"] - row["start"] for row in rows),
+            estimated_bytes=sum(row["estimated_bytes"] for row in rows),
+        )

@@ -1,0 +1,90 @@
+"""Submitting the Spark job: what every command line of `spark-submit` says, whoever starts it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import site
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import mirror_lib
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+
+#: Spark's master where nobody names another: this machine with all its cores.
+LOCAL_MASTER = "local[*]"
+_JOB = "spark_jobs.replicate"
+
+
+def job_file() -> Path:
+    """The Spark job's file, found through the installed package without running it.
+
+    Raises:
+        ConfigurationError: `spark_jobs` is not installed here.
+    """
+    try:
+        spec = importlib.util.find_spec(_JOB)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise ConfigurationError(
+            "the package spark_jobs is not importable, so there is no job to submit.",
+            action="Install this project (pip install batch-mirror) where the job is started.",
+        )
+    return Path(spec.origin)
+
+
+def runs_here(master: str) -> bool:
+    """Whether executors share this machine and therefore this Python."""
+    return master.startswith("local")
+
+
+def submit_settings(master: str) -> dict[str, str]:
+    """What to pass as `--conf`.
+
+    All of it is needed at the time of submission: the job's own session builder comes too late for the daemon's module
+    where a session exists already. Executors of a cluster have their own Python, named by `PYSPARK_PYTHON` or the
+    cluster's defaults; those on this machine use ours.
+    """
+    settings = {**SPARK_SETTINGS, "spark.pyspark.driver.python": sys.executable}
+    if runs_here(master):
+        settings["spark.pyspark.python"] = sys.executable
+    return settings
+
+
+def checkout_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """`PYTHONPATH` by which the driver, another process, finds a package that is a checkout; empty if it is installed.
+
+    Args:
+        environment: the process environment to which the result is to be added.
+    """
+    root = str(Path(mirror_lib.__file__).parents[1])
+    if root in site.getsitepackages():
+        return {}
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))}
+
+
+def find_spark_home(environment: Mapping[str, str]) -> Path:
+    """`SPARK_HOME`, else the folder of the installed PySpark, found without importing it.
+
+    Raises:
+        ConfigurationError: there is no `spark-submit`.
+    """
+    named = environment.get("SPARK_HOME")
+    spec = None if named else importlib.util.find_spec("pyspark")
+    places = [named] if named else list(spec.submodule_search_locations or ()) if spec else []
+    for place in places:
+        if spark_submit(Path(place)).is_file():
+            return Path(place)
+    if named:
+        raise ConfigurationError(
+            f"SPARK_HOME is {named}, where bin/spark-submit is missing.", action="Correct it, or unset SPARK_HOME."
+        )
+    raise ConfigurationError("PySpark is not installed.", action="Install batch-mirror[spark].")
+
+
+def spark_submit(spark_home: Path) -> Path:
+    """The program itself."""
+    return spark_home / "bin" / "spark-submit"

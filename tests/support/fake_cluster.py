@@ -1,0 +1,280 @@
+"""A cluster in memory behind the interface of `RawClient`: brokers' rules for fetches and idempotent producers.
+
+For faults that no real broker can be made to show at a given moment. The rules are those of Kafka 4.3: `fetch` is
+KIP-74's (the first partition that has something gives a whole batch), `produce` is Java's `ProducerAppendInfo`, which
+takes any sequence number from a producer that it does not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from mirror_lib.cluster.batches.header import parse_header
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
+from mirror_lib.config.model import CopySettings
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan
+from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.record_batches import SourceRecord, batch, read_with_aiokafka
+
+_SEQUENCES = 2**31
+_REMEMBERED = 5
+
+
+@dataclass
+class _Producer:
+    """What a broker remembers of a producer on one partition."""
+
+    producer_id: int
+    epoch: int
+    batches: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+
+@dataclass
+class FakePartition:
+    """A partition's log, as batches with their base offsets."""
+
+    batches: list[bytes] = field(default_factory=list)
+    log_start: int = 0
+    #: Set apart where the last records were removed.
+    end: int = 0
+    local_start: int = 0
+    producer: _Producer | None = None
+
+    def append(self, raw: bytes) -> int:
+        """Append a batch of a producer without an identity; returns its base offset."""
+        header = parse_header(raw)
+        base = self.end
+        self.batches.append(base.to_bytes(8, "big") + raw[8:])
+        self.end = base + header.last_offset_delta + 1
+        return base
+
+    def values(self) -> list[bytes | None]:
+        """The values of all records in their order."""
+        return [record[3] for raw in self.batches for record in read_with_aiokafka(raw)]
+
+
+Produced = tuple[int, TopicPartition, bytes]
+
+
+class FakeCluster:
+    """Implements what `copy_bin` uses of `RawClient`."""
+
+    def __init__(self, name: str = "B") -> None:
+        self.cluster = name
+        self.partitions: dict[TopicPartition, FakePartition] = {}
+        self.leaders: dict[TopicPartition, int] = {}
+        self.refreshes = 0
+        self.fetches: list[tuple[int, list[FetchRequestPartition]]] = []
+        self.produced: list[Produced] = []
+        #: What a topic's metadata says instead of its leaders.
+        self.topic_errors: dict[str, int] = {}
+        #: Called before a batch is appended; a code refuses it.
+        self.refuse: Callable[[Produced], int | None] = lambda _: None
+        #: Called after a batch was appended; a code or exception is answered instead of success.
+        self.lose: Callable[[Produced], int | Exception | None] = lambda _: None
+        #: Awaited before a produce request is worked on, and before its answer.
+        self.before_produce: Callable[[int, Sequence[TopicPartition]], object] = lambda *_: None
+        self.before_answer: Callable[[int, Sequence[TopicPartition]], object] = lambda *_: None
+        #: Called for a fetch; what it returns or raises is the answer, None leaves it to the rules.
+        self.on_fetch: Callable[[int, Sequence[FetchRequestPartition]], list[FetchedPartition] | None] = lambda *_: None
+
+    def add(self, topic: str, partition: int = 0, *, leader: int = 1) -> FakePartition:
+        """Create a partition."""
+        key = TopicPartition(topic, partition)
+        self.leaders[key] = leader
+        return self.partitions.setdefault(key, FakePartition())
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        return self.leaders.get(partition)
+
+    async def refresh_leaders(self, topics: Iterable[str]) -> dict[str, int]:
+        self.refreshes += 1
+        await asyncio.sleep(0)
+        return {topic: code for topic in topics if (code := self.topic_errors.get(topic))}
+
+    async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
+        await asyncio.sleep(0)
+        return self.partitions[partition].local_start
+
+    async def fetch(
+        self,
+        node: int,
+        partitions: Sequence[FetchRequestPartition],
+        *,
+        max_bytes: int,
+        max_wait_ms: int,
+        read_committed: bool,
+        min_bytes: int = 1,
+    ) -> list[FetchedPartition]:
+        self.fetches.append((node, list(partitions)))
+        await asyncio.sleep(0)
+        scripted = self.on_fetch(node, partitions)
+        if asyncio.iscoroutine(scripted):
+            scripted = await scripted
+        if scripted is not None:
+            return scripted
+        answer = []
+        left, first = max_bytes, True
+        for wanted in partitions:
+            data = self._read(wanted, left, first)
+            left -= len(data)
+            first = first and not data
+            answer.append(self.fetched(wanted, data))
+        if first:
+            await asyncio.sleep(0.001)
+        return answer
+
+    def fetched(self, wanted: FetchRequestPartition, data: bytes, *, error_code: int = 0) -> FetchedPartition:
+        """An answer about one partition."""
+        log = self.partitions[TopicPartition(wanted.topic, wanted.partition)]
+        return FetchedPartition(
+            wanted.topic, wanted.partition, error_code, log.end, log.end, log.log_start, (), memoryview(data)
+        )
+
+    def _read(self, wanted: FetchRequestPartition, left: int, first: bool) -> bytes:
+        log = self.partitions[TopicPartition(wanted.topic, wanted.partition)]
+        data = b""
+        for raw in log.batches:
+            header = parse_header(raw)
+            if header.base_offset + header.last_offset_delta < wanted.offset:
+                continue
+            if len(data) + len(raw) > min(wanted.max_bytes, left) and not (first and not data):
+                break
+            data += raw
+        return data
+
+    async def produce(
+        self, node: int, batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int
+    ) -> list[ProducedPartition]:
+        keys = [TopicPartition(topic, partition) for topic, partition, _ in batches]
+        assert len(set(keys)) == len(keys), "a request may hold one batch for a partition"
+        for hook in (self.before_produce(node, keys),):
+            if asyncio.iscoroutine(hook):
+                await hook
+        await asyncio.sleep(0)
+        answers = [
+            self._append(node, key, bytes(raw)) for key, (_, _, raw) in zip(keys, batches, strict=True)
+        ]
+        hook = self.before_answer(node, keys)
+        if asyncio.iscoroutine(hook):
+            await hook
+        await asyncio.sleep(0)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return [answer for answer in answers if isinstance(answer, ProducedPartition)]
+
+    def _append(self, node: int, key: TopicPartition, raw: bytes) -> ProducedPartition | Exception:
+        request = (node, key, raw)
+        self.produced.append(request)
+        code = self.refuse(request)
+        base = -1
+        if code is None and node != self.leaders.get(key):
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if code is None:
+            code, base = self._as_producer(self.partitions[key], raw)
+            lost = self.lose(request)
+            if isinstance(lost, Exception):
+                return lost
+            if lost is not None:
+                code, base = lost, -1
+        return ProducedPartition(key.topic, key.partition, code or 0, base, 0)
+
+    @staticmethod
+    def _as_producer(log: FakePartition, raw: bytes) -> tuple[int, int]:
+        header = parse_header(raw)
+        first = header.base_sequence
+        last = (first + header.last_offset_delta) % _SEQUENCES
+        known = log.producer
+        if known is not None and known.producer_id == header.producer_id:
+            if header.producer_epoch < known.epoch:
+                return ErrorCode.INVALID_PRODUCER_EPOCH, -1
+            if header.producer_epoch == known.epoch:
+                for seen_first, seen_last, base in known.batches:
+                    if (seen_first, seen_last) == (first, last):
+                        return ErrorCode.NONE, base
+                if known.batches and (known.batches[-1][1] + 1) % _SEQUENCES != first:
+                    return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+            elif first != 0:
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+            else:
+                log.producer = _Producer(header.producer_id, header.producer_epoch)
+        else:
+            log.producer = _Producer(header.producer_id, header.producer_epoch)
+        assert log.producer is not None
+        base = log.append(raw)
+        log.producer.batches.append((first, last, base))
+        return ErrorCode.NONE, base
+
+    def connected(self) -> AbstractAsyncContextManager[FakeCluster]:
+        """As a context manager."""
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[FakeCluster]:
+            yield self
+
+        return opened()
+
+
+def fill(log: FakePartition, sizes: Sequence[int], *, records_each: int = 1, prefix: str = "") -> list[bytes]:
+    """Append one batch for each size (bytes of each value); returns the values."""
+    written: list[bytes] = []
+    for size in sizes:
+        values = [
+            f"{prefix}{len(written) + number}-".encode().ljust(size, b"x") for number in range(records_each)
+        ]
+        log.append(batch([SourceRecord(number, value=value) for number, value in enumerate(values)]))
+        written += values
+    return written
+
+
+def opened(
+    source: FakeCluster,
+    target: FakeCluster,
+    topic: str = "orders",
+    partition: int = 0,
+    *,
+    to: str | None = None,
+    max_message_bytes: int = 1_048_588,
+) -> OpenPartition:
+    """A partition of the source, opened to be copied whole."""
+    key, remote = TopicPartition(topic, partition), TopicPartition(to or f"A.{topic}", partition)
+    if remote not in target.partitions:
+        target.add(*remote)
+    log = source.partitions[key]
+    plan = PartitionPlan(
+        source=key,
+        target=remote,
+        start=log.log_start,
+        end=log.end,
+        topic_id="id",
+        target_max_message_bytes=max_message_bytes,
+        estimated_bytes=0,
+    )
+    return OpenPartition(plan, f"mirror:A->B:{remote}", 4711, 3, target.partitions[remote].end)
+
+
+def job(*partitions: OpenPartition, read_committed: bool = False, **settings: object) -> CopyJob:
+    """A job of one bin; batches go one by one unless the settings say otherwise."""
+    defaults: dict[str, object] = {"batch_passthrough_min_bytes": 0, "retry_max_seconds": 1.0}
+    return CopyJob(
+        flow=FlowId("A", "B"),
+        run_id="run",
+        source=Connection("A", ("localhost:1",)),
+        target=Connection("B", ("localhost:2",)),
+        read_committed=read_committed,
+        settings=CopySettings.model_validate({**defaults, **settings}),
+        bins=(partitions,),
+    )
+
+
+def ascending(offsets: Sequence[int]) -> bool:
+    """Whether offsets come in order."""
+    return all(first < second for first, second in pairwise(offsets))
