@@ -1,41 +1,63 @@
 """Kafka requests on raw record batches, spoken through aiokafka's low-level client.
 
-This is the only module that knows `aiokafka.client` and `aiokafka.protocol`, which are semi-internal: contract tests
-(`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker. Fetch and Produce carry the
-data, so they are encoded and decoded here by hand: payloads stay memoryviews of the network frame on the way in and
-are joined once on the way out.
+This is the only module that knows `aiokafka.client`, `aiokafka.conn` and `aiokafka.protocol`, which are semi-internal:
+contract tests (`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker. aiokafka makes
+the connections and speaks all but the requests that carry data: those go over connections of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import struct
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any, NamedTuple, Self
 
 import aiokafka.errors as aiokafka_errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.cluster import ClusterMetadata
-from aiokafka.conn import create_conn
-from aiokafka.protocol.api import RequestStruct, Response
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
-from aiokafka.protocol.types import Schema
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.data_connection import Buffer, DataConnection
+from mirror_lib.cluster.data_protocol import (
+    DESCRIBE_LOG_DIRS,
+    FETCH,
+    FETCH_VERSION,
+    LIST_OFFSETS,
+    LIST_OFFSETS_VERSION,
+    LOG_DIRS_VERSION,
+    PRODUCE,
+    PRODUCE_VERSION,
+    FetchedPartition,
+    FetchRequestPartition,
+    ProducedPartition,
+    encode_fetch,
+    encode_local_log_start,
+    encode_log_dirs,
+    encode_produce,
+    parse_fetch,
+    parse_local_log_start,
+    parse_log_dirs,
+    parse_produce,
+)
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, RetriesExhaustedError, Where
 from mirror_lib.topology.names import TopicPartition
 
-_FETCH, _PRODUCE, _DESCRIBE_LOG_DIRS = 1, 0, 35
-#: Kafka 2.4 is the first broker that speaks these; every supported broker is newer.
-_FETCH_VERSION, _PRODUCE_VERSION, _LOG_DIRS_VERSION = 11, 7, 1
+__all__ = [
+    "FetchRequestPartition",
+    "FetchedPartition",
+    "ProducedPartition",
+    "ProducerIdentity",
+    "RawClient",
+    "open_clients",
+]
 
 _COORDINATOR_RETRIES = frozenset(
     {
@@ -47,46 +69,6 @@ _COORDINATOR_RETRIES = frozenset(
     }
 )
 
-_FETCH_HEAD = struct.Struct(">ihii")
-_FETCH_PARTITION = struct.Struct(">ihqqqi")
-_FETCH_TAIL = struct.Struct(">ii")
-_ABORTED = struct.Struct(">qq")
-_PRODUCED_PARTITION = struct.Struct(">ihqqq")
-_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
-
-
-class FetchRequestPartition(NamedTuple):
-    """One partition to read: from `offset`, at most about `max_bytes` (the broker always returns one whole batch)."""
-
-    topic: str
-    partition: int
-    offset: int
-    max_bytes: int
-
-
-class FetchedPartition(NamedTuple):
-    """What a broker returned for one partition. `records` is a view of the network frame: use it, then let it go."""
-
-    topic: str
-    partition: int
-    error_code: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start: int
-    #: (producer id, first offset) of transactions that were aborted; only filled when reading committed.
-    aborted: tuple[tuple[int, int], ...]
-    records: memoryview
-
-
-class ProducedPartition(NamedTuple):
-    """The broker's answer to one batch: where it was appended, or why not."""
-
-    topic: str
-    partition: int
-    error_code: int
-    base_offset: int
-    log_start: int
-
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
@@ -94,155 +76,6 @@ class ProducerIdentity:
 
     producer_id: int
     epoch: int
-
-
-class _HandEncoded(RequestStruct):  # type: ignore[misc]
-    """A request of one fixed version whose body has been encoded already."""
-
-    API_KEY = -1
-    API_VERSION = 0
-    RESPONSE_TYPE = Response
-    SCHEMA = Schema()
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-
-    def prepare(self, versions: dict[int, tuple[int, int]]) -> Self:
-        low, high = versions.get(self.API_KEY, (0, -1))
-        if not low <= self.API_VERSION <= high:
-            raise aiokafka_errors.IncompatibleBrokerVersion(
-                f"the broker speaks versions {low} to {high} of request {self.API_KEY}, not {self.API_VERSION}"
-            )
-        return self
-
-    def encode(self) -> bytes:
-        return self._body
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self._body)} bytes)"
-
-
-class _HandDecoded(Response):  # type: ignore[misc]
-    API_KEY = -1
-    API_VERSION = 0
-    partitions: list[Any]
-
-    @classmethod
-    def decode(cls, data: BytesIO | bytes) -> Self:
-        stream = BytesIO(data) if isinstance(data, bytes) else data
-        response = cls.__new__(cls)
-        response.partitions = cls.parse(stream.getbuffer(), stream.tell())
-        return response
-
-    @staticmethod
-    def parse(view: memoryview, position: int) -> list[Any]:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.partitions)} partitions)"
-
-
-def _string(view: memoryview, position: int) -> tuple[str, int]:
-    (length,) = _INT16.unpack_from(view, position)
-    position += 2
-    return str(view[position : position + length], "utf-8"), position + length
-
-
-def _encode_string(text: str) -> bytes:
-    raw = text.encode()
-    return _INT16.pack(len(raw)) + raw
-
-
-class _FetchResponse(_HandDecoded):
-    API_KEY, API_VERSION = _FETCH, _FETCH_VERSION
-
-    @staticmethod
-    def parse(view: memoryview, position: int) -> list[FetchedPartition]:
-        _throttle, error_code, _session, topics = _FETCH_HEAD.unpack_from(view, position)
-        if error_code:
-            raise error_for_code(error_code, where=Where(), doing="fetch")
-        position += _FETCH_HEAD.size
-        result = []
-        for _ in range(topics):
-            topic, position = _string(view, position)
-            (count,) = _INT32.unpack_from(view, position)
-            position += 4
-            for _ in range(count):
-                partition, code, high_watermark, last_stable, log_start, aborted_count = _FETCH_PARTITION.unpack_from(
-                    view, position
-                )
-                position += _FETCH_PARTITION.size
-                aborted = []
-                for _ in range(max(aborted_count, 0)):
-                    aborted.append(_ABORTED.unpack_from(view, position))
-                    position += _ABORTED.size
-                _replica, size = _FETCH_TAIL.unpack_from(view, position)
-                position += _FETCH_TAIL.size
-                size = max(size, 0)
-                records = view[position : position + size]
-                position += size
-                result.append(
-                    FetchedPartition(
-                        topic, partition, code, high_watermark, last_stable, log_start, tuple(aborted), records
-                    )
-                )
-        return result
-
-
-class _FetchRequest(_HandEncoded):
-    API_KEY, API_VERSION, RESPONSE_TYPE = _FETCH, _FETCH_VERSION, _FetchResponse
-
-
-class _ProduceResponse(_HandDecoded):
-    API_KEY, API_VERSION = _PRODUCE, _PRODUCE_VERSION
-
-    @staticmethod
-    def parse(view: memoryview, position: int) -> list[ProducedPartition]:
-        (topics,) = _INT32.unpack_from(view, position)
-        position += 4
-        result = []
-        for _ in range(topics):
-            topic, position = _string(view, position)
-            (count,) = _INT32.unpack_from(view, position)
-            position += 4
-            for _ in range(count):
-                partition, code, base, _append_time, log_start = _PRODUCED_PARTITION.unpack_from(view, position)
-                position += _PRODUCED_PARTITION.size
-                result.append(ProducedPartition(topic, partition, code, base, log_start))
-        return result
-
-
-class _ProduceRequest(_HandEncoded):
-    API_KEY, API_VERSION, RESPONSE_TYPE = _PRODUCE, _PRODUCE_VERSION, _ProduceResponse
-
-
-class _LogDirsResponse(_HandDecoded):
-    API_KEY, API_VERSION = _DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION
-
-    @staticmethod
-    def parse(view: memoryview, position: int) -> list[tuple[str, int, int]]:
-        _throttle, directories = struct.unpack_from(">ii", view, position)
-        position += 8
-        result = []
-        for _ in range(directories):
-            position += 2
-            _path, position = _string(view, position)
-            (topics,) = _INT32.unpack_from(view, position)
-            position += 4
-            for _ in range(topics):
-                topic, position = _string(view, position)
-                (count,) = _INT32.unpack_from(view, position)
-                position += 4
-                for _ in range(count):
-                    partition, size, _lag, is_future = struct.unpack_from(">iqqb", view, position)
-                    position += 21
-                    if not is_future:
-                        result.append((topic, partition, size))
-        return result
-
-
-class _LogDirsRequest(_HandEncoded):
-    API_KEY, API_VERSION, RESPONSE_TYPE = _DESCRIBE_LOG_DIRS, _LOG_DIRS_VERSION, _LogDirsResponse
 
 
 class _Client(AIOKafkaClient):  # type: ignore[misc]
@@ -265,11 +98,28 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         return False
 
 
-def _by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
-    grouped: dict[str, list[Any]] = {}
-    for item in partitions:
-        grouped.setdefault(item[0], []).append(item)
-    return grouped
+class _Handshake(AIOKafkaConnection):  # type: ignore[misc]
+    """A connection as aiokafka makes it: TLS, versions and SASL. What follows may go on without aiokafka."""
+
+    @property
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """The request versions that the broker speaks, by API key."""
+        found: dict[int, tuple[int, int]] = self._versions
+        return found
+
+    def detach(self) -> asyncio.Transport:
+        """Give the transport away: aiokafka neither reads from it any more nor misses it."""
+        self._read_task.cancel()
+        self._reader = None
+        transport: asyncio.Transport = self._writer.transport
+        return transport
+
+
+class _DataLink(NamedTuple):
+    """A connection for data, and the handshake that it came from, whose end would close the transport."""
+
+    connection: DataConnection
+    handshake: _Handshake
 
 
 class RawClient:
@@ -284,6 +134,8 @@ class RawClient:
         self._client: Any = None
         self._leaders: dict[TopicPartition, int] = {}
         self._coordinators: dict[str, int] = {}
+        self._links: dict[int, _DataLink] = {}
+        self._connecting: dict[int, asyncio.Lock] = {}
 
     @property
     def cluster(self) -> str:
@@ -301,30 +153,80 @@ class RawClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        for link in self._links.values():
+            link.connection.close()
         await self._client.close()
 
     async def _why_unreachable(self, options: dict[str, Any], error: Exception) -> ClusterError:
         """`bootstrap` keeps the reason to its log, so ask one broker again to tell refusal from silence."""
-        arguments = {name: value for name, value in options.items() if name != "bootstrap_servers"}
         host, port, _ = self._client.hosts[0]
         try:
-            connection = await create_conn(host, port, **arguments)
+            (await self._connect(host, port, options)).close()
+        except AuthenticationError as refusal:
+            return refusal
+        except (TimeoutError, OSError, aiokafka_errors.KafkaError) as silence:
+            error = silence
+        return self._unreachable(error, f"no broker of {', '.join(self._connection.bootstrap_servers)} answered")
+
+    async def _connect(self, host: str, port: int, options: dict[str, Any]) -> _Handshake:
+        """An aiokafka connection after its handshake."""
+        arguments = {name: value for name, value in options.items() if name != "bootstrap_servers"}
+        try:
+            handshake = _Handshake(host, port, **arguments)
+            await handshake.connect()
         except (
             aiokafka_errors.AuthenticationFailedError,
             aiokafka_errors.SaslAuthenticationFailed,
             aiokafka_errors.UnsupportedSaslMechanismError,
             aiokafka_errors.IllegalSaslStateError,
         ) as refusal:
-            return AuthenticationError(
+            raise AuthenticationError(
                 f"the cluster refused our credentials: {refusal}.",
                 where=Where(cluster=self.cluster),
                 action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
-            )
-        except (TimeoutError, OSError, aiokafka_errors.KafkaError) as silence:
-            error = silence
-        else:
-            connection.close()
-        return self._unreachable(error, f"no broker of {', '.join(self._connection.bootstrap_servers)} answered")
+            ) from refusal
+        return handshake
+
+    async def _link(self, node: int) -> _DataLink:
+        """The connection for data to a broker, made when there is none."""
+        async with self._connecting.setdefault(node, asyncio.Lock()):
+            link = self._links.get(node)
+            if link is not None and link.connection.open:
+                return link
+            broker = self._client.cluster.broker_metadata(node)
+            if broker is None:
+                raise ConnectionRefusedError("it is not known where it listens")
+            options = self._connection.aiokafka()
+            handshake = await self._connect(broker.host, broker.port, options)
+            timeout = options["request_timeout_ms"] / 1000
+            connection = DataConnection(handshake.detach(), client_id=options["client_id"], timeout=timeout)
+            link = self._links[node] = _DataLink(connection, handshake)
+            return link
+
+    async def _ask(self, node: int, api_key: int, version: int, body: Sequence[Buffer]) -> memoryview:
+        """Send a request that we encoded and return the answer's frame."""
+        try:
+            link = await self._link(node)
+            low, high = link.handshake.versions.get(api_key, (0, -1))
+            if not low <= version <= high:
+                raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
+            return await link.connection.request(api_key, version, body)
+        except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
+            raise self._unreachable(error, f"broker {node} did not answer") from error
+
+    async def _speaks(self, node: int, api_key: int, version: int) -> bool:
+        try:
+            low, high = (await self._link(node)).versions.get(api_key, (0, -1))
+        except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
+            raise self._unreachable(error, f"broker {node} did not answer") from error
+        return low <= version <= high
+
+    def _too_old(self, node: int, why: object) -> ClusterError:
+        return ClusterError(
+            f"broker {node} is too old: {why}.",
+            where=Where(cluster=self.cluster),
+            action="Kafka 2.4 is the oldest broker that can be copied from or to.",
+        )
 
     def _unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
         return BrokerUnreachableError(
@@ -337,11 +239,7 @@ class RawClient:
         try:
             return await self._client.send(node, request, group=group)
         except aiokafka_errors.IncompatibleBrokerVersion as error:
-            raise ClusterError(
-                f"broker {node} is too old: {error}.",
-                where=Where(cluster=self.cluster),
-                action="Kafka 2.4 is the oldest broker that can be copied from or to.",
-            ) from error
+            raise self._too_old(node, error) from error
         except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
             raise self._unreachable(error, f"broker {node} did not answer") from error
 
@@ -393,17 +291,14 @@ class RawClient:
         min_bytes: int = 1,
     ) -> list[FetchedPartition]:
         """Read raw batches from a leader (Fetch v11, without a session)."""
-        head = (-1, max_wait_ms, min_bytes, max_bytes, int(read_committed), 0, -1)
-        parts = [struct.pack(">iiiibii", *head)]
-        grouped = _by_topic(partitions)
-        parts.append(_INT32.pack(len(grouped)))
-        for topic, wanted in grouped.items():
-            parts += (_encode_string(topic), _INT32.pack(len(wanted)))
-            parts += (struct.pack(">iiqqi", item.partition, -1, item.offset, -1, item.max_bytes) for item in wanted)
-        parts.append(_INT32.pack(0) + _encode_string(""))
-        response = await self._send(node, _FetchRequest(b"".join(parts)))
-        fetched: list[FetchedPartition] = response.partitions
-        return fetched
+        body = encode_fetch(
+            partitions,
+            max_bytes=max_bytes,
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            read_committed=read_committed,
+        )
+        return parse_fetch(await self._ask(node, FETCH, FETCH_VERSION, body))
 
     async def produce(
         self, node: int, batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int
@@ -413,16 +308,22 @@ class RawClient:
         Args:
             batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
         """
-        parts: list[bytes | bytearray] = [struct.pack(">hhi", -1, -1, timeout_ms)]
-        grouped = _by_topic(batches)
-        parts.append(_INT32.pack(len(grouped)))
-        for topic, wanted in grouped.items():
-            parts += (_encode_string(topic), _INT32.pack(len(wanted)))
-            for _, partition, payload in wanted:
-                parts += (struct.pack(">ii", partition, len(payload)), payload)
-        response = await self._send(node, _ProduceRequest(b"".join(parts)))
-        produced: list[ProducedPartition] = response.partitions
-        return produced
+        body = encode_produce(batches, timeout_ms=timeout_ms)
+        return parse_produce(await self._ask(node, PRODUCE, PRODUCE_VERSION, body))
+
+    async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
+        """The first offset that the leader has on its own disks; what is older lies in remote storage (KIP-405).
+
+        None when the broker is older than remote storage.
+        """
+        if not await self._speaks(node, LIST_OFFSETS, LIST_OFFSETS_VERSION):
+            return None
+        body = encode_local_log_start(*partition)
+        code, offset = parse_local_log_start(await self._ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+        if code:
+            where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+            raise error_for_code(code, where=where, doing="ask for the first local offset")
+        return offset
 
     async def init_producer_id(self, transactional_id: str, *, deadline: float) -> ProducerIdentity:
         """Take over a transactional id: its producer id with a raised epoch (KIP-98).
@@ -497,11 +398,9 @@ class RawClient:
         """
         names = set(topics)
         sizes: dict[TopicPartition, int] = {}
-        # Asking for all topics is one small request; naming them would need their partitions first.
-        body = _INT32.pack(-1)
         for node in self.brokers():
-            response = await self._send(node, _LogDirsRequest(body))
-            for topic, partition, size in response.partitions:
+            answer = await self._ask(node, DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION, encode_log_dirs())
+            for topic, partition, size in parse_log_dirs(answer):
                 if topic in names:
                     key = TopicPartition(topic, partition)
                     sizes[key] = max(size, sizes.get(key, 0))

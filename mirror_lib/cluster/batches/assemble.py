@@ -134,6 +134,10 @@ class BatchAssembler:
         self._close(out)
         return out[0] if out else None
 
+    def discard(self) -> None:
+        """Let go of what waits for more small batches."""
+        self._alone = self._builder = None
+
     def skip_to_end(self) -> ReadyBatch | None:
         """Declare that the source holds nothing more before `end`; gives what waited."""
         held = self.flush()

@@ -1,0 +1,219 @@
+"""Fetch, Produce and DescribeLogDirs, encoded and decoded by hand: the requests that carry or measure the data.
+
+Payloads stay memoryviews of the answer's frame on the way in, and are not copied into the request on the way out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.errors import Where
+
+#: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
+FETCH, FETCH_VERSION = 1, 11
+PRODUCE, PRODUCE_VERSION = 0, 7
+DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
+#: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
+LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 8
+
+_FETCH_HEAD = struct.Struct(">ihii")
+_FETCH_PARTITION = struct.Struct(">ihqqqi")
+_FETCH_TAIL = struct.Struct(">ii")
+_ABORTED = struct.Struct(">qq")
+_PRODUCED_PARTITION = struct.Struct(">ihqqq")
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+
+
+class FetchRequestPartition(NamedTuple):
+    """One partition to read: from `offset`, at most about `max_bytes` (the broker always returns one whole batch)."""
+
+    topic: str
+    partition: int
+    offset: int
+    max_bytes: int
+
+
+class FetchedPartition(NamedTuple):
+    """What a broker returned for one partition. `records` is a view of the network frame: use it, then let it go."""
+
+    topic: str
+    partition: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start: int
+    #: (producer id, first offset) of transactions that were aborted; only filled when reading committed.
+    aborted: tuple[tuple[int, int], ...]
+    records: memoryview
+
+
+class ProducedPartition(NamedTuple):
+    """The broker's answer to one batch: where it was appended, or why not."""
+
+    topic: str
+    partition: int
+    error_code: int
+    base_offset: int
+    log_start: int
+
+
+def _by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
+    grouped: dict[str, list[Any]] = {}
+    for item in partitions:
+        grouped.setdefault(item[0], []).append(item)
+    return grouped
+
+
+def _string(view: memoryview, position: int) -> tuple[str, int]:
+    (length,) = _INT16.unpack_from(view, position)
+    position += 2
+    return str(view[position : position + length], "utf-8"), position + length
+
+
+def _encode_string(text: str) -> bytes:
+    raw = text.encode()
+    return _INT16.pack(len(raw)) + raw
+
+
+def parse_fetch(view: memoryview) -> list[FetchedPartition]:
+    """Read a Fetch answer; raises what concerns the request as a whole."""
+    position = 0
+    _throttle, error_code, _session, topics = _FETCH_HEAD.unpack_from(view, position)
+    if error_code:
+        raise error_for_code(error_code, where=Where(), doing="fetch")
+    position += _FETCH_HEAD.size
+    result = []
+    for _ in range(topics):
+        topic, position = _string(view, position)
+        (count,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(count):
+            partition, code, high_watermark, last_stable, log_start, aborted_count = _FETCH_PARTITION.unpack_from(
+                view, position
+            )
+            position += _FETCH_PARTITION.size
+            aborted = []
+            for _ in range(max(aborted_count, 0)):
+                aborted.append(_ABORTED.unpack_from(view, position))
+                position += _ABORTED.size
+            _replica, size = _FETCH_TAIL.unpack_from(view, position)
+            position += _FETCH_TAIL.size
+            size = max(size, 0)
+            records = view[position : position + size]
+            position += size
+            result.append(
+                FetchedPartition(
+                    topic, partition, code, high_watermark, last_stable, log_start, tuple(aborted), records
+                )
+            )
+    return result
+
+
+def parse_produce(view: memoryview) -> list[ProducedPartition]:
+    """Read a Produce answer."""
+    position = 0
+    (topics,) = _INT32.unpack_from(view, position)
+    position += 4
+    result = []
+    for _ in range(topics):
+        topic, position = _string(view, position)
+        (count,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(count):
+            partition, code, base, _append_time, log_start = _PRODUCED_PARTITION.unpack_from(view, position)
+            position += _PRODUCED_PARTITION.size
+            result.append(ProducedPartition(topic, partition, code, base, log_start))
+    return result
+
+
+def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
+    """Read a DescribeLogDirs answer: topic, partition and bytes of every replica that is not being moved."""
+    position = 0
+    _throttle, directories = struct.unpack_from(">ii", view, position)
+    position += 8
+    result = []
+    for _ in range(directories):
+        position += 2
+        _path, position = _string(view, position)
+        (topics,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(topics):
+            topic, position = _string(view, position)
+            (count,) = _INT32.unpack_from(view, position)
+            position += 4
+            for _ in range(count):
+                partition, size, _lag, is_future = struct.unpack_from(">iqqb", view, position)
+                position += 21
+                if not is_future:
+                    result.append((topic, partition, size))
+    return result
+
+
+def encode_fetch(
+    partitions: Sequence[FetchRequestPartition],
+    *,
+    max_bytes: int,
+    max_wait_ms: int,
+    min_bytes: int,
+    read_committed: bool,
+) -> list[Buffer]:
+    """A Fetch request of a consumer, without a fetch session."""
+    parts: list[Buffer] = [struct.pack(">iiiibii", -1, max_wait_ms, min_bytes, max_bytes, int(read_committed), 0, -1)]
+    grouped = _by_topic(partitions)
+    parts.append(_INT32.pack(len(grouped)))
+    for topic, wanted in grouped.items():
+        parts += (_encode_string(topic), _INT32.pack(len(wanted)))
+        parts += (struct.pack(">iiqqi", item.partition, -1, item.offset, -1, item.max_bytes) for item in wanted)
+    parts.append(_INT32.pack(0) + _encode_string(""))
+    return parts
+
+
+def encode_produce(batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int) -> list[Buffer]:
+    """A Produce request with acks=all, not transactional; at most one batch for a partition."""
+    parts: list[Buffer] = [struct.pack(">hhi", -1, -1, timeout_ms)]
+    grouped = _by_topic(batches)
+    parts.append(_INT32.pack(len(grouped)))
+    for topic, wanted in grouped.items():
+        parts += (_encode_string(topic), _INT32.pack(len(wanted)))
+        for _, partition, payload in wanted:
+            parts += (struct.pack(">ii", partition, len(payload)), payload)
+    return parts
+
+
+#: Stands in for a timestamp: the first offset on the leader's own disks (Java `EARLIEST_LOCAL_TIMESTAMP`).
+_EARLIEST_LOCAL = -4
+#: No tagged fields, and one element, in the compact encoding of KIP-482.
+_NO_TAGS, _ONE = b"\0", b"\2"
+_LISTED_OFFSET = struct.Struct(">ihqq")
+
+
+def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:
+    """A ListOffsets request for the first local offset; its header has tagged fields, with which the body begins."""
+    name = topic.encode()
+    length = len(name) + 1
+    size = bytes((length,)) if length < 0x80 else bytes((length & 0x7F | 0x80, length >> 7))
+    wanted = struct.pack(">iiq", partition, -1, _EARLIEST_LOCAL)
+    head = _NO_TAGS + struct.pack(">ib", -1, 0)
+    return [head + _ONE + size + name + _ONE + wanted + 3 * _NO_TAGS]
+
+
+def parse_local_log_start(view: memoryview) -> tuple[int, int]:
+    """Read the answer to `encode_local_log_start`: error code and offset."""
+    # The header's tagged fields, the throttle time, one topic.
+    position = 1 + 4 + 1
+    length, size = view[position], 1
+    if length >= 0x80:
+        length, size = length & 0x7F | view[position + 1] << 7, 2
+    # The topic's name and one partition.
+    position += size + length - 1 + 1
+    _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position)
+    return error_code, offset
+
+
+def encode_log_dirs() -> list[Buffer]:
+    """A DescribeLogDirs request for all topics: naming them would need their partitions first."""
+    return [_INT32.pack(-1)]

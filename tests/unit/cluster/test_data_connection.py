@@ -1,0 +1,116 @@
+"""The framing for large requests and answers, against a small server of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mirror_lib.cluster.data_connection import DataConnection
+
+Answer = Callable[[int, bytes], bytes]
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+def echo(correlation_id: int, body: bytes) -> bytes:
+    """An answer that carries the request's body."""
+    return framed(struct.pack(">i", correlation_id) + body)
+
+
+async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            request = await reader.readexactly(size)
+            _key, _version, correlation_id, length = struct.unpack_from(">hhih", request)
+            reply = answer(correlation_id, request[10 + length :])
+            # In pieces of any size, as networks deliver.
+            for start in range(0, len(reply), 70_001):
+                writer.write(reply[start : start + 70_001])
+                await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+def talk(answer: Answer, scene: Callable[[DataConnection], Awaitable[None]], *, timeout: float = 10.0) -> None:
+    """Run a scene with a connection to a server that answers so."""
+
+    async def run() -> None:
+        server = await asyncio.start_server(lambda *streams: _serve(answer, *streams), "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            loop = asyncio.get_running_loop()
+            transport, _ = await loop.create_connection(asyncio.Protocol, host, port)
+            connection = DataConnection(transport, client_id="tests", timeout=timeout)
+            try:
+                await scene(connection)
+            finally:
+                connection.close()
+
+    asyncio.run(run())
+
+
+def test_large_and_small_pieces_arrive_in_their_order() -> None:
+    pieces = [b"a", bytes(range(256)) * 4_000, b"b", bytearray(b"c" * 20_000), b""]
+
+    async def scene(connection: DataConnection) -> None:
+        assert bytes(await connection.request(1, 11, pieces)) == b"".join(pieces)
+
+    talk(echo, scene)
+
+
+def test_requests_under_way_together_get_their_own_answers() -> None:
+    async def scene(connection: DataConnection) -> None:
+        bodies = [bytes([number]) * (number * 50_000) for number in range(8)]
+        answers = await asyncio.gather(*(connection.request(1, 11, [body]) for body in bodies))
+        assert [bytes(answer) for answer in answers] == bodies
+
+    talk(echo, scene)
+
+
+def test_an_answer_that_does_not_come_ends_the_connection() -> None:
+    async def scene(connection: DataConnection) -> None:
+        first = asyncio.ensure_future(connection.request(1, 11, [b"x"]))
+        second = asyncio.ensure_future(connection.request(1, 11, [b"y"]))
+        results = await asyncio.gather(first, second, return_exceptions=True)
+        assert all(isinstance(result, TimeoutError | ConnectionError) for result in results)
+        assert not connection.open
+        with pytest.raises(ConnectionError):
+            await connection.request(1, 11, [b"z"])
+
+    talk(lambda _id, _body: b"", scene, timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda number, body: echo(number + 1, body), id="another request's answer"),
+        pytest.param(lambda _number, _body: struct.pack(">i", -5), id="an impossible size"),
+        pytest.param(lambda _number, _body: struct.pack(">i", 2**31 - 1), id="a size beyond any answer"),
+    ],
+)
+def test_a_garbled_stream_ends_the_connection(answer: Answer) -> None:
+    async def scene(connection: DataConnection) -> None:
+        with pytest.raises(ConnectionError):
+            await connection.request(1, 11, [b"x"])
+        assert not connection.open
+
+    talk(answer, scene)
+
+
+def test_a_connection_that_is_closed_fails_what_waits() -> None:
+    async def scene(connection: DataConnection) -> None:
+        waiting = asyncio.ensure_future(connection.request(1, 11, [b"x"]))
+        await asyncio.sleep(0.01)
+        connection.close()
+        with pytest.raises(ConnectionError):
+            await waiting
+
+    talk(lambda _id, _body: b"", scene)
