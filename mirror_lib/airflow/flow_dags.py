@@ -9,12 +9,10 @@ from pathlib import Path
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.flow_dag import build_flow_dag
 from mirror_lib.config.load import load
+from mirror_lib.config.local_state import CONFIG_VARIABLE, local_config
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe.airflow_runs import dag_id_of
-
-#: One properties file, or several separated as in PATH.
-CONFIG_VARIABLE = "MIRROR_CONFIG"
 
 
 def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
@@ -22,8 +20,7 @@ def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
     named = [Path(part) for part in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if part.strip()]
     if named:
         return named
-    state = Path(environment.get("MIRROR_STATE_DIR") or project / ".mirror")
-    local = state / "mirror.properties"
+    local = local_config(environment, project)
     return [local if local.is_file() else project / "examples" / "mirror.properties"]
 
 

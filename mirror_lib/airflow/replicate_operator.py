@@ -2,63 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
-from mirror_lib.airflow.job_report import JobReport, exit_code_in, failure_of
-from mirror_lib.airflow.spark_connection import describe_master, runs_here, spark_master, submit_environment
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.airflow.job_outcome import exit_code_in, failure_of, xcom_value
+from mirror_lib.airflow.spark_connection import describe_master, master_of, submit_environment
+from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.job_report import JobReport
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.relay.submission import job_file, submit_settings
 
 #: XCom key under which the job's report travels to the `report` task, also when the job failed.
 REPORT_KEY = "report"
-
-#: `trigger_text` of the DAG run that is under way, as an Airflow template.
-_TRIGGER = trigger_text("{{ dag.dag_id }}", "{{ run_id }}")
-
-# Attempts of a task have effects outside Spark: repeating them is the run's business, not Spark's.
-_CONF = {"spark.speculation": "false", "spark.task.maxFailures": "1"}
-
-
-def job_file() -> Path:
-    """The Spark job's file, found through the installed package without running it.
-
-    Raises:
-        ConfigurationError: `spark_jobs` is not installed here.
-    """
-    spec = importlib.util.find_spec("spark_jobs.replicate")
-    if spec is None or spec.origin is None:
-        raise ConfigurationError(
-            "the package spark_jobs is not importable, so there is no job to submit.",
-            action="Install this project (pip install batch-mirror) where Airflow runs.",
-        )
-    return Path(spec.origin)
-
-
-def job_arguments(flow: str, config_path: str) -> list[str]:
-    """The job's arguments as Airflow templates over the trigger form; those that render empty are left out.
-
-    Several topics become one alternation, which is how MirrorMaker 2 itself joins a list (mm2-facts, `MirrorUtils`).
-    """
-    return [
-        f"--config={config_path}",
-        f"--flow={flow}",
-        f"--trigger={_TRIGGER}",
-        "{% if params.topics %}--topics={{ params.topics | join('|') }}{% endif %}",
-        "{% if params.tasks is not none %}--tasks={{ params.tasks }}{% endif %}",
-        "{% if params.max_seconds is not none %}--max-seconds={{ params.max_seconds }}{% endif %}",
-        "{% if params.dry_run %}--dry-run{% endif %}",
-    ]
 
 
 class ReplicateOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untyped here
     """Submits the Spark job of one flow and turns its exit code into a typed error.
 
-    The job is safe to submit again: it goes on from the stored positions.
+    The job is safe to submit again: it goes on from the stored positions. Every attempt is a run of its own in the
+    ledger, since the job is given no run id and makes one; the ledger refuses an id that it has seen.
     """
 
     conf: dict[str, str]
@@ -67,13 +33,13 @@ class ReplicateOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow i
     def __init__(self, *, flow: str, config_path: str, conn_id: str, **kwargs: Any) -> None:
         super().__init__(
             application=str(job_file()),
-            application_args=job_arguments(flow, config_path),
             conn_id=conn_id,
             name=f"mirror {flow}",
-            conf=dict(_CONF),
+            conf=dict(SPARK_SETTINGS),
             **kwargs,
         )
         self.flow = flow
+        self.config_path = config_path
         self.spark_conn_id = conn_id
 
     def execute(self, context: Context) -> None:
@@ -83,10 +49,10 @@ class ReplicateOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow i
             MirrorError: the job ended with another exit code than 0.
         """
         self.log.info("%s", describe_master(self.spark_conn_id))
-        self.conf = {**_CONF, **_python_of(self.spark_conn_id)}
+        self.conf = submit_settings(master_of(self.spark_conn_id))
         with tempfile.TemporaryDirectory(prefix="mirror-report-") as folder:
             path = Path(folder, "report.json")
-            self.application_args = [*filter(None, self.application_args), f"--report={path}"]
+            self.application_args = self._arguments(context, path).command_line()
             failure: AirflowException | None = None
             try:
                 with submit_environment(self.spark_conn_id):
@@ -95,23 +61,25 @@ class ReplicateOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow i
                 failure = error
             report = JobReport.read(path)
         if report is not None:
-            context["ti"].xcom_push(key=REPORT_KEY, value=report.to_dict())
+            context["ti"].xcom_push(key=REPORT_KEY, value=xcom_value(report))
             self._log_plan(report)
         if failure is not None:
             code = report.exit_code if report is not None else exit_code_in(str(failure))
             raise failure_of(self.flow, code, report) from failure
 
+    def _arguments(self, context: Context, report: Path) -> JobArguments:
+        choices = TriggerChoices.from_params(context["params"])
+        return JobArguments(
+            config=Path(self.config_path),
+            flow=self.flow,
+            trigger=trigger_text(context["dag"].dag_id, context["run_id"]),
+            report=report,
+            topics=choices.topics,
+            tasks=choices.tasks,
+            max_seconds=choices.max_seconds,
+            dry_run=choices.dry_run,
+        )
+
     def _log_plan(self, report: JobReport) -> None:
         if report.dry_run:
-            self.log.info("Dry run: nothing was changed. The plan is above and in the report task.")
-
-
-def _python_of(conn_id: str) -> dict[str, str]:
-    """Spark settings that name this Python for the driver, and for executors when they run on this machine.
-
-    Executors of a cluster have their own Python: `PYSPARK_PYTHON` or the cluster's defaults name it there.
-    """
-    settings = {"spark.pyspark.driver.python": sys.executable}
-    if runs_here(spark_master(conn_id)):
-        settings["spark.pyspark.python"] = sys.executable
-    return settings
+            self.log.info("Dry run: nothing was changed. The report task shows the plan.")

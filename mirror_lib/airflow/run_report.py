@@ -12,7 +12,7 @@ _PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
 
 
 def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[TopicTotal]) -> str:
-    """One run in words and columns; `outcome` is `JobReport.to_dict()`, None when the Spark job never ended."""
+    """One run in words and columns; `outcome` is `job_outcome.xcom_value`, None when the Spark job never ended."""
     if outcome is not None and outcome["dry_run"]:
         return _plan_text(flow, outcome)
     if outcome is None and not totals:

@@ -7,17 +7,13 @@ import json
 import logging
 import os
 import shutil
-import site
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-import mirror_lib
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.submission import LOCAL_MASTER, checkout_path, find_spark_home, spark_submit
 
 _log = logging.getLogger(__name__)
-
-LOCAL_MASTER = "local[*]"
 
 
 def spark_master(conn_id: str) -> str | None:
@@ -44,9 +40,10 @@ def describe_master(conn_id: str) -> str:
     )
 
 
-def runs_here(master: str | None) -> bool:
-    """Whether executors share this machine and therefore this Python."""
-    return master is None or master.startswith("local")
+def master_of(conn_id: str) -> str:
+    """The master URL that the job of a flow with this connection gets."""
+    master = spark_master(conn_id)
+    return LOCAL_MASTER if master is None else master
 
 
 @contextlib.contextmanager
@@ -54,18 +51,18 @@ def submit_environment(conn_id: str) -> Iterator[None]:
     """Process environment in which `spark-submit` is found and a missing connection means a local master.
 
     Without this the provider silently turns a missing connection into `--master yarn` (its `SparkSubmitHook`), and
-    a worker started by its full path does not see the `spark-submit` beside its own Python.
+    a worker started by its full path does not see the `spark-submit` that its own Python has.
     """
     changes: dict[str, str] = {}
     if spark_master(conn_id) is None:
         changes[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": LOCAL_MASTER})
     if shutil.which("spark-submit") is None:
-        changes["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    root = str(Path(mirror_lib.__file__).parents[1])
-    if root not in site.getsitepackages():
-        # A checkout that is only on this process' path: the driver is another process.
-        changes["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    with _environment(changes):
+        # A connection may name another program (`spark-binary`): then this one is not needed.
+        with contextlib.suppress(ConfigurationError):
+            changes["PATH"] = os.pathsep.join(
+                [str(spark_submit(find_spark_home(os.environ)).parent), os.environ.get("PATH", os.defpath)]
+            )
+    with _environment({**changes, **checkout_path(os.environ)}):
         yield
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.compatibility import AirflowFailException
 from mirror_lib.airflow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.run_report import report_text
-from mirror_lib.airflow.spark_connection import describe_master, runs_here, spark_master
+from mirror_lib.airflow.spark_connection import describe_master, master_of
 from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.observe.run_totals import topic_totals
+from mirror_lib.relay.submission import runs_here
 
 if TYPE_CHECKING:
     from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
@@ -87,18 +88,15 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
 
 
 def _load(config_path: str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
-    from mirror_lib.config.load import load
-    from mirror_lib.relay.job import find_flow
+    from mirror_lib.config.load import load_flow
 
-    config = load(Path(config_path))
-    return config, find_flow(config, flow)
+    return load_flow(Path(config_path), flow)
 
 
 def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:
     from mirror_lib.config.flow_topology import flow_topology
 
-    topology = flow_topology(settings)
-    return topology.include_only(choices.topics) if choices.topics else topology
+    return flow_topology(settings, choices.topics)
 
 
 def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
@@ -115,12 +113,9 @@ def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
 
 
 def _open_ledger(config: MirrorConfig) -> Ledger:
-    from mirror_lib.ledger.location import ledger_url
-    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.ledger.location import open_ledger
 
-    ledger = Ledger.open(ledger_url(config))
-    ledger.migrate()
-    return ledger
+    return open_ledger(config)
 
 
 def _check_spark(conn_id: str) -> None:
@@ -128,5 +123,5 @@ def _check_spark(conn_id: str) -> None:
     from mirror_lib.dev.java import find_java
 
     _log.info("%s", describe_master(conn_id))
-    if runs_here(spark_master(conn_id)):
+    if runs_here(master_of(conn_id)):
         find_java()

@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def up(as_json: JsonOption = False) -> None:
     """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
+    from mirror_lib.config.local_state import local_config
     from mirror_lib.dev import stack
 
     with reporting(as_json) as output:
@@ -36,8 +37,8 @@ def up(as_json: JsonOption = False) -> None:
 
             clusters = stack.up(report=fetching, step=step)
         _show(output, clusters)
-        output.document({"properties_file": str(stack.properties_file())})
-        output.note(f"Configuration of the flow A->B: {stack.properties_file()}")
+        output.document({"properties_file": str(local_config())})
+        output.note(f"Configuration of the flow A->B: {local_config()}")
         output.note("Stop with: mirror dev down")
 
 

@@ -14,7 +14,6 @@ from mirror_lib.cli.flow_options import (
     TopicsOption,
     capped_table,
     megabytes,
-    read_flow,
 )
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
@@ -38,10 +37,11 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
+    from mirror_lib.config.load import load_flow
     from mirror_lib.relay.replicate import RunOptions, plan_flow
 
     with reporting(as_json) as output:
-        _, settings = read_flow(config, flow)
+        _, settings = load_flow(config, flow)
         with output.progress(f"Reading both clusters of {settings.flow}"):
             planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks))
         show_plan(output, planned)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,22 +16,24 @@ from mirror_lib.cli.flow_options import (
     TopicsOption,
     capped_table,
     megabytes,
-    read_flow,
-    selected_topics,
 )
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.cli.plan import show_plan
-from mirror_lib.cli.spark_submit import LOCAL_MASTER, JobChoices, running_job
+from mirror_lib.cli.spark_submit import RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.topics import show_topics
+from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.submission import LOCAL_MASTER
 
 if TYPE_CHECKING:
     from mirror_lib.cli.output import Progress
-    from mirror_lib.cli.run_outcome import RunOutcome
     from mirror_lib.config.model import FlowConfig
     from mirror_lib.ledger.rows import PartitionRunRow
     from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.job_report import Failure, JobReport
 
+#: What `--json` says of the run as a whole.
+_TOLD = ("exit_code", "records", "bytes", "rounds", "idle", "seconds", "copy_seconds")
 _POLL_SECONDS = 1.0
 
 
@@ -58,38 +60,39 @@ def run(
 ) -> None:
     """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
     with reporting(as_json) as output:
-        file, settings = read_flow(config, flow)
+        from mirror_lib.config.load import load_flow
+
+        file, settings = load_flow(config, flow)
         if not no_topics:
             _set_up_topics(output, settings, topics, dry_run=dry_run)
         if dry_run:
             _show_plan(output, settings, topics, tasks)
             return
-        from mirror_lib.dev.state import state_dir
-        from mirror_lib.ledger.location import ledger_url
-        from mirror_lib.ledger.store import Ledger
+        from mirror_lib.ledger.location import open_ledger
 
         run_id = str(uuid.uuid4())
-        folder = state_dir() / "runs"
-        choices = JobChoices(
-            config=config,
+        files = RunFiles.of(run_id)
+        arguments = JobArguments(
+            config=config.absolute(),
             flow=str(settings.flow),
             run_id=run_id,
-            report=folder / f"{run_id}.json",
+            trigger="cli",
+            report=files.report,
             topics=tuple(topics or ()),
             tasks=tasks,
             max_seconds=max_seconds,
         )
-        output.document({"run_id": run_id, "flow": choices.flow})
-        with Ledger.open(ledger_url(file)) as ledger:
-            ledger.migrate()
-            outcome = _copy(output, choices, ledger, master, folder / f"{run_id}.log")
-            _show(output, choices, outcome, ledger)
+        output.document({"run_id": run_id, "flow": arguments.flow})
+        with open_ledger(file) as ledger:
+            report = _copy(output, arguments, files, master, ledger)
+            _show(output, report, ledger.partition_runs(run_id), files)
 
 
 def _set_up_topics(output: Output, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool) -> None:
+    from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.sync.flow_topics import apply_flow_topics, plan_flow_topics
 
-    topology = selected_topics(flow, topics)
+    topology = flow_topology(flow, topics or ())
     with output.progress(f"Topics of {flow.flow}"):
         done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology)
     output.document({"topics": done.to_dict()})
@@ -106,31 +109,31 @@ def _show_plan(output: Output, flow: FlowConfig, topics: list[str] | None, tasks
     show_plan(output, planned)
 
 
-def _copy(output: Output, choices: JobChoices, ledger: Ledger, master: str, log: Path) -> RunOutcome:
+def _copy(output: Output, arguments: JobArguments, files: RunFiles, master: str, ledger: Ledger) -> JobReport:
     """Run the job to its end.
 
     Raises:
-        MirrorError: it could not be started, was interrupted, or ended without a report.
+        MirrorError: it could not be started, was interrupted, failed as a whole, or ended without a report.
     """
-    from mirror_lib.cli.run_outcome import RunOutcome, close_abandoned
+    from mirror_lib.cli.run_outcome import close_abandoned, read_report
 
     try:
         with (
-            output.progress(f"Flow {choices.flow}: starting Spark") as progress,
-            running_job(choices, master=master, log=log) as child,
+            output.progress(f"Flow {arguments.flow}: starting Spark") as progress,
+            running_job(arguments, master=master, log=files.log) as child,
         ):
             while (code := child.wait(_POLL_SECONDS)) is None:
-                _follow(progress, choices, ledger)
-        return RunOutcome.read(choices.report, exit_code=code, log=log)
+                _follow(progress, arguments, ledger)
+        return read_report(files, code)
     finally:
-        close_abandoned(ledger, choices.run_id)
+        close_abandoned(ledger, arguments.run_id)
 
 
-def _follow(progress: Progress, choices: JobChoices, ledger: Ledger) -> None:
+def _follow(progress: Progress, arguments: JobArguments, ledger: Ledger) -> None:
     from mirror_lib.errors import LedgerError
 
     try:
-        rows = ledger.partition_runs(choices.run_id)
+        rows = ledger.partition_runs(arguments.run_id)
     except LedgerError:
         # Progress is a courtesy; the job has its own account of a ledger that does not answer.
         return
@@ -140,7 +143,7 @@ def _follow(progress: Progress, choices: JobChoices, ledger: Ledger) -> None:
     progress.update(
         sum(_offsets_passed(row) for row in rows),
         total=sum(row.end_offset - row.start_offset for row in rows),
-        description=f"Flow {choices.flow}: round {rows[-1].round}, {ended} of {len(rows)} partitions done",
+        description=f"Flow {arguments.flow}: round {rows[-1].round}, {ended} of {len(rows)} partitions done",
     )
 
 
@@ -151,34 +154,40 @@ def _offsets_passed(row: PartitionRunRow) -> int:
     return min(row.records, row.end_offset - row.start_offset)
 
 
-def _show(output: Output, choices: JobChoices, outcome: RunOutcome, ledger: Ledger) -> None:
-    rows = ledger.partition_runs(choices.run_id)
+def _show(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], files: RunFiles) -> None:
     show_totals(output, rows)
-    capped_table(
-        output,
-        "failures",
-        FAILURE_COLUMNS,
-        [(each.topic, each.partition, each.reason, each.what, each.action) for each in outcome.failures],
-    )
+    failures = [_failure(failure) for failure in report.failures]
+    capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
     output.values(
         "run",
         {
-            "run": choices.run_id,
-            "records": outcome.records,
-            "MB": megabytes(outcome.bytes),
+            "run": report.run_id,
+            "records": report.records,
+            "MB": megabytes(report.bytes),
             "partitions": len({(row.topic, row.partition) for row in rows}),
-            "with nothing new": outcome.idle,
-            "failed": len(outcome.failures),
-            "rounds": outcome.rounds,
-            "seconds": round(outcome.seconds, 2),
-            "seconds of copying": round(outcome.copy_seconds, 2),
+            "with nothing new": report.idle,
+            "failed": len(failures),
+            "rounds": report.rounds,
+            "seconds": round(report.seconds, 2),
+            "seconds of copying": round(report.copy_seconds, 2),
         },
     )
     # A path in a table would be cut at a narrow terminal.
-    output.note(f"Log of the job: {outcome.log}")
-    data = outcome.to_dict()
-    output.document({"failures": data.pop("failures"), "run": data})
-    if not outcome.exit_code and not outcome.records:
+    output.note(f"Log of the job: {files.log}")
+    told = {name: getattr(report, name) for name in _TOLD}
+    output.document({"failures": failures, "run": {**told, "log": str(files.log)}})
+    if not report.exit_code and not report.records:
         output.note("There was nothing new to copy.")
     # What could not be set up counts even if there was nothing to copy.
-    output.exit_code = outcome.exit_code or output.exit_code
+    output.exit_code = report.exit_code or output.exit_code
+
+
+def _failure(failure: Failure) -> dict[str, object]:
+    """In the order of `FAILURE_COLUMNS`."""
+    return {
+        "topic": failure.where.topic,
+        "partition": failure.where.partition,
+        "reason": failure.reason,
+        "what": failure.what,
+        "action": failure.action,
+    }

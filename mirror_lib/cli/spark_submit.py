@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
-import site
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Self
 
-import mirror_lib
+from mirror_lib.config.local_state import state_dir
 from mirror_lib.dev.processes import session_members
-from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.submission import checkout_path, find_spark_home, job_file, spark_submit, submit_settings
 
-LOCAL_MASTER = "local[*]"
-# As in the DAG's operator: attempts have effects outside Spark, so repeating them is the next run's business.
-_CONF = {"spark.speculation": "false", "spark.task.maxFailures": "1"}
 #: Time for the job to note in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0
 _KILL_SECONDS = 10.0
@@ -36,86 +33,31 @@ class InterruptedRunError(MirrorError):
 
 
 @dataclass(frozen=True, slots=True)
-class JobChoices:
-    """What the job is told; the names are those of its arguments."""
+class RunFiles:
+    """What one run leaves in the state folder."""
 
-    config: Path
-    flow: str
-    run_id: str
+    #: As `relay.job_report` writes it.
     report: Path
-    topics: tuple[str, ...] = ()
-    tasks: int | None = None
-    max_seconds: float | None = None
+    #: Everything that Spark and the job print.
+    log: Path
 
-    def arguments(self) -> list[str]:
-        """The job's command line. `=` keeps a regex that begins with a dash from being an option."""
-        return [
-            f"--config={self.config.absolute()}",
-            f"--flow={self.flow}",
-            f"--run-id={self.run_id}",
-            "--trigger=cli",
-            f"--report={self.report.absolute()}",
-            *(f"--topics={pattern}" for pattern in self.topics),
-            *([] if self.tasks is None else [f"--tasks={self.tasks}"]),
-            *([] if self.max_seconds is None else [f"--max-seconds={self.max_seconds:g}"]),
-        ]
+    @classmethod
+    def of(cls, run_id: str) -> Self:
+        """The files of the run with this id; they need not exist."""
+        folder = state_dir() / "runs"
+        return cls(report=folder / f"{run_id}.json", log=folder / f"{run_id}.log")
 
 
-def submit_command(choices: JobChoices, master: str, spark_home: Path) -> list[str]:
-    """The whole command line of the child.
-
-    Executors of a cluster have their own Python, named by `PYSPARK_PYTHON` or the cluster's defaults; those on this
-    machine use ours.
-    """
-    conf = {**_CONF, "spark.pyspark.driver.python": sys.executable}
-    if master.startswith("local"):
-        conf["spark.pyspark.python"] = sys.executable
+def submit_command(arguments: JobArguments, master: str, spark_home: Path) -> list[str]:
+    """The whole command line of the child."""
     return [
-        str(spark_home / "bin" / "spark-submit"),
+        str(spark_submit(spark_home)),
         f"--master={master}",
-        f"--name=mirror {choices.flow}",
-        *(f"--conf={key}={value}" for key, value in conf.items()),
-        str(_job_file()),
-        *choices.arguments(),
+        f"--name=mirror {arguments.flow}",
+        *(f"--conf={key}={value}" for key, value in submit_settings(master).items()),
+        str(job_file()),
+        *arguments.command_line(),
     ]
-
-
-def submit_environment(environment: Mapping[str, str], spark_home: Path) -> dict[str, str]:
-    """The child's environment: it finds Spark, and this package where it is a checkout and not installed."""
-    root = str(Path(mirror_lib.__file__).parents[1])
-    more = {"SPARK_HOME": str(spark_home)}
-    if root not in site.getsitepackages():
-        more["PYTHONPATH"] = os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))
-    return {**environment, **more}
-
-
-def find_spark_home(environment: Mapping[str, str]) -> Path:
-    """`SPARK_HOME`, else the folder of the installed PySpark, found without importing it.
-
-    Raises:
-        ConfigurationError: there is no `spark-submit`.
-    """
-    named = environment.get("SPARK_HOME")
-    spec = None if named else importlib.util.find_spec("pyspark")
-    places = [named] if named else list(spec.submodule_search_locations or ()) if spec else []
-    for place in places:
-        if Path(place, "bin", "spark-submit").is_file():
-            return Path(place)
-    if named:
-        raise ConfigurationError(
-            f"SPARK_HOME is {named}, where bin/spark-submit is missing.", action="Correct it, or unset SPARK_HOME."
-        )
-    raise ConfigurationError("PySpark is not installed.", action="Install batch-mirror[spark].")
-
-
-def _job_file() -> Path:
-    spec = importlib.util.find_spec("spark_jobs.replicate")
-    if spec is None or spec.origin is None:
-        raise ConfigurationError(
-            "the package spark_jobs is not importable, so there is no job to submit.",
-            action="Install this project (pip install batch-mirror).",
-        )
-    return Path(spec.origin)
 
 
 class Child:
@@ -157,11 +99,11 @@ class Child:
 
 
 @contextmanager
-def running_job(choices: JobChoices, *, master: str, log: Path) -> Iterator[Child]:
+def running_job(arguments: JobArguments, *, master: str, log: Path) -> Iterator[Child]:
     """Start the job; whatever ends the context ends the job with all its processes.
 
     Args:
-        choices: what to copy.
+        arguments: what to copy.
         master: Spark's master URL.
         log: where everything that Spark and the job print goes.
 
@@ -173,7 +115,7 @@ def running_job(choices: JobChoices, *, master: str, log: Path) -> Iterator[Chil
 
     find_java()
     spark_home = find_spark_home(os.environ)
-    command = submit_command(choices, master, spark_home)
+    command = submit_command(arguments, master, spark_home)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output, _terminate_as_interrupt():
         process = subprocess.Popen(
@@ -181,7 +123,7 @@ def running_job(choices: JobChoices, *, master: str, log: Path) -> Iterator[Chil
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=submit_environment(os.environ, spark_home),
+            env={**os.environ, "SPARK_HOME": str(spark_home), **checkout_path(os.environ)},
             start_new_session=True,
         )
         child = Child(process)
@@ -189,10 +131,10 @@ def running_job(choices: JobChoices, *, master: str, log: Path) -> Iterator[Chil
             yield child
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
-                f"the run {choices.run_id} was interrupted.",
+                f"the run {arguments.run_id} was interrupted.",
                 action=(
                     "Partitions that were being copied stay open, and the next run refuses them (unclean-start). "
-                    f"See them by: mirror status --run {choices.run_id}"
+                    f"See them by: mirror status --run {arguments.run_id}"
                 ),
             ) from error
         finally:

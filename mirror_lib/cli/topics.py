@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, read_flow, selected_topics
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
@@ -23,11 +23,13 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be created or grown; changes nothing. Exit code 3 when something is in the way."""
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
     from mirror_lib.sync.flow_topics import plan_flow_topics
 
     with reporting(as_json) as output:
-        _, settings = read_flow(config, flow)
-        topology = selected_topics(settings, topics)
+        _, settings = load_flow(config, flow)
+        topology = flow_topology(settings, topics or ())
         with output.progress(f"Reading both clusters of {settings.flow}"):
             done = plan_flow_topics(settings, topology)
         _show(output, done)
@@ -36,11 +38,13 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 @_app.command()
 def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Create the internal topics, create and grow target topics. Exit code 3 when something is in the way."""
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
     from mirror_lib.sync.flow_topics import apply_flow_topics
 
     with reporting(as_json) as output:
-        _, settings = read_flow(config, flow)
-        topology = selected_topics(settings, topics)
+        _, settings = load_flow(config, flow)
+        topology = flow_topology(settings, topics or ())
         with output.progress(f"Setting up topics of {settings.flow}"):
             done = apply_flow_topics(settings, topology)
         _show(output, done)

@@ -1,4 +1,4 @@
-"""Where running locally keeps its state, and the environment variables by which that and the configuration are named."""
+"""Where running locally keeps its state, and the environment variables that name this folder and the configuration."""
 
 from __future__ import annotations
 

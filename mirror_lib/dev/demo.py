@@ -13,15 +13,16 @@ from typing import Protocol
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.admin_model import OffsetSpec
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.load import load
+from mirror_lib.config.load import load_flow
+from mirror_lib.config.local_state import CONFIG_VARIABLE, STATE_DIR_VARIABLE, state_dir
 from mirror_lib.config.model import ClientSettings, FlowConfig
 from mirror_lib.dev import orders, stack
 from mirror_lib.dev.airflow import LocalAirflow
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
 from mirror_lib.dev.demo_config import demo_properties
-from mirror_lib.dev.state import state_dir, write_atomically
+from mirror_lib.dev.state import write_atomically
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.location import ledger_url
+from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.airflow_runs import dag_id_of, trigger_text
 from mirror_lib.observe.run_totals import TopicTotal, topic_totals
@@ -105,9 +106,8 @@ def run_demo(records: int, steps: Steps) -> DemoOutcome:
     with steps("Kafka clusters A and B", None):
         source, target = stack.up()
     config = _write_config(source.bootstrap_servers, target.bootstrap_servers)
-    flow = load(config).flow(FLOW)
-    ledger = Ledger.open(ledger_url(load(config)))
-    ledger.migrate()
+    settings, flow = load_flow(config, str(FLOW))
+    ledger = open_ledger(settings)
     written = _write_input(source.bootstrap_servers, records, steps)
     airflow = LocalAirflow.of_project()
     with steps("Airflow", None) as step:
@@ -163,7 +163,7 @@ def _write_input(bootstrap: str, records: int, steps: Steps) -> dict[str, int]:
 
 
 def _airflow_environment(config: Path) -> dict[str, str]:
-    return {"MIRROR_CONFIG": str(config), "MIRROR_STATE_DIR": str(state_dir())}
+    return {CONFIG_VARIABLE: str(config), STATE_DIR_VARIABLE: str(state_dir())}
 
 
 def _wait_for_dag(api: AirflowApi, dag_id: str, log: Path) -> None:

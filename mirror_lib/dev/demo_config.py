@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mirror_lib.dev.stack import ONE_BROKER
+
 _TEMPLATE = """\
 # Written by `mirror demo`; MirrorMaker 2 itself understands every line but the last ones.
 clusters = {source}, {target}
@@ -18,15 +20,7 @@ clusters = {source}, {target}
 {source}.consumer.isolation.level = read_committed
 tasks.max = {tasks}
 
-# One broker each.
-replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-heartbeats.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset.storage.replication.factor = 1
-config.storage.replication.factor = 1
-status.storage.replication.factor = 1
-
+{one_broker}
 # The flow's DAG runs when somebody triggers it. For a run every five minutes:
 # {source}->{target}.mirror.schedule = 5m
 """
@@ -48,4 +42,5 @@ def demo_properties(source: tuple[str, str], target: tuple[str, str], *, topics:
         target_servers=target[1],
         topics=", ".join(topics),
         tasks=tasks,
+        one_broker=ONE_BROKER,
     )

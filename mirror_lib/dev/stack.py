@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_lib.config.local_state import local_config, state_dir
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
@@ -20,6 +21,17 @@ SOURCE, TARGET = "A", "B"
 _MARK = (
     "# Written by `mirror dev up`, again at every start: copy this file before you change it, or remove this line.\n"
 )
+#: What a properties file needs where each cluster has a single broker.
+ONE_BROKER = """\
+# One broker each.
+replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+config.storage.replication.factor = 1
+status.storage.replication.factor = 1
+"""
 #: Told in one sentence what goes on.
 Step = Callable[[str], None]
 
@@ -97,13 +109,7 @@ clusters = {SOURCE}, {TARGET}
 {SOURCE}->{TARGET}.enabled = true
 {SOURCE}->{TARGET}.topics = .*
 
-# One broker each.
-replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-heartbeats.topic.replication.factor = 1
-offset.storage.replication.factor = 1
-"""
+{ONE_BROKER}"""
 
 
 def _alone(step: Step) -> AbstractContextManager[None]:

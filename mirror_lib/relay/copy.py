@@ -87,7 +87,6 @@ class _Task:
         self._done = asyncio.Event()
         self._memory = Memory(job.settings.task_memory_bytes)
         self._flow = job.flow
-        self._pumping = False
         self._crash: BaseException | None = None
         self._background = Background(self._crashed)
         self._reader = SourceReader(
@@ -125,9 +124,18 @@ class _Task:
             self._crashed(error)
 
     def _deliver(self, copy: PartitionCopy, batches: list[ReadyBatch]) -> None:
-        before = copy.unacknowledged_bytes
-        self._writer.write(copy, batches)
-        self._memory.used += copy.unacknowledged_bytes - before
+        # Not in one line: writing may already give memory back.
+        taken = self._writer.write(copy, batches)
+        self._memory.used += taken
+        self._count_held(copy)
+
+    def _count_held(self, copy: PartitionCopy) -> None:
+        """What waits in the assembler for more small batches counts too: there may be thousands of partitions."""
+        if copy.read_done:
+            copy.assembler.discard()
+        held = copy.assembler.held_bytes
+        self._memory.used += held - copy.held_bytes
+        copy.held_bytes = held
 
     def _acknowledged(self, copy: PartitionCopy, size: int) -> None:
         self._memory.used -= size
@@ -135,16 +143,10 @@ class _Task:
         if held is not None:
             self._deliver(copy, [held])
         self._settle(copy)
-        if not self._pumping:
-            # Many acknowledgements arrive in one turn of the loop; looking once for what may be read is enough.
-            self._pumping = True
-            asyncio.get_running_loop().call_soon(self._pump)
-
-    def _pump(self) -> None:
-        self._pumping = False
-        self._reader.pump()
+        self._reader.wake()
 
     def _settle(self, copy: PartitionCopy) -> None:
+        self._count_held(copy)
         if not copy.finished and copy.finish_if_settled():
             self._open -= 1
             if self._open == 0:

@@ -13,7 +13,7 @@ from mirror_lib.config.load import load_flow
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.job_report import error_report, plan_report, run_report, write_report
+from mirror_lib.relay.job_report import error_report, plan_report, write_report
 from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, plan_flow, replicate
 
 _log = logging.getLogger("mirror")
@@ -53,7 +53,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         return None
     with open_ledger(config) as ledger:
         report = replicate(flow, ledger=ledger, make_runner=lambda: make_runner(str(flow.flow)), options=options)
-    _report(arguments, run_report(report))
+    _report(arguments, report.to_dict())
     _log.info(
         "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions had nothing new, %d failed",
         report.flow,

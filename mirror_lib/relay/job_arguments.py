@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-
 _TRIGGER = "spark-submit"
 
 
@@ -19,8 +18,8 @@ class JobArguments:
     config: Path
     #: The flow's name, `SOURCE->TARGET`.
     flow: str
-    #: The run's id in the ledger, which refuses one that it has seen; None gives every start of the job its own.
-    run_id: str | None = None
+    #: The run's id in the ledger, which refuses one that it has seen; empty gives every start of the job its own.
+    run_id: str = ""
     #: Who started the run, for the ledger.
     trigger: str = _TRIGGER
     #: Where the report goes (`relay.job_report`).
@@ -40,7 +39,7 @@ class JobArguments:
         return cls(
             config=found.config,
             flow=found.flow,
-            run_id=found.run_id or None,
+            run_id=found.run_id,
             trigger=found.trigger,
             report=found.report,
             topics=tuple(found.topics),
@@ -54,7 +53,7 @@ class JobArguments:
         given: list[tuple[str, object]] = [
             ("config", self.config),
             ("flow", self.flow),
-            ("run-id", self.run_id),
+            ("run-id", self.run_id or None),
             ("trigger", self.trigger),
             ("report", self.report),
             *(("topics", pattern) for pattern in self.topics),
@@ -69,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="replicate.py", description="Copy one flow's new records, then stop.")
     parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
     parser.add_argument("--flow", required=True, help="the flow to run, as SOURCE->TARGET")
-    parser.add_argument("--run-id", default=None, help="the run's id in the ledger; a new one by default")
+    parser.add_argument("--run-id", default="", help="the run's id in the ledger; a new one by default")
     parser.add_argument("--trigger", default=_TRIGGER, help="who started the run, for the ledger")
     parser.add_argument("--report", type=Path, default=None, help="write the report as JSON to this file")
     parser.add_argument("--topics", action="append", default=[], help="a topic or regex to copy; may be repeated")

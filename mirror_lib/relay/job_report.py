@@ -12,15 +12,9 @@ from mirror_lib.errors import NOWHERE, MirrorError, Where
 
 if TYPE_CHECKING:
     from mirror_lib.relay.model import RunPlan
-    from mirror_lib.relay.replicate import RunReport
 
 _PLACES = tuple(part.name for part in fields(Where))
 _OWN = frozenset({"reason", "what", "action", *_PLACES})
-
-
-def run_report(report: RunReport) -> dict[str, Any]:
-    """The content for a run that was carried out, whether or not every partition was copied."""
-    return report.to_dict()
 
 
 def plan_report(plan: RunPlan) -> dict[str, Any]:
@@ -34,7 +28,11 @@ def error_report(error: MirrorError) -> dict[str, Any]:
 
 
 def write_report(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the file and the folder that holds it."""
+    """Write the file, and the folder that holds it.
+
+    Args:
+        content: of `error_report`, `plan_report` or `RunReport.to_dict`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -104,7 +102,7 @@ class JobReport:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `error_report`, `plan_report` or `run_report` made."""
+        """Read what `error_report`, `plan_report` or `RunReport.to_dict` made."""
         if "error" in data:
             return cls(exit_code=data["exit_code"], error=Failure.from_attributes(data["error"]))
         if data.get("dry_run"):

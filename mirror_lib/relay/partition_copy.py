@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
@@ -42,6 +43,8 @@ class PartitionCopy:
         self.read_done = False
         self.unacknowledged_batches = 0
         self.unacknowledged_bytes = 0
+        #: Bytes in the assembler that the task's memory counts.
+        self.held_bytes = 0
         self.error: MirrorError | None = None
         self.certain = True
         self.finished = False
@@ -80,16 +83,14 @@ class PartitionCopy:
         self.unacknowledged_bytes -= len(batch.payload)
 
     def fail(self, error: MirrorError, *, certain: bool = True) -> None:
-        """Stop reading. The first error is the one reported."""
+        """Stop reading. The first error is the one reported, as one of this partition."""
         if self.error is None:
-            where, mine = error.where, self.where()
-            error.where = replace(
-                where,
-                flow=where.flow or mine.flow,
-                topic=where.topic or mine.topic,
-                partition=mine.partition if where.partition is None else where.partition,
-            )
-            self.error = error
+            # Several partitions may share an error, and each has a place of its own.
+            told, where, mine = copy(error), error.where, self.where()
+            place = (where.topic or mine.topic, mine.partition if where.partition is None else where.partition)
+            offset = where.offset if place == self.source else None
+            told.where = replace(mine, cluster=where.cluster, offset=offset)
+            self.error = told
         self.certain = self.certain and certain
         self.read_done = True
 

@@ -11,7 +11,13 @@ from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import CopySettings
-from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, RetriesExhaustedError
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    CorruptBatchError,
+    MirrorError,
+    OffsetOutOfRangeError,
+    RetriesExhaustedError,
+)
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.retry import may_pass
@@ -24,7 +30,10 @@ _MIN_FETCH_BYTES = 64 * 1024
 
 
 class Memory:
-    """Bytes that a task holds: asked for, or read and not yet acknowledged by the target."""
+    """Bytes that a task holds: asked for, or read and not yet acknowledged by the target.
+
+    An answer counts until all of it is worked on, beside the batches that were made of it.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -64,14 +73,24 @@ class SourceReader:
         self._outstanding: dict[int, int] = {}
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
+        self._waking = False
 
     async def start(self) -> None:
         """Find the leaders and send the first fetches."""
         await self._client.refresh_leaders({source.topic for source in self._copies})
-        self.pump()
+        self._pump()
 
-    def pump(self) -> None:
-        """Send every fetch that may be sent now. Call whenever memory was freed or a pause ended."""
+    def wake(self) -> None:
+        """Send every fetch that may be sent, soon. Call whenever memory was freed or a pause ended.
+
+        That looks at all partitions, so it is done once for all that happens in one turn of the loop.
+        """
+        if not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._waking = False
         by_leader: dict[int, list[PartitionCopy]] = {}
         homeless = False
         share = max(self._memory.limit // max(len(self._copies), 1), self._settings.fetch_partition_max_bytes)
@@ -92,7 +111,8 @@ class SourceReader:
         ready.sort(key=lambda copy: copy.last_served)
         while ready and self._outstanding.get(leader, 0) < _REQUESTS_PER_LEADER:
             max_bytes = min(self._settings.fetch_max_bytes, self._memory.room)
-            if max_bytes < min(_MIN_FETCH_BYTES, self._memory.limit) and self._memory.used > 0:
+            worthwhile = min(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes, self._memory.limit)
+            if max_bytes < worthwhile and self._memory.used > 0:
                 return
             starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
             # Half of the partitions go into the first request, so that the second can overlap with it.
@@ -126,20 +146,34 @@ class SourceReader:
         finally:
             self._memory.used -= max_bytes
             self._outstanding[leader] -= 1
-        # The next request leaves before this answer is worked on: its partitions stay marked until then.
-        self.pump()
+        received = sum(len(answer.records) for answer in answers)
+        self._memory.used += received
+        try:
+            # The next request leaves before this answer is worked on: its partitions stay marked until then.
+            self._pump()
+            await self._work_on(leader, copies, answers, failure)
+        finally:
+            self._memory.used -= received
+        self._pump()
+
+    async def _work_on(
+        self, leader: int, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
+    ) -> None:
         now = time.monotonic()
+        # A partition that was answered may be asked for again before the others are worked on.
+        unanswered = {copy.source: copy for copy in copies}
         for answer in answers:
-            copy = self._copies[TopicPartition(answer.topic, answer.partition)]
+            copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
             copy.last_served = now
-            self._take(copy, answer, alone=len(copies) == 1)
+            if len(answer.records) or answer.error_code:
+                self._take(copy, answer, alone=len(copies) == 1)
+            elif not copy.read_done:
+                await self._empty(copy, answer, leader, alone=len(copies) == 1)
             copy.fetching = False
             await asyncio.sleep(0)
-        for copy in copies:
-            if copy.fetching:
-                copy.fetching = False
-                self._retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
-        self.pump()
+        for copy in unanswered.values():
+            copy.fetching = False
+            self._retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
 
     def _take(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
         if copy.read_done:
@@ -147,17 +181,14 @@ class SourceReader:
         if answer.error_code:
             self._refused(copy, answer)
             return
-        if not len(answer.records):
-            self._empty(copy, answer, alone=alone)
-            return
-        copy.backoff.progressed()
-        copy.empty_fetches = 0
-        before = copy.assembler.next_offset
-        ready = copy.assembler.feed(answer.records, answer.aborted)
         assembler = copy.assembler
-        if assembler.failure is None and not assembler.finished and not ready and assembler.next_offset == before:
-            # Only part of a batch fitted; the broker always sends the first one whole, so this is an old broker's cut.
-            copy.empty_fetches += 1
+        before = assembler.next_offset
+        ready = assembler.feed(answer.records, answer.aborted)
+        if assembler.next_offset > before:
+            copy.backoff.progressed()
+            copy.empty_fetches = 0
+        elif assembler.failure is None:
+            self._incomplete(copy, alone=alone)
         if assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
             held = assembler.flush()
             if held is not None:
@@ -169,16 +200,29 @@ class SourceReader:
             copy.read_done = True
         self._settled(copy)
 
-    def _empty(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
+    def _incomplete(self, copy: PartitionCopy, *, alone: bool) -> None:
+        """Only part of a batch came. A partition that is asked for alone always gets a whole one (KIP-74)."""
+        copy.empty_fetches += 1
+        if alone:
+            self._retry(
+                copy,
+                CorruptBatchError(
+                    "the source does not send a whole record batch.",
+                    where=copy.where(copy.assembler.next_offset),
+                    action="Compare the source's replicas of this partition (kafka-dump-log).",
+                ),
+            )
+
+    async def _empty(self, copy: PartitionCopy, answer: FetchedPartition, leader: int, *, alone: bool) -> None:
         readable_to = answer.last_stable_offset if self._read_committed else answer.high_watermark
         copy.empty_fetches += 1
-        if alone and copy.empty_fetches > 1 and readable_to >= copy.opened.plan.end:
-            # Nothing stands between here and the end: compaction removed it after the plan was made.
-            held = copy.assembler.skip_to_end()
-            self._deliver(copy, [held] if held is not None else [])
-            copy.read_done = True
-            self._settled(copy)
-        elif readable_to < copy.opened.plan.end:
+        if readable_to >= copy.opened.plan.end:
+            if alone and copy.empty_fetches > 1:
+                await self._skip_removed(copy, leader)
+            else:
+                # The broker is well; others took what there was room for.
+                copy.backoff.progressed()
+        else:
             self._retry(
                 copy,
                 RetriesExhaustedError(
@@ -188,6 +232,34 @@ class SourceReader:
                     action="A replica is behind or the log was truncated: check the source's replicas.",
                 ),
             )
+
+    async def _skip_removed(self, copy: PartitionCopy, leader: int) -> None:
+        """Nothing stands between here and the end, since compaction removed it after the plan was made.
+
+        Unless it lies in remote storage: a broker that waits for that in vain answers without records and without an
+        error (Java `DelayedRemoteFetch.onComplete`).
+        """
+        try:
+            local_start = await self._client.local_log_start(leader, copy.source)
+        except MirrorError as error:
+            self._retry(copy, error)
+            return
+        offset = copy.assembler.next_offset
+        if local_start is not None and local_start > offset:
+            self._retry(
+                copy,
+                RetriesExhaustedError(
+                    f"the source gives no records though its own disks begin at offset {local_start} only: its remote "
+                    "storage is slow or does not answer.",
+                    where=copy.where(offset),
+                    action="Check the remote storage, or raise remote.fetch.max.wait.ms on the source's brokers.",
+                ),
+            )
+        elif not copy.read_done:
+            held = copy.assembler.skip_to_end()
+            self._deliver(copy, [held] if held is not None else [])
+            copy.read_done = True
+            self._settled(copy)
 
     def _refused(self, copy: PartitionCopy, answer: FetchedPartition) -> None:
         offset = copy.assembler.next_offset
@@ -214,7 +286,7 @@ class SourceReader:
         if copy.backoff.failed(error):
             self._refresh_leaders()
             loop = asyncio.get_running_loop()
-            loop.call_later(max(copy.backoff.not_before - time.monotonic(), 0) + 0.01, self.pump)
+            loop.call_later(max(copy.backoff.not_before - time.monotonic(), 0) + 0.01, self.wake)
             return
         copy.fail(
             type(error)(
@@ -250,7 +322,7 @@ class SourceReader:
                     copy, error_for_code(code or ErrorCode.LEADER_NOT_AVAILABLE, where=copy.where(), doing=doing)
                 )
         await asyncio.sleep(0.05)
-        asyncio.get_running_loop().call_soon(self.pump)
+        self.wake()
 
     def _retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
         """As `_retry`, but never twice for one pause: refreshing is itself a consequence of a failure."""

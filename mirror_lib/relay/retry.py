@@ -23,6 +23,7 @@ class Backoff:
 
     limit_seconds: float
     failing_since: float | None = None
+    _missing_since: float | None = None
     not_before: float = 0.0
     _pause: float = field(default=_FIRST_PAUSE)
 
@@ -33,15 +34,19 @@ class Backoff:
             self.failing_since = now
         self.not_before = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        limit = self.limit_seconds
-        if isinstance(cause, TopicMissingError):
-            limit = min(limit, _MISSING_TOPIC_SECONDS)
-        return self.not_before - self.failing_since <= limit
+        # A broker that restarts is unreachable first and does not know its topics then: those seconds are counted apart.
+        if not isinstance(cause, TopicMissingError):
+            self._missing_since = None
+        elif self._missing_since is None:
+            self._missing_since = now
+        if self._missing_since is not None and self.not_before - self._missing_since > _MISSING_TOPIC_SECONDS:
+            return False
+        return self.not_before - self.failing_since <= self.limit_seconds
 
     def progressed(self) -> None:
         """Note progress: the next failure starts from the beginning."""
         if self.failing_since is not None:
-            self.failing_since = None
+            self.failing_since = self._missing_since = None
             self.not_before = 0.0
             self._pause = _FIRST_PAUSE
 

@@ -3,6 +3,10 @@
 Every target partition has one writer with one producer identity. Its batches carry consecutive sequence numbers, so a
 broker appends each once whatever is resent (KIP-98; it remembers the last five batches, and never more than five are
 on their way), and a single writer knows the offset that each batch must get.
+
+Brokers keep the order only of producers that they know: from one that has nothing on the partition yet they take any
+sequence number (Java `ProducerAppendInfo.checkSequence`). So the first batch goes alone. And no batch goes to a new
+leader before the old one has answered, or more than five could be on their way.
 """
 
 from __future__ import annotations
@@ -29,8 +33,37 @@ from mirror_lib.topology.names import TopicPartition
 _REQUEST_BYTES = 8 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
 _SEQUENCES = 2**31
-#: With these answers the batch may be on the target all the same.
-_MAYBE_APPENDED = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
+#: Brokers answer so only where they have appended nothing. Others can also come after the append: a leader that steps
+#: down while it waits for its followers answers NOT_LEADER_OR_FOLLOWER, and the next one may have the batch.
+_NOT_APPENDED = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    }
+)
+#: These tell of another writer, or of a log that lost what it had acknowledged: such a position is not ours to close.
+_NOT_ALONE = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    }
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,12 +82,18 @@ class _PartitionWriter:
 
     def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
         self.target = opened.plan.target
+        #: What is written here: several source partitions in a merge.
+        self.copies: list[PartitionCopy] = []
         self.producer_id = opened.producer_id
         self.epoch = opened.epoch
         self.next_sequence = 0
         self.next_offset = opened.target_offset
         self.waiting: deque[_Outgoing] = deque()
         self.in_flight: deque[_Outgoing] = deque()
+        #: The broker that `in_flight` was sent to.
+        self.leader: int | None = None
+        #: Whether the partition has a batch of this producer.
+        self.known = False
         #: Batches that were answered while an earlier one must be sent again: they all go again, in order.
         self.resend: list[_Outgoing] = []
         self.backoff = Backoff(retry_seconds)
@@ -67,7 +106,16 @@ class _PartitionWriter:
 
     @property
     def sendable(self) -> bool:
-        return bool(self.waiting) and not self.resend and self.failed is None and not self.backoff.waiting
+        return (
+            bool(self.waiting)
+            and not self.resend
+            and self.failed is None
+            and not self.backoff.waiting
+            and (self.known or not self.in_flight)
+        )
+
+    def sendable_to(self, leader: int) -> bool:
+        return self.sendable and (not self.in_flight or self.leader == leader)
 
 
 class TargetWriter:
@@ -89,9 +137,10 @@ class TargetWriter:
         self._settings = settings
         self._acknowledged = acknowledged
         self._writers: dict[TopicPartition, _PartitionWriter] = {}
-        self._copies = copies
         for copy in copies:
-            self._writers.setdefault(copy.target, _PartitionWriter(copy.opened, settings.retry_max_seconds))
+            if copy.target not in self._writers:
+                self._writers[copy.target] = _PartitionWriter(copy.opened, settings.retry_max_seconds)
+            self._writers[copy.target].copies.append(copy)
         self._queues: dict[int, deque[_PartitionWriter]] = {}
         self._outstanding: dict[int, int] = {}
         self._background = background
@@ -101,11 +150,16 @@ class TargetWriter:
         """Find the leaders."""
         await self._client.refresh_leaders({target.topic for target in self._writers})
 
-    def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> None:
-        """Append batches after everything that was written to the copy's target before."""
+    def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
+        """Append batches after everything that was written to the copy's target before.
+
+        Returns:
+            The bytes that were taken over, each of which `acknowledged` will report; 0 when writing has failed.
+        """
         writer = self._writers[copy.target]
         if writer.failed is not None:
-            return
+            return 0
+        taken = 0
         for batch in batches:
             stamp(batch, writer.producer_id, writer.epoch, writer.next_sequence)
             writer.waiting.append(_Outgoing(batch, copy, writer.next_offset))
@@ -113,7 +167,9 @@ class TargetWriter:
             writer.next_offset += batch.count
             copy.unacknowledged_batches += 1
             copy.unacknowledged_bytes += len(batch.payload)
+            taken += len(batch.payload)
         self._pump(writer)
+        return taken
 
     def _pump(self, writer: _PartitionWriter) -> None:
         """Queue the partition at its leader and send what may be sent."""
@@ -128,6 +184,8 @@ class TargetWriter:
                 ),
             )
             return
+        if not writer.sendable_to(leader):
+            return
         writer.queued = True
         self._queues.setdefault(leader, deque()).append(writer)
         self._send_to(leader)
@@ -140,8 +198,9 @@ class TargetWriter:
             while queue and (not chosen or size < _REQUEST_BYTES):
                 writer = queue.popleft()
                 writer.queued = False
-                if not writer.sendable:
+                if not writer.sendable_to(leader):
                     continue
+                writer.leader = leader
                 outgoing = writer.waiting.popleft()
                 outgoing.tries += 1
                 outgoing.answer = None
@@ -216,6 +275,7 @@ class TargetWriter:
         else:
             self._refused(writer, outgoing, answer)
             return False
+        writer.known = True
         writer.backoff.progressed()
         copy, size = outgoing.copy, len(outgoing.batch.payload)
         copy.acknowledged(outgoing.batch, outgoing.expected_offset)
@@ -229,10 +289,9 @@ class TargetWriter:
             where=outgoing.copy.where(first),
             doing=f"append {outgoing.batch.count} records ({len(outgoing.batch.payload)} bytes) to {writer.target}",
         )
-        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and outgoing.tries > 1:
-            self._fail(writer, error, certain=False)
-        elif not may_pass(error):
-            self._fail(writer, error, certain=outgoing.tries == 1)
+        if not may_pass(error):
+            certain = answer.error_code not in _NOT_ALONE and not _maybe_appended(outgoing)
+            self._fail(writer, error, certain=certain)
 
     def _go_back(self, writer: _PartitionWriter) -> None:
         """Put everything that was not acknowledged back in front, and try again after a pause."""
@@ -267,17 +326,16 @@ class TargetWriter:
 
     def _fail(self, writer: _PartitionWriter, error: MirrorError, *, certain: bool) -> None:
         writer.failed = error
-        for copy in self._copies:
-            if copy.target == writer.target:
+        for copy in writer.copies:
+            if not copy.finished:
                 copy.fail(error, certain=certain)
         abandoned = [*writer.resend, *writer.waiting]
         writer.resend.clear()
         writer.waiting.clear()
         for outgoing in abandoned:
             self._abandon(outgoing)
-        for copy in self._copies:
-            if copy.target == writer.target:
-                self._acknowledged(copy, 0)
+        for copy in writer.copies:
+            self._acknowledged(copy, 0)
 
     def _abandon(self, outgoing: _Outgoing) -> None:
         copy, size = outgoing.copy, len(outgoing.batch.payload)
@@ -288,7 +346,7 @@ class TargetWriter:
         self._acknowledged(copy, size)
 
     def _where(self, writer: _PartitionWriter) -> Where:
-        return next(copy for copy in self._copies if copy.target == writer.target).where()
+        return writer.copies[0].where()
 
     def _refresh_leaders(self) -> None:
         if self._refreshing is None or self._refreshing.done():
@@ -313,6 +371,4 @@ def _maybe_appended(outgoing: _Outgoing) -> bool:
     answer = outgoing.answer
     if outgoing.tries == 0:
         return False
-    if isinstance(answer, ProducedPartition):
-        return answer.error_code == 0 or answer.error_code in _MAYBE_APPENDED or outgoing.tries > 1
-    return True
+    return not (isinstance(answer, ProducedPartition) and outgoing.tries == 1 and answer.error_code in _NOT_APPENDED)

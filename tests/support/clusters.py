@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_lib.config.local_state import state_dir
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.dev.processes import process_facts, recall
-from mirror_lib.dev.state import state_dir
 
 #: Compaction and retention within seconds, and ACLs that can be kept while everybody may do everything.
 FAST_HOUSEKEEPING: Mapping[str, str] = {

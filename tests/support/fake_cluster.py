@@ -72,6 +72,8 @@ class FakeCluster:
         self.leaders: dict[TopicPartition, int] = {}
         self.refreshes = 0
         self.fetches: list[tuple[int, list[FetchRequestPartition]]] = []
+        #: Bytes of records given to all fetches.
+        self.served = 0
         self.produced: list[Produced] = []
         #: What a topic's metadata says instead of its leaders.
         self.topic_errors: dict[str, int] = {}
@@ -126,6 +128,7 @@ class FakeCluster:
             data = self._read(wanted, left, first)
             left -= len(data)
             first = first and not data
+            self.served += len(data)
             answer.append(self.fetched(wanted, data))
         if first:
             await asyncio.sleep(0.001)

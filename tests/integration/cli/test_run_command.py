@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.config.local_state import project_root
 from mirror_lib.dev.processes import process_facts, session_members
-from mirror_lib.dev.state import project_root
 from mirror_lib.ledger.store import Ledger
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
@@ -43,8 +43,9 @@ def test_given_new_records_when_planned_run_and_looked_at_then_every_command_tel
     told = ("--config", str(flow.path), "--flow", "A->B")
     dry = mirror(environment, "run", *told, "--dry-run")
     assert [step["name"] for step in dry["topics"]["create"]] == [f"A.{topic_name}"]
-    # The target topic is still missing, so there is nothing that could be copied.
-    assert [problem["reason"] for problem in dry["problems"]] == ["topic-missing"] * 2
+    # The target topic is still missing, but the run would make it first.
+    assert dry["problems"] == []
+    assert [(row["partition"], row["start"], row["end"]) for row in dry["partitions"]] == [(0, 0, 600), (1, 0, 300)]
 
     done = mirror(environment, "run", *told, "--tasks", "1", "--max-seconds", "0")
     assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
+from confluent_kafka import TopicPartition as ConfluentPartition
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.stamp import stamp
@@ -17,10 +18,10 @@ from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, Raw
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import free_ports
-from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.errors import BrokerUnreachableError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.kafka import admin, consume, create_topic, produce, records
 from tests.support.record_batches import SourceRecord, batch
 
 T = TypeVar("T")
@@ -132,6 +133,28 @@ def test_produce_appends_once_however_often_it_is_sent(kafka_pair: KafkaPair, to
     ]
 
 
+def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(
+    kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    # Why a writer sends its first batch alone.
+    create_topic(kafka_pair.target, topic_name)
+
+    async def scene(client: RawClient) -> list[ProducedPartition]:
+        await client.refresh_leaders([topic_name])
+        identity = await client.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
+        answers = []
+        for sequence in (5, 0):
+            payload = ready(SourceRecord(sequence), sequence=sequence, **held)
+            answers += await client.produce(leader_of(client, topic_name), [(topic_name, 0, payload)], timeout_ms=9_000)
+        return answers
+
+    later, first = asked(kafka_pair.target, scene)
+
+    assert (later.error_code, later.base_offset) == (ErrorCode.NONE, 0)
+    assert first.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 def test_an_older_epoch_is_refused_after_the_fence(kafka_pair: KafkaPair, topic_name: str) -> None:
     create_topic(kafka_pair.target, topic_name)
     target = TopicPartition(topic_name, 0)
@@ -161,6 +184,32 @@ def test_log_sizes_count_the_bytes_on_disk(kafka_pair: KafkaPair, topic_name: st
 
     assert sizes[TopicPartition(topic_name, 0)] > 100_000
     assert sizes[TopicPartition(topic_name, 1)] == 0
+
+
+def test_the_first_local_offset_is_the_log_start_where_there_is_no_remote_storage(
+    kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    topics = [topic_name, topic_name.ljust(127, "x"), topic_name.ljust(249, "x")]
+    for topic in topics:
+        create_topic(kafka_pair.source, topic, partitions=2)
+        produce(kafka_pair.source, topic, records(20))
+    request = [ConfluentPartition(topic, 0, 7) for topic in topics]
+    client = admin(kafka_pair.source)
+    for done in client.delete_records(request).values():
+        done.result(30)
+
+    async def scene(client: RawClient) -> list[int | None]:
+        await client.refresh_leaders(topics)
+        found = [
+            await client.local_log_start(leader_of(client, topic), TopicPartition(topic, partition))
+            for topic in topics
+            for partition in (0, 1)
+        ]
+        with pytest.raises(TopicMissingError):
+            await client.local_log_start(leader_of(client, topic_name), TopicPartition(topic_name, 5))
+        return found
+
+    assert asked(kafka_pair.source, scene) == [7, 0] * 3
 
 
 def test_a_batch_that_the_target_refuses_is_answered_by_its_code(kafka_pair: KafkaPair, topic_name: str) -> None:

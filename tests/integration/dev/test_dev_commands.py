@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.config.local_state import project_root
 from mirror_lib.dev.processes import session_members
-from mirror_lib.dev.state import project_root
 
 PROGRAM = [sys.executable, "-m", "mirror_lib.cli.main", "dev"]
 

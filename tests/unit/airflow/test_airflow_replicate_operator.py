@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_lib.airflow.job_report import ReplicationRunError
+from mirror_lib.airflow.job_outcome import ReplicationRunError
 from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.errors import ConfigurationError, ReplicationError
 from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 
@@ -60,7 +62,18 @@ def spark(tmp_path, monkeypatch):
         gc.collect()
 
 
-DONE = {"exit_code": 0, "run_id": "r", "records": 5, "partitions": []}
+DONE = {
+    "exit_code": 0,
+    "run_id": "r",
+    "records": 5,
+    "bytes": 50,
+    "rounds": 1,
+    "idle_partitions": 0,
+    "seconds": 1.5,
+    "copy_seconds": 0.5,
+    "partitions": [],
+    "problems": [],
+}
 
 
 def test_a_scheduled_run_passes_only_the_flow_and_who_started_it(spark):
@@ -71,9 +84,10 @@ def test_a_scheduled_run_passes_only_the_flow_and_who_started_it(spark):
 
 
 def test_the_trigger_forms_choices_become_arguments(spark):
-    choices = {"topics": ["orders", "p.*"], "tasks": 3, "max_seconds": 0, "dry_run": True}
+    choices = {"topics": ["orders", " ", "p.*"], "tasks": 3, "max_seconds": 0, "dry_run": True}
     arguments, _ = spark(DONE, choices)
-    assert {"--topics=orders|p.*", "--tasks=3", "--max-seconds=0", "--dry-run"} <= set(arguments)
+    assert [word for word in arguments if word.startswith("--topics")] == ["--topics=orders", "--topics=p.*"]
+    assert {"--tasks=3", "--max-seconds=0", "--dry-run"} <= set(arguments)
 
 
 def test_without_a_connection_spark_runs_here_and_not_on_yarn(spark, monkeypatch):
@@ -90,9 +104,21 @@ def test_a_connection_names_the_cluster(spark, monkeypatch):
     assert not any(word.startswith("spark.pyspark.python=") for word in arguments)
 
 
-def test_spark_never_repeats_a_task_on_its_own(spark):
+def test_spark_gets_the_jobs_settings_when_it_is_submitted(spark):
     arguments, _ = spark(DONE)
     assert {"spark.speculation=false", "spark.task.maxFailures=1"} <= set(arguments)
+    assert {f"{key}={value}" for key, value in SPARK_SETTINGS.items()} <= set(arguments)
+
+
+def test_a_retried_task_submits_a_run_of_its_own(spark):
+    """The job makes an id for every run when it is given none; the ledger refuses one that it has seen."""
+    attempts = [list(spark(DONE)[0]) for _ in range(2)]
+    given = [
+        JobArguments.parse([word for word in words if word.startswith("--") and "=" in word]) for words in attempts
+    ]
+    assert [arguments.run_id for arguments in given] == ["", ""]
+    # The report task finds all attempts of a DAG run by this.
+    assert given[0].trigger == given[1].trigger == trigger_text("mirror__A__B", "manual 1")
 
 
 def test_the_report_reaches_xcom(spark):
@@ -103,7 +129,7 @@ def test_the_report_reaches_xcom(spark):
 @pytest.mark.parametrize(("code", "kind"), [(1, ReplicationRunError), (2, ConfigurationError), (3, ReplicationError)])
 def test_the_exit_code_becomes_a_typed_error_and_the_report_still_reaches_xcom(spark, code, kind):
     with pytest.raises(kind):
-        spark({"exit_code": code, "partitions": []})
+        spark({**DONE, "exit_code": code})
     assert spark.pushed[REPORT_KEY]["exit_code"] == code
 
 

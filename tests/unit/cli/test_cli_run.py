@@ -20,6 +20,7 @@ from mirror_lib.dev import java
 from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import ConfigurationError, UncleanStartError, Where
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 
 _FILE = """\
 clusters = A, B
@@ -53,6 +54,7 @@ json.dump(answer, open(given["report"], "w"))
 sys.exit(answer["exit_code"])
 """
 _REPORT: dict[str, Any] = {
+    "run_id": "as given",
     "records": 20,
     "bytes": 2_000_000,
     "rounds": 1,
@@ -123,8 +125,7 @@ def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(termi
     position = next(number for number, word in enumerate(argv) if word.endswith("spark_jobs/replicate.py"))
     settings, arguments = argv[:position], argv[position + 1 :]
     assert "--master=local[*]" in settings
-    assert "--conf=spark.speculation=false" in settings
-    assert "--conf=spark.task.maxFailures=1" in settings
+    assert {f"--conf={key}={value}" for key, value in SPARK_SETTINGS.items()} <= set(settings)
     assert f"--conf=spark.pyspark.python={sys.executable}" in settings
     assert arguments == [
         f"--config={terminal.file}",

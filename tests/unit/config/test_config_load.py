@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME
-from mirror_lib.config.load import InvalidConfigurationError, explain, load
+from mirror_lib.config.load import InvalidConfigurationError, explain, load, load_flow
 from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocation, jsonable
 from mirror_lib.errors import ConfigurationError
 
@@ -48,6 +48,22 @@ def test_flows_that_only_emit_heartbeats_are_not_enabled(file: Path) -> None:
     assert [str(flow.flow) for flow in config.enabled_flows] == ["A->B"]
     with pytest.raises(KeyError):
         config.flow("A->C")
+
+
+def test_one_flow_is_read_together_with_its_file(file: Path) -> None:
+    file.write_text(_BASE)
+    config, flow = load_flow(file, "A->B")
+    assert (config.path, str(flow.flow)) == (str(file), "A->B")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "what"), [("A->C", "no flow 'A->C'"), ("A", "no flow 'A'"), ("B->A", "flow B->A of .* is not enabled")]
+)
+def test_a_flow_that_cannot_run_is_refused_with_those_that_can(file: Path, wanted: str, what: str) -> None:
+    file.write_text(_BASE)
+    with pytest.raises(ConfigurationError, match=what) as caught:
+        load_flow(file, wanted)
+    assert "enabled flows are: A->B" in caught.value.action
 
 
 def test_enabled_at_the_top_level_enables_every_flow_that_runs(file: Path) -> None:

@@ -39,6 +39,14 @@ def test_defaults_are_those_of_mm2() -> None:
     assert not topology.replicates("B.orders")
 
 
+def test_a_run_can_be_limited_to_some_of_the_topics() -> None:
+    limited = flow_topology(flow(topics=("orders.*",)), ["orders", "payments"])
+
+    assert limited.replicates("orders")
+    assert not limited.replicates("orders-old")
+    assert not limited.replicates("payments")
+
+
 def test_the_separator_reaches_the_policy() -> None:
     underscored = flow(replication_policy_separator="_")
     dotted = flow(replication_policy_separator="_", replication_policy_internal_topic_separator_enabled=False)

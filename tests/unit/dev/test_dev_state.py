@@ -1,4 +1,4 @@
-"""Where state lives, and locks on it."""
+"""Where fetched jars live, locks, and files written whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev.state import exclusive, jars_dir, project_root, state_dir, write_atomically
+from mirror_lib.config.local_state import project_root
+from mirror_lib.dev.state import exclusive, jars_dir, write_atomically
 
 
 @pytest.fixture(autouse=True)
@@ -16,16 +17,13 @@ def no_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MIRROR_JARS_DIR", raising=False)
 
 
-def test_state_lives_in_one_folder_of_the_project() -> None:
-    assert (project_root() / "pyproject.toml").is_file()
-    assert state_dir() == project_root() / ".mirror"
+def test_the_jars_live_with_the_state() -> None:
     assert jars_dir() == project_root() / ".mirror" / "jars"
 
 
 def test_the_environment_moves_the_state_and_the_jars_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path))
 
-    assert state_dir() == tmp_path
     assert jars_dir() == tmp_path / "jars"
 
 
@@ -34,10 +32,6 @@ def test_the_jars_can_be_shared_apart_from_the_state(tmp_path: Path, monkeypatch
     monkeypatch.setenv("MIRROR_JARS_DIR", str(tmp_path / "jars"))
 
     assert jars_dir() == tmp_path / "jars"
-
-
-def test_the_state_folder_is_ignored_by_git() -> None:
-    assert ".mirror/" in (project_root() / ".gitignore").read_text().splitlines()
 
 
 def test_given_a_held_lock_when_another_asks_then_it_is_told_and_waits(tmp_path: Path) -> None:

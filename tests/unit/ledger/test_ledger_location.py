@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.local_state import STATE_DIR_VARIABLE
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.location import STATE_DIR_VARIABLE, ledger_url
+from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
 
 
@@ -45,3 +46,12 @@ def test_every_other_url_stays_as_it_is(url: str) -> None:
 def test_a_setting_that_is_no_url_is_left_for_the_ledger_to_refuse() -> None:
     with pytest.raises(LedgerError, match="not a URL"):
         Ledger.open(ledger_url(_config("over there")))
+
+
+def test_given_no_ledger_when_opened_for_a_configuration_then_it_can_be_used_at_once(tmp_path: Path) -> None:
+    config = _config("sqlite:///l.sqlite3", str(tmp_path / "mirror.properties"))
+
+    with open_ledger(config) as ledger:
+        assert ledger.runs() == ()
+
+    assert (tmp_path / "l.sqlite3").is_file()

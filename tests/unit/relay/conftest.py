@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -31,15 +31,30 @@ def copy_between(monkeypatch: pytest.MonkeyPatch) -> CopyBetween:
     return copy
 
 
+class WatchedMemory(Memory):
+    """Remembers its highest use."""
+
+    highest = _used = 0
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    @used.setter
+    def used(self, value: int) -> None:
+        self._used = value
+        self.highest = max(self.highest, value)
+
+
 @pytest.fixture
-def memories(monkeypatch: pytest.MonkeyPatch) -> list[Memory]:
-    """The accounts of memory of all tasks that the test runs."""
-    made: list[Memory] = []
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[WatchedMemory]]:
+    """The accounts of all tasks that the test runs; at its end none may have lost a byte or found one."""
+    made: list[WatchedMemory] = []
 
-    class Watched(Memory):
-        def __init__(self, limit: int) -> None:
-            super().__init__(limit)
-            made.append(self)
+    def make(limit: int) -> Memory:
+        made.append(WatchedMemory(limit))
+        return made[-1]
 
-    monkeypatch.setattr(copy_module, "Memory", Watched)
-    return made
+    monkeypatch.setattr(copy_module, "Memory", make)
+    yield made
+    assert [each.used for each in made] == [0] * len(made)

@@ -1,0 +1,60 @@
+import pytest
+
+from mirror_lib.airflow.job_outcome import ReplicationRunError, exit_code_in, failure_of, xcom_value
+from mirror_lib.errors import ConfigurationError, ReplicationError, Where
+from mirror_lib.relay.job_report import Failure, JobReport, PlannedTopic
+
+
+def failures(count):
+    return tuple(Failure("fenced", "x", where=Where(topic="a", partition=number)) for number in range(count))
+
+
+def test_xcom_keeps_only_the_first_problems_but_counts_all():
+    value = xcom_value(JobReport(exit_code=1, failures=failures(30)))
+    assert (value["failed"], len(value["problems"])) == (30, 20)
+
+
+def test_a_problem_is_told_with_its_reason_place_and_action():
+    told = [
+        Failure("fenced", "Gone.", "Wait.", Where(flow="A->B", topic="a", partition=1)),
+        Failure("topic-missing", "No b.", where=Where(topic="b")),
+    ]
+    value = xcom_value(JobReport(exit_code=1, failures=tuple(told)))
+    assert value["problems"] == ["[fenced] a-1: Gone. Wait.", "[topic-missing] b: No b."]
+
+
+def test_the_error_of_a_job_that_failed_as_a_whole_is_its_problem():
+    value = xcom_value(JobReport(exit_code=2, error=Failure("configuration", "No flow.", "Name one.")))
+    assert (value["failed"], value["problems"]) == (1, ["[configuration] No flow. Name one."])
+
+
+def test_a_dry_runs_plan_is_plain_data():
+    planned = PlannedTopic("t", "A.t", partitions=2, offsets=11, estimated_bytes=103)
+    value = xcom_value(JobReport(exit_code=0, dry_run=True, planned=(planned,)))
+    assert value["planned"] == [
+        {"topic": "t", "target_topic": "A.t", "partitions": 2, "offsets": 11, "estimated_bytes": 103}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [("Cannot execute: spark-submit. Error code is: 3.", 3), ("Error code is: 143", 143), ("killed", None)],
+)
+def test_the_exit_code_is_found_in_the_providers_message(message, code):
+    assert exit_code_in(message) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(1, ReplicationRunError), (2, ConfigurationError), (3, ReplicationError), (None, ReplicationRunError)],
+)
+def test_the_exit_code_decides_the_error(code, kind):
+    error = failure_of("A->B", code, None)
+    assert type(error) is kind
+    assert "A->B" in str(error)
+
+
+def test_an_error_names_the_first_failures_and_counts_the_rest():
+    text = str(failure_of("A->B", 3, JobReport(exit_code=3, failures=failures(5))))
+    assert "5 partition(s)" in text
+    assert "[fenced] a-2: x (and 2 more)" in text

@@ -1,0 +1,127 @@
+"""The report file: written as the job writes it, read as those read it who started the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.problems import InvalidConfigurationError
+from mirror_lib.errors import FencedError, MirrorError, TopicMissingError, Where
+from mirror_lib.relay.job_report import (
+    Failure,
+    JobReport,
+    PlannedTopic,
+    error_report,
+    plan_report,
+    write_report,
+)
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.relay.replicate import RunReport
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+_FLOW = FlowId("A", "B")
+_DONE = PartitionResult(
+    source=TopicPartition("orders", 0),
+    target=TopicPartition("A.orders", 0),
+    start=0,
+    end=10,
+    source_next=10,
+    target_first=0,
+    target_next=10,
+    records=10,
+    bytes=1_000,
+    batches=1,
+    first_timestamp=None,
+    last_timestamp=None,
+    seconds=0.25,
+    runs=(),
+)
+_AT_TARGET = Where(flow="A->B", cluster="B", topic="A.orders", partition=1, offset=7)
+_FENCED = FencedError("another run has taken over.", where=_AT_TARGET, action="Wait for it.")
+_FAILED = replace(_DONE, source=TopicPartition("orders", 1), records=3, bytes=300, source_next=3, error=_FENCED)
+_MISSING = TopicMissingError("it is not there.", where=Where(flow="A->B", topic="lost"), action="Create it.")
+_LOST = PartitionProblem(TopicPartition("lost", WHOLE_TOPIC), _MISSING)
+
+
+def _report(*results: PartitionResult, problems: tuple[PartitionProblem, ...] = ()) -> RunReport:
+    return RunReport(
+        run_id="r1",
+        flow="A->B",
+        rounds=2,
+        idle=4,
+        seconds=3.5,
+        copy_seconds=1.25,
+        results=results,
+        problems=problems,
+    )
+
+
+def _read_back(folder: Path, content: Mapping[str, Any]) -> JobReport:
+    path = folder / "new" / "report.json"
+    write_report(path, content)
+    report = JobReport.read(path)
+    assert report is not None
+    return report
+
+
+def test_a_job_that_ended_before_writing_has_no_report(tmp_path: Path) -> None:
+    assert JobReport.read(tmp_path / "none.json") is None
+
+
+def test_a_run_comes_back_with_its_figures(tmp_path: Path) -> None:
+    assert _read_back(tmp_path, _report(_DONE).to_dict()) == JobReport(
+        exit_code=0,
+        run_id="r1",
+        records=10,
+        bytes=1_000,
+        rounds=2,
+        idle=4,
+        seconds=3.5,
+        copy_seconds=1.25,
+    )
+
+
+def test_failed_and_refused_partitions_are_both_failures_at_their_source(tmp_path: Path) -> None:
+    report = _read_back(tmp_path, _report(_DONE, _FAILED, problems=(_LOST,)).to_dict())
+
+    assert (report.exit_code, report.records) == (1, 13)
+    assert report.failures == (
+        Failure("fenced", "another run has taken over.", "Wait for it.", replace(_AT_TARGET, topic="orders")),
+        Failure("topic-missing", "it is not there.", "Create it.", Where(flow="A->B", topic="lost")),
+    )
+
+
+def test_a_dry_runs_plan_is_added_up_per_topic(tmp_path: Path) -> None:
+    def planned(partition: int, start: int, end: int, size: int) -> PartitionPlan:
+        source, target = TopicPartition("t", partition), TopicPartition("A.t", partition)
+        return PartitionPlan(source, target, start, end, None, 1_000_000, size)
+
+    plan = RunPlan(_FLOW, bins=((planned(0, 5, 15, 100),), (planned(1, 0, 1, 3),)), problems=(_LOST,), idle=6)
+
+    report = _read_back(tmp_path, plan_report(plan))
+
+    assert report.dry_run
+    assert (report.exit_code, report.run_id, report.idle) == (0, None, 6)
+    assert report.planned == (PlannedTopic("t", "A.t", partitions=2, offsets=11, estimated_bytes=103),)
+    assert [failure.where.partition for failure in report.failures] == [None]
+
+
+def test_a_job_that_failed_as_a_whole_comes_back_with_its_error(tmp_path: Path) -> None:
+    report = _read_back(tmp_path, error_report(_FENCED))
+
+    assert (report.exit_code, report.failures) == (1, ())
+    assert report.error == Failure("fenced", "another run has taken over.", "Wait for it.", _AT_TARGET)
+
+
+def test_what_only_one_class_of_errors_tells_is_kept(tmp_path: Path) -> None:
+    problem = Problem(severity=Severity.ERROR, message="unknown key topcis", line=3)
+    error: MirrorError = InvalidConfigurationError("/f", (problem,))
+
+    report = _read_back(tmp_path, error_report(error))
+
+    assert report.exit_code == 2
+    assert report.error is not None
+    assert report.error.more == {"problems": error.attributes()["problems"]}

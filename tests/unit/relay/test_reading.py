@@ -1,0 +1,202 @@
+"""The reading half against brokers that answer late, in part, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition
+from mirror_lib.errors import BrokerUnreachableError, ClusterError, CorruptBatchError, RetriesExhaustedError
+from mirror_lib.relay.reading import SourceReader
+from mirror_lib.topology.names import TopicPartition
+from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.unit.relay.conftest import CopyBetween
+
+Wanted = Sequence[FetchRequestPartition]
+
+
+@pytest.fixture
+def source() -> FakeCluster:
+    return FakeCluster("A")
+
+
+@pytest.fixture
+def target() -> FakeCluster:
+    return FakeCluster("B")
+
+
+def test_a_partition_asked_for_again_is_not_taken_for_one_that_was_left_out(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # Working on a long answer takes many turns; its first partitions are fetched again meanwhile.
+    partitions = 30
+    for partition in range(partitions):
+        fill(source.add("orders", partition), [1000] * 30)
+
+    results = copy_between(
+        source,
+        target,
+        job(*(opened(source, target, partition=n) for n in range(partitions)), fetch_partition_max_bytes=2000),
+    )
+
+    assert all(result.complete for result in results)
+    assert source.refreshes == 1
+    asked = [wanted.offset for _, request in source.fetches for wanted in request if wanted.partition == 0]
+    assert asked == sorted(set(asked))
+
+
+def test_a_batch_that_never_comes_whole_is_given_up(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    values = fill(source.add("orders"), [1000] * 3)
+    log = source.partitions[TopicPartition("orders", 0)]
+
+    def cut(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        return [source.fetched(wanted[0], log.batches[2][:-1])] if wanted[0].offset == 2 else None
+
+    source.on_fetch = cut
+
+    (result,) = copy_between(
+        source, target, job(opened(source, target), retry_max_seconds=0.5, fetch_partition_max_bytes=2500)
+    )
+
+    assert isinstance(result.error, CorruptBatchError)
+    assert result.error.where.offset == 2
+    assert result.source_next == 2
+    assert len(source.fetches) < 20
+    assert target.partitions[TopicPartition("A.orders", 0)].values() == values[:2]
+
+
+def test_offsets_that_compaction_removed_at_the_end_are_skipped(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    values = fill(source.add("orders"), [1000] * 3)
+    source.partitions[TopicPartition("orders", 0)].end = 10
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert result.complete
+    assert result.source_next == 10
+    assert target.partitions[TopicPartition("A.orders", 0)].values() == values
+
+
+def test_nothing_is_skipped_where_records_may_lie_in_remote_storage(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # A broker that waits in vain for its remote storage answers without records and without an error
+    # (KIP-405, Java `DelayedRemoteFetch.onComplete`).
+    log = source.add("orders")
+    values = fill(log, [1000] * 5)
+    log.local_start = 4
+    slow = time.monotonic() + 0.3
+
+    def remote(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        if wanted[0].offset < log.local_start and time.monotonic() < slow:
+            return [source.fetched(wanted[0], b"")]
+        return None
+
+    source.on_fetch = remote
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0))
+
+    assert result.complete
+    assert target.partitions[TopicPartition("A.orders", 0)].values() == values
+
+
+def test_remote_storage_that_stays_silent_ends_the_partition_with_an_error(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    log = source.add("orders")
+    fill(log, [1000] * 5)
+    log.local_start = 4
+    source.on_fetch = lambda _, wanted: [source.fetched(wanted[0], b"")]
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=0.5))
+
+    assert isinstance(result.error, RetriesExhaustedError)
+    assert (result.source_next, result.certain) == (0, True)
+
+
+def test_an_answer_without_records_shows_that_the_broker_is_well(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # A broker over its quota leaves all partitions out of an answer (KIP-219), and others may take all that an answer
+    # can hold: a partition without records for long need not have failed for long.
+    partitions = 4
+    for partition in range(partitions):
+        fill(source.add("orders", partition), [1000])
+
+    async def quota(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        calls = len(source.fetches)
+        if calls in (3, 4):
+            await asyncio.sleep(0.7)
+            return [source.fetched(each, b"") for each in wanted]
+        return [] if calls <= 6 else None
+
+    source.on_fetch = quota
+
+    results = copy_between(
+        source, target, job(*(opened(source, target, partition=n) for n in range(partitions)), retry_max_seconds=0.6)
+    )
+
+    assert [result.error for result in results] == [None] * partitions
+
+
+def test_a_failing_broker_does_not_cost_a_look_at_all_partitions_for_each_of_them(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = 1000
+    for partition in range(partitions):
+        fill(source.add("orders", partition), [100])
+    looks: list[int] = []
+    pump = SourceReader._pump
+
+    def counted(reader: SourceReader) -> None:
+        looks.append(1)
+        pump(reader)
+
+    failures = iter([BrokerUnreachableError("the broker restarts.")] * 4)
+
+    def fail(node: int, wanted: Wanted) -> None:
+        if failure := next(failures, None):
+            raise failure
+
+    source.on_fetch = fail
+    monkeypatch.setattr(SourceReader, "_pump", counted)
+
+    results = copy_between(
+        source, target, job(*(opened(source, target, partition=n) for n in range(partitions)), retry_max_seconds=30.0)
+    )
+
+    assert all(result.complete for result in results)
+    assert len(looks) < partitions
+
+
+def test_errors_of_the_broker_end_only_their_partition(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders", 0), [1000] * 3)
+    fill(source.add("orders", 1), [1000] * 3)
+
+    def refuse(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        if wanted[0].partition == 0 and wanted[0].offset:
+            return None
+        return [
+            source.fetched(each, b"", error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if each.partition == 0
+            else source.fetched(each, b"".join(source.partitions[TopicPartition("orders", 1)].batches))
+            for each in wanted
+        ]
+
+    source.on_fetch = refuse
+
+    first, second = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(2))))
+
+    assert isinstance(first.error, ClusterError)
+    assert first.error.where.partition == 0
+    assert first.certain
+    assert second.complete

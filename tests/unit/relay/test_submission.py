@@ -1,0 +1,87 @@
+"""What every `spark-submit` of the job says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.relay.submission import (
+    checkout_path,
+    find_spark_home,
+    job_file,
+    runs_here,
+    spark_submit,
+    submit_settings,
+)
+
+_PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
+
+
+def test_the_job_is_the_file_of_the_package_beside_this_one() -> None:
+    assert job_file() == _PROJECT / "spark_jobs" / "replicate.py"
+
+
+@pytest.mark.parametrize("module", ["spark_jobs.no_such_job", "no_such_package.replicate"])
+def test_without_the_job_there_is_nothing_to_submit(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    monkeypatch.setattr("mirror_lib.relay.submission._JOB", module)
+
+    with pytest.raises(ConfigurationError, match="no job to submit"):
+        job_file()
+
+
+@pytest.mark.parametrize("master", ["local[*]", "local[2]", "spark://host:7077", "yarn"])
+def test_the_settings_of_the_job_are_given_when_it_is_submitted(master: str) -> None:
+    """The daemon's module among them: the job cannot set it for a session that exists already."""
+    settings = submit_settings(master)
+
+    assert SPARK_SETTINGS.items() <= settings.items()
+    assert settings["spark.python.daemon.module"] == "spark_jobs.daemon"
+    assert settings["spark.pyspark.driver.python"] == sys.executable
+
+
+def test_only_executors_on_this_machine_use_this_python() -> None:
+    assert submit_settings("local[*]")["spark.pyspark.python"] == sys.executable
+    assert "spark.pyspark.python" not in submit_settings("spark://host:7077")
+    assert runs_here("local[4]")
+    assert not runs_here("k8s://https://host")
+
+
+def test_a_checkout_comes_first_in_the_path_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("site.getsitepackages", lambda: ["/elsewhere"])
+
+    assert checkout_path({}) == {"PYTHONPATH": str(_PROJECT)}
+    assert checkout_path({"PYTHONPATH": "/mine"}) == {"PYTHONPATH": f"{_PROJECT}{os.pathsep}/mine"}
+
+
+def test_an_installed_package_needs_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(_PROJECT)])
+
+    assert checkout_path({"PYTHONPATH": "/mine"}) == {}
+
+
+class TestSparkHome:
+    def test_it_is_what_the_environment_says(self, tmp_path: Path) -> None:
+        program = tmp_path / "bin" / "spark-submit"
+        program.parent.mkdir()
+        program.touch()
+
+        assert find_spark_home({"SPARK_HOME": str(tmp_path)}) == tmp_path
+        assert spark_submit(tmp_path) == program
+
+    def test_a_wrong_one_is_not_replaced_by_another(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="SPARK_HOME is"):
+            find_spark_home({"SPARK_HOME": str(tmp_path)})
+
+    def test_else_it_is_the_installed_pyspark(self) -> None:
+        assert spark_submit(find_spark_home({})).is_file()
+
+    def test_without_pyspark_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+        with pytest.raises(ConfigurationError, match="PySpark is not installed"):
+            find_spark_home({})

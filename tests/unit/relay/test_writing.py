@@ -1,0 +1,220 @@
+"""The writing half against brokers that refuse, move and forget: what stands on the target is always a prefix."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from mirror_lib.cluster.batches.header import parse_header
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    ClusterError,
+    FencedError,
+    RecordRefusedError,
+    TopicMissingError,
+    TransientError,
+)
+from mirror_lib.topology.names import TopicPartition
+from tests.support.fake_cluster import FakeCluster, Produced, fill, job, opened
+from tests.unit.relay.conftest import CopyBetween
+
+REMOTE = TopicPartition("A.orders", 0)
+
+
+@pytest.fixture
+def source() -> FakeCluster:
+    return FakeCluster("A")
+
+
+@pytest.fixture
+def target() -> FakeCluster:
+    return FakeCluster("B")
+
+
+def first_sequence(request: Produced) -> int:
+    return parse_header(request[2]).base_sequence
+
+
+def test_batches_that_follow_a_refused_first_one_wait_for_it(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # A broker that does not know a producer takes any sequence number from it.
+    values = fill(source.add("orders"), [100] * 6)
+    refused: list[int] = []
+
+    def refuse(request: Produced) -> int | None:
+        if first_sequence(request) == 0 and not refused:
+            refused.append(0)
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return None
+
+    target.refuse = refuse
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert result.error is None
+    assert target.partitions[REMOTE].values() == values
+
+
+def test_nothing_follows_a_first_batch_that_is_refused_for_good(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100] * 6)
+    target.refuse = lambda request: ErrorCode.INVALID_TIMESTAMP if first_sequence(request) == 0 else None
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert isinstance(result.error, RecordRefusedError)
+    assert target.partitions[REMOTE].values() == []
+    assert (result.source_next, result.target_next, result.certain) == (0, 0, True)
+
+
+def test_a_new_leader_gets_nothing_before_the_old_one_has_answered(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # The old leader has appended and replicated batches, but its answers are lost with it. Brokers remember five
+    # batches of a producer: were the new leader given more meanwhile, the first ones would not be known as duplicates.
+    values = fill(source.add("orders"), [100] * 30)
+
+    def lose(request: Produced) -> Exception | None:
+        if request[0] == 1 and first_sequence(request) in (1, 2):
+            if first_sequence(request) == 2:
+                target.leaders[REMOTE] = 2
+            return BrokerUnreachableError("the broker is gone.")
+        return None
+
+    async def answer_late(node: int, keys: Sequence[TopicPartition]) -> None:
+        if node == 1 and target.produced[-1][1] == REMOTE and first_sequence(target.produced[-1]) > 0:
+            await asyncio.sleep(0.2)
+
+    async def read_slowly(*_: object) -> None:
+        await asyncio.sleep(0.02)
+
+    target.lose, target.before_answer, source.on_fetch = lose, answer_late, read_slowly
+    settings = {"retry_max_seconds": 5.0, "fetch_partition_max_bytes": 600}
+
+    (result,) = copy_between(source, target, job(opened(source, target), **settings))
+
+    assert result.error is None
+    assert target.partitions[REMOTE].values() == values
+
+
+def test_a_lost_leadership_may_have_come_after_the_append(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # The followers had fetched the batch when the leader stepped down, so the next leader has it.
+    fill(source.add("orders"), [100])
+    target.lose = lambda _: ErrorCode.NOT_LEADER_OR_FOLLOWER
+    target.before_answer = lambda *_: target.leaders.pop(REMOTE, None)
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=0.3))
+
+    assert isinstance(result.error, TransientError)
+    assert len(target.partitions[REMOTE].values()) == 1
+    assert (result.target_next, result.certain) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "certain"),
+    [
+        (ErrorCode.INVALID_RECORD, RecordRefusedError, True),
+        # The position belongs to whoever has taken over.
+        (ErrorCode.INVALID_PRODUCER_EPOCH, FencedError, False),
+        # Somebody writes with our identity, or the target lost what it had acknowledged.
+        (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ClusterError, False),
+        (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ClusterError, False),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, ClusterError, False),
+    ],
+)
+def test_a_position_may_be_closed_only_after_a_plain_refusal(
+    source: FakeCluster,
+    target: FakeCluster,
+    copy_between: CopyBetween,
+    code: ErrorCode,
+    error: type[ClusterError],
+    certain: bool,
+) -> None:
+    fill(source.add("orders"), [100] * 6)
+    target.refuse = lambda request: code if first_sequence(request) == 2 else None
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert isinstance(result.error, error)
+    assert (result.source_next, result.target_next, result.records) == (2, 2, 2)
+    assert result.certain is certain
+
+
+def test_sequence_numbers_wrap_around(source: FakeCluster, target: FakeCluster, copy_between: CopyBetween) -> None:
+    values = fill(source.add("orders"), [100] * 40, records_each=2)
+    partition = opened(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mirror_lib.relay.writing._SEQUENCES", 23)
+        patch.setattr("tests.support.fake_cluster._SEQUENCES", 23)
+        (result,) = copy_between(source, target, job(partition))
+
+    assert result.error is None
+    assert target.partitions[REMOTE].values() == values
+
+
+def test_a_merged_partition_that_is_done_does_not_get_the_error_of_another(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("first"), [100], prefix="first")
+    fill(source.add("second", leader=2), [100, 200], prefix="second")
+    partitions = [opened(source, target, name, to="merged") for name in ("first", "second")]
+    target.refuse = lambda request: ErrorCode.MESSAGE_TOO_LARGE if len(request[2]) > 250 else None
+
+    first, second = copy_between(source, target, job(*partitions, fetch_partition_max_bytes=1024))
+
+    assert first.error is None
+    assert first.complete
+    assert second.error is not None
+    assert second.error.where.topic == "second"
+
+
+def test_a_merged_partition_tells_where_the_writing_failed(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("first"), [100] * 3, prefix="first")
+    fill(source.add("second", leader=2), [100] * 3, prefix="second")
+    partitions = [opened(source, target, name, to="merged") for name in ("first", "second")]
+    target.refuse = lambda request: ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    results = copy_between(source, target, job(*partitions))
+
+    assert [result.error.where.topic for result in results if result.error] == ["first", "second"]
+
+
+def test_a_topic_that_is_missing_after_other_faults_gets_its_own_time(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # A restarted broker does not know its topics at once.
+    values = fill(source.add("orders"), [100])
+    faults = iter([ErrorCode.NOT_ENOUGH_REPLICAS] * 4 + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2)
+    target.refuse = lambda _: next(faults, None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mirror_lib.relay.retry._MISSING_TOPIC_SECONDS", 1.0)
+        patch.setattr("mirror_lib.relay.retry._LONGEST_PAUSE", 0.3)
+        (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
+
+    assert result.error is None
+    assert target.partitions[REMOTE].values() == values
+
+
+def test_a_topic_that_stays_missing_is_given_up(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100])
+    target.refuse = lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mirror_lib.relay.retry._MISSING_TOPIC_SECONDS", 0.3)
+        (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
+
+    assert isinstance(result.error, TopicMissingError)
+    assert result.seconds < 5
