@@ -3,95 +3,38 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from mirror_lib.offsets.runs import decode, encode
 from mirror_lib.relay.model import PartitionResult
-from mirror_lib.topology.names import TopicPartition
 
-RESULT_SCHEMA = pa.schema(
-    [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("target_topic", pa.string(), nullable=False),
-        pa.field("target_partition", pa.int32(), nullable=False),
-        pa.field("start", pa.int64(), nullable=False),
-        pa.field("end", pa.int64(), nullable=False),
-        pa.field("source_next", pa.int64(), nullable=False),
-        pa.field("target_first", pa.int64(), nullable=False),
-        pa.field("target_next", pa.int64(), nullable=False),
-        pa.field("records", pa.int64(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("batches", pa.int64(), nullable=False),
-        pa.field("first_timestamp", pa.int64()),
-        pa.field("last_timestamp", pa.int64()),
-        pa.field("seconds", pa.float64(), nullable=False),
-        pa.field("runs", pa.binary(), nullable=False),
-        pa.field("certain", pa.bool_(), nullable=False),
-        pa.field("error", pa.binary()),
-    ]
-)
-
-#: The same as Spark's DDL, for `mapInArrow`.
-RESULT_DDL = (
-    "topic string, partition int, target_topic string, target_partition int, start long, end long, "
-    "source_next long, target_first long, target_next long, records long, bytes long, batches long, "
-    "first_timestamp long, last_timestamp long, seconds double, runs binary, certain boolean, error binary"
-)
+#: What `mapInArrow` is told: one row for each bin.
+RESULT_DDL = "results binary"
+_SCHEMA = pa.schema([pa.field("results", pa.binary(), nullable=False)])
 
 
 def to_arrow(results: Sequence[PartitionResult]) -> pa.RecordBatch:
-    """One row per partition."""
-    rows = [
-        {
-            "topic": result.source.topic,
-            "partition": result.source.partition,
-            "target_topic": result.target.topic,
-            "target_partition": result.target.partition,
-            "start": result.start,
-            "end": result.end,
-            "source_next": result.source_next,
-            "target_first": result.target_first,
-            "target_next": result.target_next,
-            "records": result.records,
-            "bytes": result.bytes,
-            "batches": result.batches,
-            "first_timestamp": result.first_timestamp,
-            "last_timestamp": result.last_timestamp,
-            "seconds": result.seconds,
-            "runs": encode(result.runs),
-            "certain": result.certain,
-            # The classes of our errors are importable on both sides, and the bytes come from our own tasks.
-            "error": pickle.dumps(result.error) if result.error else None,
-        }
-        for result in results
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=RESULT_SCHEMA)
+    """One row with the results of a bin.
+
+    Pickled, since both sides run the same code and errors are to stay what they are; the offset runs, of which there may
+    be many, in their compact form. The array is made from buffers because `pyarrow.array` would load pandas, which
+    costs a new worker more than a second.
+    """
+    payload = pickle.dumps([(replace(result, runs=()), encode(result.runs)) for result in results])
+    offsets = pa.py_buffer(struct.pack("=ii", 0, len(payload)))
+    column = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(payload)])
+    return pa.RecordBatch.from_arrays([column], schema=_SCHEMA)
 
 
 def from_arrow(tables: Iterable[pa.Table | pa.RecordBatch]) -> list[PartitionResult]:
     """The inverse of `to_arrow`, for what Spark collected."""
     return [
-        PartitionResult(
-            source=TopicPartition(row["topic"], row["partition"]),
-            target=TopicPartition(row["target_topic"], row["target_partition"]),
-            start=row["start"],
-            end=row["end"],
-            source_next=row["source_next"],
-            target_first=row["target_first"],
-            target_next=row["target_next"],
-            records=row["records"],
-            bytes=row["bytes"],
-            batches=row["batches"],
-            first_timestamp=row["first_timestamp"],
-            last_timestamp=row["last_timestamp"],
-            seconds=row["seconds"],
-            runs=tuple(decode(row["runs"])),
-            certain=row["certain"],
-            error=pickle.loads(row["error"]) if row["error"] else None,
-        )
+        replace(result, runs=decode(runs))
         for table in tables
-        for row in table.to_pylist()
+        for payload in table.column(0).to_pylist()
+        for result, runs in pickle.loads(payload)
     ]
