@@ -216,7 +216,7 @@ class RawClient:
 
     async def _speaks(self, node: int, api_key: int, version: int) -> bool:
         try:
-            low, high = (await self._link(node)).versions.get(api_key, (0, -1))
+            low, high = (await self._link(node)).handshake.versions.get(api_key, (0, -1))
         except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
             raise self._unreachable(error, f"broker {node} did not answer") from error
         return low <= version <= high

@@ -74,12 +74,12 @@ class CopySettings(_Frozen):
     """How records are moved; our own keys, see docs/configuration.md for each."""
 
     run_max_seconds: float = 0.0
-    task_memory_bytes: int = 192 * 1024 * 1024
+    task_memory_bytes: int = 96 * 1024 * 1024
     retry_max_seconds: float = 120.0
     batch_passthrough_min_bytes: int = 16 * 1024
     batch_max_bytes: int = 512 * 1024
-    fetch_max_bytes: int = 16 * 1024 * 1024
-    fetch_partition_max_bytes: int = 4 * 1024 * 1024
+    fetch_max_bytes: int = 8 * 1024 * 1024
+    fetch_partition_max_bytes: int = 2 * 1024 * 1024
     produce_max_in_flight: int = 4
 
 

@@ -41,7 +41,7 @@ FLOW_KEYS = (
     ),
     _bytes(
         "mirror.task.memory.bytes",
-        192 * _MIB,
+        96 * _MIB,
         16 * _MIB,
         "Record bytes that one task may hold: asked for, or read and not yet acknowledged by the target.",
     ),
@@ -62,8 +62,8 @@ FLOW_KEYS = (
         "Record batches of at least this size are sent on as they are; smaller ones are put together into larger ones.",
     ),
     _bytes("mirror.batch.max.bytes", 512 * 1024, 1024, "Size up to which small batches are put together."),
-    _bytes("mirror.fetch.max.bytes", 16 * _MIB, 1024, "Most bytes that one fetch request asks of a broker."),
-    _bytes("mirror.fetch.partition.max.bytes", 4 * _MIB, 1024, "Most bytes of one partition in a fetch request."),
+    _bytes("mirror.fetch.max.bytes", 8 * _MIB, 1024, "Most bytes that one fetch request asks of a broker."),
+    _bytes("mirror.fetch.partition.max.bytes", 2 * _MIB, 1024, "Most bytes of one partition in a fetch request."),
     Definition(
         "mirror.produce.max.in.flight",
         INT,

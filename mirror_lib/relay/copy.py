@@ -69,13 +69,24 @@ async def _copy(job: CopyJob, partitions: Sequence[OpenPartition]) -> list[Parti
             _fail_all(copies, error)
         except MirrorError as error:
             _fail_all(copies, error)
+        except Exception as error:
+            # Raised, it would take the account of every partition of the flow with it.
+            _log.exception("flow %s: the copy task failed", job.flow)
+            _fail_all(
+                copies,
+                MirrorError(
+                    f"the copy task met a fault of this program: {type(error).__name__}: {error}.",
+                    action="The task's log shows where; please report it.",
+                ),
+            )
         return [copy.result() for copy in copies]
 
 
 def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
     for copy in copies:
         if not copy.finished:
-            copy.fail(error)
+            # What was on its way may have arrived.
+            copy.fail(error, certain=copy.unacknowledged_batches == 0)
 
 
 class _Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -126,7 +126,7 @@ def gather_facts(
                 pairs.append(pair)
             else:
                 problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
-    clusters.note_sources(pairs)
+    clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
 
     wanted = [source for source, _ in pairs]
     starts = clusters.source_admin.list_offsets(wanted, OffsetSpec.EARLIEST)
@@ -162,6 +162,16 @@ def gather_facts(
             )
         )
     return facts, tuple(problems)
+
+
+def _earlier_pairs(
+    topology: FlowTopology, snapshot: PositionSnapshot, planned: set[TopicPartition]
+) -> Iterator[tuple[TopicPartition, TopicPartition]]:
+    """What else went into the targets of a merge: from topics that this run leaves out, or that are deleted by now."""
+    if topology.rename.merge:
+        for source in (*snapshot.positions, *snapshot.unreadable):
+            if source not in planned:
+                yield source, TopicPartition(topology.remote_topic(source.topic), source.partition)
 
 
 def _pairs(description: TopicDescription, remote: str) -> list[tuple[TopicPartition, TopicPartition]]:

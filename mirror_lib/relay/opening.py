@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.internal_topics import PositionSnapshot
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import ProducerIdentity, open_clients
 from mirror_lib.config.model import FlowConfig
@@ -72,10 +73,10 @@ def open_partitions(
     }
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
     # Of two runs that open at the same time, the later record sees the earlier one, and its run stands back.
-    for source, other in _opened_before_us(clusters, opened, run_id).items():
+    for source, why in _claimed_by_others(clusters, opened, run_id).items():
         del opened[source]
         refused[source] = UncleanStartError(
-            f"another run ({other or 'unknown'}) opened this partition at the same time.",
+            why,
             where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
             action="Let only one run of a flow be active; run again when the other has ended.",
         )
@@ -124,13 +125,33 @@ def _startable(
     for partition in partitions:
         if partition.source in refused:
             continue
+        writers = clusters.sources_of(partition.target)
         try:
-            check_clean_start(flow.flow, partition, last, clusters.sources_of(partition.target), ends[partition.target])
+            _check_readable(flow.flow, partition, writers, clusters.positions_at_plan)
+            check_clean_start(flow.flow, partition, last, writers, ends[partition.target])
         except MirrorError as error:
             refused[partition.source] = error
         else:
             startable.append(partition)
     return startable, ends
+
+
+def _check_readable(
+    flow: FlowId, partition: PartitionPlan, writers: Iterable[TopicPartition], snapshot: PositionSnapshot
+) -> None:
+    """Whether the position of everything that goes to the same target partition is known.
+
+    Raises:
+        UncleanStartError: one of them cannot be read.
+    """
+    unreadable = next((source for source in writers if source in snapshot.unreadable), None)
+    if unreadable is not None:
+        raise UncleanStartError(
+            f"the newest position of {unreadable}, which goes to {partition.target} too, cannot be read: "
+            "what was copied is not known.",
+            where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
+            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may.",
+        )
 
 
 def open_position(opened: OpenPartition, run_id: str) -> Position:
@@ -246,15 +267,32 @@ def _take_over(
     return asyncio.run(all_at_once())
 
 
-def _opened_before_us(
+def _claimed_by_others(
     clusters: FlowClusters, opened: Mapping[TopicPartition, OpenPartition], run_id: str
-) -> dict[TopicPartition, str | None]:
-    others: dict[TopicPartition, str | None] = {}
+) -> dict[TopicPartition, str]:
+    """Why partitions that we opened are not ours alone."""
+    before_us: dict[TopicPartition, str | None] = {}
+    at_all: dict[TopicPartition, str | None] = {}
     ours: set[TopicPartition] = set()
     for stored in clusters.positions.read_since(clusters.positions_at_plan):
-        source = TopicPartition(stored.position.topic, stored.position.partition)
+        source = stored.position.source
         if stored.position.run_id == run_id:
             ours.add(source)
-        elif source in opened and source not in ours:
-            others[source] = stored.position.run_id
-    return others
+            continue
+        at_all[source] = stored.position.run_id
+        if source not in ours:
+            before_us[source] = stored.position.run_id
+    claimed = {}
+    for source, partition in opened.items():
+        # Records about different source partitions have no common order: in a merge both runs stand back.
+        others = [other for other in clusters.sources_of(partition.plan.target) if other != source and other in at_all]
+        if source in before_us:
+            claimed[source] = f"another run ({before_us[source] or 'unknown'}) opened this partition at the same time."
+        elif others:
+            claimed[source] = (
+                f"another run ({at_all[others[0]] or 'unknown'}) opened {others[0]}, which goes to "
+                f"{partition.plan.target} too, at the same time."
+            )
+        elif source not in ours:
+            claimed[source] = "our own record that opens this partition cannot be read back from the position topic."
+    return claimed

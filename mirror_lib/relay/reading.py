@@ -258,6 +258,8 @@ class SourceReader:
         elif not copy.read_done:
             held = copy.assembler.skip_to_end()
             self._deliver(copy, [held] if held is not None else [])
+            if copy.assembler.failure is not None:
+                copy.fail(copy.assembler.failure)
             copy.read_done = True
             self._settled(copy)
 

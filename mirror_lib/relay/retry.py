@@ -34,7 +34,7 @@ class Backoff:
             self.failing_since = now
         self.not_before = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        # A broker that restarts is unreachable first and does not know its topics then: those seconds are counted apart.
+        # A broker that restarts is unreachable first, then does not know its topics: that time is counted apart.
         if not isinstance(cause, TopicMissingError):
             self._missing_since = None
         elif self._missing_since is None:

@@ -30,7 +30,7 @@ from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.retry import Backoff, may_pass
 from mirror_lib.topology.names import TopicPartition
 
-_REQUEST_BYTES = 8 * 1024 * 1024
+_REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
 _SEQUENCES = 2**31
 #: Brokers answer so only where they have appended nothing. Others can also come after the append: a leader that steps

@@ -162,9 +162,7 @@ class FakeCluster:
             if asyncio.iscoroutine(hook):
                 await hook
         await asyncio.sleep(0)
-        answers = [
-            self._append(node, key, bytes(raw)) for key, (_, _, raw) in zip(keys, batches, strict=True)
-        ]
+        answers = [self._append(node, key, bytes(raw)) for key, (_, _, raw) in zip(keys, batches, strict=True)]
         hook = self.before_answer(node, keys)
         if asyncio.iscoroutine(hook):
             await hook
@@ -230,9 +228,7 @@ def fill(log: FakePartition, sizes: Sequence[int], *, records_each: int = 1, pre
     """Append one batch for each size (bytes of each value); returns the values."""
     written: list[bytes] = []
     for size in sizes:
-        values = [
-            f"{prefix}{len(written) + number}-".encode().ljust(size, b"x") for number in range(records_each)
-        ]
+        values = [f"{prefix}{len(written) + number}-".encode().ljust(size, b"x") for number in range(records_each)]
         log.append(batch([SourceRecord(number, value=value) for number, value in enumerate(values)]))
         written += values
     return written

@@ -24,24 +24,27 @@ from mirror_lib.cluster.batches.header import (
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
+    MAGIC,
     MAGIC_AT,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    Codec,
     clean_header,
 )
 from mirror_lib.cluster.batches.legacy import codec as legacy_codec
 from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.rebuild import BatchBuilder, rebuild
+from mirror_lib.cluster.batches.rebuild import BatchBuilder, grown, rebuild
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 
 __all__ = ["BatchAssembler", "ReadyBatch"]
 
-_MAGIC = 2
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
+#: After a batch of less than this, others of one record are looked for.
+_PERHAPS_SINGLE = 4096
 _NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
 
 
@@ -115,23 +118,26 @@ class BatchAssembler:
         view = memoryview(data)
         try:
             while self.next_offset < self._end and size - position > MAGIC_AT:
-                if data[position + MAGIC_AT] < _MAGIC:
+                if data[position + MAGIC_AT] < MAGIC:
                     used = self._take_legacy(view[position:], out)
                 else:
                     used = self._take(view, position, size, transactions, out)
                 if not used:
                     break
                 position += used
-        except MirrorError as error:
+                if used < _PERHAPS_SINGLE and self._builder is not None:
+                    position = self._gather_singles(view, position)
+        except Exception as error:
             self._fail(error, out)
-        except (RecordError, CodecError) as error:
-            self._fail(CorruptBatchError(f"the source's batch is damaged: {error}."), out)
         return out
 
     def flush(self) -> ReadyBatch | None:
         """Give what waits for more small batches."""
         out: list[ReadyBatch] = []
-        self._close(out)
+        try:
+            self._close(out)
+        except Exception as error:
+            self._fail(error, out)
         return out[0] if out else None
 
     def discard(self) -> None:
@@ -144,7 +150,12 @@ class BatchAssembler:
         self.next_offset = max(self.next_offset, self._end)
         return held
 
-    def _fail(self, error: MirrorError, out: list[ReadyBatch]) -> None:
+    def _fail(self, cause: Exception, out: list[ReadyBatch]) -> None:
+        """Keep the cause; whatever bytes provoke, such as numbers that no field can hold, stays with the partition."""
+        damage = f"{cause}" if isinstance(cause, RecordError | CodecError) else f"{type(cause).__name__}: {cause}"
+        error = (
+            cause if isinstance(cause, MirrorError) else CorruptBatchError(f"the source's batch is damaged: {damage}.")
+        )
         offset = self.next_offset if error.where.offset is None else error.where.offset
         if isinstance(error, CorruptBatchError):
             error.action = (
@@ -163,7 +174,7 @@ class BatchAssembler:
         header = BatchHeader(*HEADER.unpack_from(view, position))
         base, length, _, magic, crc, attributes, last_delta = header[:7]
         used = LOG_OVERHEAD + length
-        if used < HEADER_SIZE or magic != _MAGIC:
+        if used < HEADER_SIZE or magic != MAGIC:
             raise CorruptBatchError(f"the source's batch header at offset {base} is damaged (magic {magic}).")
         if used > size - position:
             return 0
@@ -208,20 +219,35 @@ class BatchAssembler:
         builder = self._builder
         if builder is not None and builder.codec == codec:
             body = decompress(codec, batch[HEADER_SIZE:])
-            if builder.size + len(body) <= self._limit:
+            if builder.size + grown(len(body), header.count) <= self._limit:
                 builder.add_whole(header, body)
                 return
         self._close(out)
         self._alone = (header, bytes(batch))
 
+    def _gather_singles(self, view: memoryview, position: int) -> int:
+        """Work on as many batches of one record as follow; returns the position after them."""
+        builder = self._builder
+        if builder is None or builder.codec != Codec.NONE or builder.source_next != self.next_offset:
+            return position
+        below = min(self._passthrough_min, self._target_max)
+        position = builder.add_singles(view, position, end=self._end, limit=self._limit, below=below)
+        self.next_offset = builder.source_next
+        return position
+
     def _open_alone(self, codec: int) -> None:
-        """Begin to gather with the small batch that waits alone."""
+        """Begin to gather with the small batch that waits alone, unless uncompressed it is too large to be joined."""
         assert self._alone is not None
-        (header, batch), self._alone = self._alone, None
+        header, batch = self._alone
         builder = BatchBuilder(codec)
         try:
-            builder.add_whole(header, decompress(codec, batch[HEADER_SIZE:]))
+            body = decompress(codec, batch[HEADER_SIZE:])
+            if grown(len(body), header.count) > self._limit:
+                return
+            self._alone = None
+            builder.add_whole(header, body)
         except (RecordError, CodecError) as error:
+            self._alone = None
             where = Where(offset=header.base_offset)
             raise CorruptBatchError(f"the source's batch is damaged: {error}.", where=where) from error
         self._builder = builder
@@ -272,7 +298,7 @@ class BatchAssembler:
     def _gather_legacy(self, records: list[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
         """Uncompressed messages come one by one, so they wait for one another as small batches do."""
         wanted = [record for record in records if self.next_offset <= record.offset < self._end]
-        size = sum(len(record.tail) for record in wanted)
+        size = grown(sum(len(record.tail) for record in wanted), len(wanted))
         if self._alone is not None or (
             self._builder is not None and (self._builder.codec != codec or self._builder.size + size > self._limit)
         ):

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+#: The current record batch format.
+MAGIC = 2
 #: Base offset and batch length, which every magic has in front.
 LOG_OVERHEAD = 12
 MAGIC_AT = 16

@@ -4,14 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from crc32c import crc32c
+
 from mirror_lib.cluster.batches.codecs import compress
-from mirror_lib.cluster.batches.header import HEADER_SIZE, BatchHeader, Codec, new_batch
+from mirror_lib.cluster.batches.header import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    Codec,
+    new_batch,
+)
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.records import Record, encode_record, reframe
+from mirror_lib.cluster.batches.records import ATTRIBUTES_AND_SMALL, Record, encode_record, reframe
+from mirror_lib.cluster.batches.varint import SMALL, encode_varint
 from mirror_lib.errors import RecordTooLargeError, Where
 
 #: What length, attributes, timestamp delta and offset delta of a record may take at most beyond the source's own.
 _GROWTH_PER_RECORD = 24
+#: Bytes after the length field of a batch with one record, which takes at least five: length, attributes, two deltas,
+#: and something after them. What a single grows by is less than the header that it loses.
+_SMALLEST_SINGLE = HEADER_SIZE - LOG_OVERHEAD + 5
+_ONE_BYTE = 0x80
+_BITS = 0x7F
+_TWO_BYTES_BITS = 0x3FFF
+
+
+def grown(size: int, records: int) -> int:
+    """What encoded records (or their tails) of this size may take at most in another batch."""
+    return size + _GROWTH_PER_RECORD * records
+
+
+def _tail_of_single(body: bytes) -> int:
+    """Where the tail of a batch's only record begins, 0 when it is not plain: both deltas 0, length as it must be."""
+    at, length = 1, body[0]
+    if length >= _ONE_BYTE:
+        at, length = 2, (length & _BITS) | (body[1] << 7)
+        if body[1] >= _ONE_BYTE:
+            at, length = 3, (length & _TWO_BYTES_BITS) | (body[2] << 14)
+    if length != (len(body) - at) << 1 or body[at + 1] or body[at + 2]:
+        return 0
+    return at + 3
 
 
 class BatchBuilder:
@@ -40,7 +75,67 @@ class BatchBuilder:
         shift = header.first_timestamp - self._first_timestamp
         reframe(body, self._parts, count=header.count, offset_delta=self.count, timestamp_shift=shift)
         self._note(header.base_offset, header.count, header.max_timestamp)
-        self.size += len(body) + _GROWTH_PER_RECORD * header.count
+        self.size += grown(len(body), header.count)
+
+    def add_singles(self, view: memoryview, position: int, *, end: int, limit: int, below: int) -> int:
+        """Add the source batches of one plain record each that follow one another from `position` on.
+
+        Producers that do not linger write such batches, by the hundred thousand. Here is what `add_whole` does with
+        them, in one loop; it stops before the first batch that is anything else, or is damaged.
+
+        Args:
+            view: batches in a row, as fetched.
+            end: source offset to stop before.
+            limit: what `size` may come to.
+            below: bytes that a batch must stay under to be gathered.
+
+        Returns:
+            The position after the last batch that was added.
+        """
+        size, expected, first_timestamp = len(view), self.source_next, self._first_timestamp
+        delta, grown_size, latest = self.count, self.size, self._max_timestamp
+        add, unpack, small, stamped = self._parts.append, HEADER.unpack_from, SMALL, ATTRIBUTES_AND_SMALL
+        known = len(small)
+        while size - position >= HEADER_SIZE and expected < end and delta < known:
+            base, length, _, magic, crc, attributes, last_delta, timestamp, _, _, _, _, count = unpack(view, position)
+            stop = position + LOG_OVERHEAD + length
+            if (
+                base != expected
+                or attributes
+                or last_delta
+                or count != 1
+                or magic != MAGIC
+                or length < _SMALLEST_SINGLE
+                or stop > size
+                or stop - position >= below
+            ):
+                break
+            grown_size += length
+            if grown_size > limit or crc32c(view[position + ATTRIBUTES_AT : stop]) != crc:
+                grown_size -= length
+                break
+            body = bytes(view[position + HEADER_SIZE : stop])
+            shift = timestamp - first_timestamp
+            start = _tail_of_single(body)
+            if not start or not 0 <= shift < known:
+                grown_size -= length
+                break
+            times, offsets = stamped[shift], small[delta]
+            length = len(times) + len(offsets) + len(body) - start
+            add(small[length] if length < known else encode_varint(length))
+            add(times)
+            add(offsets)
+            add(body[start:])
+            if timestamp > latest:
+                latest = timestamp
+            delta += 1
+            expected += 1
+            position = stop
+        if delta > self.count:
+            first, before = self._runs[-1]
+            self._runs[-1] = (first, before + delta - self.count)
+            self.count, self.size, self._max_timestamp, self.source_next = delta, grown_size, latest, expected
+        return position
 
     def add(self, record: Record) -> None:
         """Add one record."""
@@ -111,7 +206,7 @@ def rebuild(
     limit = min(batch_max_bytes, max_message_bytes) - HEADER_SIZE
     builder = BatchBuilder(codec)
     for record in records:
-        if builder.count and builder.size + len(record.tail) + _GROWTH_PER_RECORD > limit:
+        if builder.count and builder.size + grown(len(record.tail), 1) > limit:
             yield builder.build(max_message_bytes)
             builder = BatchBuilder(codec)
         builder.add(record)

@@ -15,7 +15,8 @@ from mirror_lib.cluster.batches.varint import SMALL, decode_varint, encode_varin
 #: Attributes of a record: a byte of which no bit has a meaning yet.
 _ATTRIBUTES = b"\0"
 _SMALL = len(SMALL)
-_ATTRIBUTES_AND_SMALL = tuple(_ATTRIBUTES + encoded for encoded in SMALL)
+#: Attributes and timestamp delta of a record, for small deltas.
+ATTRIBUTES_AND_SMALL = tuple(_ATTRIBUTES + encoded for encoded in SMALL)
 _ONE_BYTE = 0x80
 
 
@@ -74,7 +75,7 @@ def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, t
     """
     # This loop is the cost of small batches. It reads one-byte numbers in place and looks encodings up.
     position, size, before = 0, len(body), len(parts)
-    small, stamped, add = SMALL, _ATTRIBUTES_AND_SMALL, parts.append
+    small, stamped, add = SMALL, ATTRIBUTES_AND_SMALL, parts.append
     try:
         for delta in range(offset_delta, offset_delta + count):
             length = body[position]

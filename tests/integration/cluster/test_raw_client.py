@@ -155,6 +155,34 @@ def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(
     assert first.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_requests_reach_a_broker_in_their_order_while_connections_are_made(
+    kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(kafka_pair.target, topic_name)
+    connect = RawClient._connect
+
+    async def slowly(self: RawClient, host: str, port: int, options: dict[str, object]) -> object:
+        await asyncio.sleep(0.1)
+        return await connect(self, host, port, options)
+
+    monkeypatch.setattr(RawClient, "_connect", slowly)
+
+    async def scene(client: RawClient) -> list[int]:
+        await client.refresh_leaders([topic_name])
+        identity = await client.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
+        node = leader_of(client, topic_name)
+
+        async def send(number: int) -> list[ProducedPartition]:
+            await asyncio.sleep(number / 40)
+            payload = ready(SourceRecord(number), sequence=number, **held)
+            return await client.produce(node, [(topic_name, 0, payload)], timeout_ms=9_000)
+
+        return [answer.base_offset for (answer,) in await asyncio.gather(*map(send, range(10)))]
+
+    assert asked(kafka_pair.target, scene) == list(range(10))
+
+
 def test_an_older_epoch_is_refused_after_the_fence(kafka_pair: KafkaPair, topic_name: str) -> None:
     create_topic(kafka_pair.target, topic_name)
     target = TopicPartition(topic_name, 0)

@@ -12,7 +12,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import TopologyError
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, watermarks
 
 
 def transaction(cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool) -> None:
@@ -156,3 +156,24 @@ def test_two_topics_for_one_name_are_refused_without_a_merge(
     assert {error.where.topic for error in report.errors} == {first, second}
     assert all(isinstance(error, TopologyError) and error.action for error in report.errors)
     assert watermarks(kafka_pair.target, merged)[1] == 0
+
+
+def test_a_merge_can_be_run_topic_by_topic(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    first, second, merged = f"{topic_name}-1", f"{topic_name}-2", f"{topic_name}-merged"
+    for name in (first, second):
+        create_topic(kafka_pair.source, name)
+        produce(kafka_pair.source, name, records(10))
+    settings = {"mirror.topics.rename": f"{first}:{merged}, {second}:{merged}", "mirror.topics.merge.enabled": "true"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=f"{first}, {second}", settings=settings)
+    assert flow.run().records == 20
+
+    for name in (first, second, first):
+        produce(kafka_pair.source, name, records(5))
+        report = flow.run(topics=(name,))
+        assert report.errors == ()
+        assert report.records == 5
+
+    delete_topic(kafka_pair.source, second)
+    produce(kafka_pair.source, first, records(5))
+    assert flow.run().records == 5
+    assert watermarks(kafka_pair.target, merged)[1] == 40

@@ -185,6 +185,56 @@ class TestGivenWholeBatches:
         assert subject.flush() is None
 
 
+class TestGivenBatchesOfOneRecord:
+    """They are gathered in a loop of their own, which must not be told from the general way."""
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.one_of(st.integers(0, 3), TIMES),
+                st.none() | st.binary(max_size=3),
+                st.none() | st.integers(0, 20_000).map(bytes),
+                st.sampled_from([0, 0, 0, 0, 1]),
+                st.sampled_from([NONE, NONE, NONE, NONE, LZ4]),
+            ),
+            min_size=2,
+            max_size=30,
+        ),
+        st.sampled_from([500, 30_000, 1 << 19]),
+        st.integers(0, 3),
+    )
+    @settings(max_examples=150)
+    def test_every_record_arrives_unchanged_and_in_order(
+        self, contents: list[tuple[int, bytes | None, bytes | None, int, int]], batch_max: int, cut: int
+    ) -> None:
+        records, batches, offset = [], [], 0
+        for timestamp, key, value, hole, codec in contents:
+            offset += hole
+            records.append(SourceRecord(offset, timestamp, key, value))
+            batches.append(batch(records[-1:], codec=codec))
+            offset += 1
+        end = max(offset - cut, 1)
+        subject = assembler(end=end, batch_max=batch_max, target_max=1 << 20)
+        assert arrived(run(subject, b"".join(batches))) == expected([each for each in records if each.offset < end])
+        assert subject.failure is None
+
+    @given(st.integers(1, 5), st.integers(0, 60))
+    def test_damage_is_told_wherever_it_is(self, number: int, position: int) -> None:
+        batches = [bytearray(batch([SourceRecord(offset, value=b"some value")])) for offset in range(6)]
+        batches[number][17 + position % (len(batches[number]) - 17)] ^= 0x20
+        subject = assembler()
+        assert [offset for offset, _ in arrived(run(subject, b"".join(batches)))] == list(range(number))
+        assert isinstance(subject.failure, CorruptBatchError)
+        assert subject.failure.where.offset == number
+
+    def test_aborted_and_control_batches_among_them_are_seen(self) -> None:
+        log = [batch([SourceRecord(0)]), batch([SourceRecord(1)])]
+        log += [batch([SourceRecord(2)], attributes=TRANSACTIONAL, producer_id=7), marker(3, 7, abort=True)]
+        log += [batch([SourceRecord(4)]), batch([SourceRecord(5)])]
+        out = run(assembler(read_committed=True), b"".join(log), aborted=[(7, 2)])
+        assert [offset for offset, _ in arrived(out)] == [0, 1, 4, 5]
+
+
 class TestGivenARange:
     @given(logs(holes=True), st.data())
     def test_only_offsets_from_start_to_end_arrive(

@@ -1,0 +1,177 @@
+"""Opening partitions while others may: of two runs on a target partition at least one stands back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+import mirror_lib.relay.opening as opening
+from mirror_lib.cluster.admin import OffsetFact
+from mirror_lib.cluster.formats import RecordFormatError
+from mirror_lib.cluster.internal_topics import PositionSnapshot, StoredPosition, UnreadablePosition
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.raw import ProducerIdentity
+from mirror_lib.cluster.small_topics import RecordPlace
+from mirror_lib.errors import TargetDivergedError, UncleanStartError
+from mirror_lib.relay.model import PartitionPlan, RunPlan
+from mirror_lib.relay.opening import open_partitions
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+FLOW = FlowId("A", "B")
+FIRST, SECOND, MERGED = (TopicPartition(name, 0) for name in ("first", "second", "merged"))
+
+
+class FlowOnly:
+    """The one field of a flow's configuration that opening reads."""
+
+    flow = FLOW
+
+
+def closed(source: TopicPartition, target_offset: int, *, run_id: str = "before", **other: Any) -> Position:
+    fields = {"state": PositionState.CLOSED, **other}
+    return Position(source.topic, source.partition, 9, target_offset=target_offset, run_id=run_id, **fields)
+
+
+def plan(*pairs: tuple[TopicPartition, TopicPartition]) -> RunPlan:
+    partitions = tuple(PartitionPlan(source, target, 10, 20, "id", 1_000_000, 0) for source, target in pairs)
+    return RunPlan(FLOW, (partitions,), (), 0)
+
+
+class Clusters:
+    """Both clusters as opening sees them; `log` is the position topic, in which `others` write before and after us."""
+
+    def __init__(
+        self,
+        *known: Position,
+        target_end: int,
+        sources: Sequence[TopicPartition],
+        before_us: Sequence[Position] = (),
+        after_us: Sequence[Position] = (),
+        unreadable: Sequence[TopicPartition] = (),
+    ) -> None:
+        place = RecordPlace(0, 0)
+        self.flow = FlowOnly()
+        self.positions_at_plan = PositionSnapshot(
+            {position.source: StoredPosition(position, place) for position in known},
+            {source: UnreadablePosition(source, place, RecordFormatError("not JSON")) for source in unreadable},
+        )
+        self.target_data = None
+        self.target_admin = self
+        self.positions = self
+        self.written: list[Position] = []
+        self._sources, self._end = sources, target_end
+        self._before_us, self._after_us = before_us, after_us
+
+    def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
+        return self._sources
+
+    def list_offsets(self, partitions: Iterable[TopicPartition], _: object) -> dict[TopicPartition, OffsetFact]:
+        return {partition: OffsetFact(offset=self._end) for partition in partitions}
+
+    def write(self, positions: Iterable[Position]) -> None:
+        self.written += positions
+
+    def read_since(self, _: PositionSnapshot) -> tuple[StoredPosition, ...]:
+        records = (*self._before_us, *self.written, *self._after_us)
+        return tuple(StoredPosition(position, RecordPlace(0, 0)) for position in records)
+
+
+@pytest.fixture(autouse=True)
+def identities(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_over(_: FlowId, targets: Iterable[TopicPartition], __: object) -> dict[TopicPartition, ProducerIdentity]:
+        return {target: ProducerIdentity(1, 0) for target in targets}
+
+    monkeypatch.setattr(opening, "_take_over", take_over)
+
+
+def opened(
+    clusters: Clusters, *sources: TopicPartition
+) -> tuple[list[TopicPartition], dict[TopicPartition, Exception]]:
+    """Which partitions may be copied, and why the others may not."""
+    round_plan = plan(*((source, MERGED) for source in sources))
+    bins, problems = open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+    return [each.plan.source for bin_ in bins for each in bin_], {each.source: each.error for each in problems}
+
+
+def test_partitions_that_were_closed_are_opened() -> None:
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND])
+
+    assert opened(clusters, FIRST, SECOND) == ([FIRST, SECOND], {})
+
+
+def test_a_run_of_one_topic_of_a_merge_counts_what_the_others_wrote() -> None:
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND])
+
+    assert opened(clusters, SECOND) == ([SECOND], {})
+
+
+def test_more_than_all_of_a_merge_wrote_is_another_writer() -> None:
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=41, sources=[FIRST, SECOND])
+
+    _, problems = opened(clusters, SECOND)
+
+    assert isinstance(problems[SECOND], TargetDivergedError)
+
+
+def test_an_unreadable_position_of_a_merge_stops_all_of_it() -> None:
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST, SECOND], unreadable=[SECOND])
+
+    started, problems = opened(clusters, FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], UncleanStartError)
+    assert clusters.written == []
+
+
+def test_a_run_that_opened_before_us_goes_on_alone() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], before_us=[other])
+
+    started, problems = opened(clusters, FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], UncleanStartError)
+    assert "theirs" in problems[FIRST].what
+
+
+def test_a_run_that_opened_after_us_does_not_stop_us() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], after_us=[other])
+
+    assert opened(clusters, FIRST) == ([FIRST], {})
+
+
+def test_in_a_merge_a_run_of_another_topic_stops_us() -> None:
+    # Positions of different topics stand in different partitions of the position topic: nobody was first.
+    other = closed(SECOND, 30, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(closed(FIRST, 40), closed(SECOND, 30), target_end=40, sources=[FIRST, SECOND], after_us=[other])
+
+    started, problems = opened(clusters, FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], UncleanStartError)
+    assert "theirs" in problems[FIRST].what
+
+
+def test_in_a_merge_two_runs_that_each_were_first_once_both_stand_back() -> None:
+    first, second = (closed(source, 40, run_id="theirs", state=PositionState.OPEN) for source in (FIRST, SECOND))
+    known = closed(FIRST, 40), closed(SECOND, 30)
+    clusters = Clusters(*known, target_end=40, sources=[FIRST, SECOND], before_us=[first], after_us=[second])
+
+    started, problems = opened(clusters, FIRST, SECOND)
+
+    assert started == []
+    assert set(problems) == {FIRST, SECOND}
+
+
+def test_a_claim_that_cannot_be_seen_is_no_claim() -> None:
+    class Behind(Clusters):
+        def read_since(self, _: PositionSnapshot) -> tuple[StoredPosition, ...]:
+            return ()
+
+    started, problems = opened(Behind(closed(FIRST, 40), target_end=40, sources=[FIRST]), FIRST)
+
+    assert started == []
+    assert isinstance(problems[FIRST], UncleanStartError)
