@@ -20,9 +20,9 @@ _SCHEMA = pa.schema([pa.field("results", pa.binary(), nullable=False)])
 def to_arrow(results: Sequence[PartitionResult]) -> pa.RecordBatch:
     """One row with the results of a bin.
 
-    Pickled, since both sides run the same code and errors are to stay what they are; the offset runs, of which there may
-    be many, in their compact form. The array is made from buffers because `pyarrow.array` would load pandas, which
-    costs a new worker more than a second.
+    Pickled, since both sides run the same code and errors are to stay what they are; the offset runs, which may be
+    many, in their compact form. The array is made from buffers because `pyarrow.array` would load pandas, which costs
+    a new worker more than a second.
     """
     payload = pickle.dumps([(replace(result, runs=()), encode(result.runs)) for result in results])
     offsets = pa.py_buffer(struct.pack("=ii", 0, len(payload)))
