@@ -1,7 +1,7 @@
 """Committing a round: positions and offset-syncs to Kafka first, then everything to the ledger.
 
 Kafka wins when the two differ, so it is written first: a run that dies in between repeats nothing, and its ledger row
-stays unfinished for all to see.
+stays unfinished for all to see. A refusal by Kafka does not keep what was copied out of the ledger.
 """
 
 from __future__ import annotations
@@ -35,12 +35,16 @@ def commit_round(
     """Store what a round did. Partitions whose end is not certain keep their `open` position."""
     opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
     positions = closed_positions(opened, results, job.run_id)
-    clusters.positions.write(positions)
-    if flow.emit_offset_syncs_enabled:
-        _write_offset_syncs(flow, results)
-    ledger.save_positions([_position_row(flow, position) for position in positions])
-    ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.records])
-    ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
+    stored: list[Position] = []
+    try:
+        clusters.positions.write(positions)
+        stored = positions
+        if flow.emit_offset_syncs_enabled:
+            _write_offset_syncs(flow, results)
+    finally:
+        ledger.save_positions([_position_row(flow, position) for position in stored])
+        ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.records])
+        ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
 
 
 def closed_positions(
