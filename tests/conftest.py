@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,12 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, sta
 from tests.support.names import unique_name
 
 _HERE = Path(__file__).parent
+
+
+def pytest_configure() -> None:
+    """A shell gives its background jobs an ignored SIGINT, which they pass on: interrupts are tested all the same."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
