@@ -20,6 +20,12 @@ def test_quick_takes_the_small_workloads() -> None:
     assert _options("--quick").workloads == QUICK
 
 
+def test_quick_leaves_out_the_tuned_mm2_unless_it_is_named() -> None:
+    assert _options("--quick").copiers == (Copier.MM2_DEFAULT, Copier.MIRROR)
+    assert _options("--quick", "--copiers", "mm2-tuned").copiers == (Copier.MM2_TUNED,)
+    assert _options().copiers == tuple(Copier)
+
+
 def test_a_scale_changes_records_and_nothing_else() -> None:
     scaled = _options("--workloads", "1kb-none", "--scale", "0.01").workloads
 
