@@ -10,6 +10,7 @@ import cramjam
 from aiokafka.codec import snappy_decode, snappy_encode
 
 from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.lz4_frames import decompress_single_block
 
 _Bytes = bytes | memoryview
 #: Java's default for Kafka is LZ4's fast compressor (`Lz4Compression`, KIP-390), which this level selects.
@@ -34,6 +35,11 @@ def _lz4(data: bytes) -> bytes:
     return bytes(compressor.finish())
 
 
+def _lz4_decompress(data: _Bytes) -> bytes:
+    content = decompress_single_block(data)
+    return bytes(cramjam.lz4.decompress(data)) if content is None else content
+
+
 _COMPRESS: dict[int, Callable[[bytes], bytes]] = {
     Codec.NONE: lambda data: data,
     Codec.GZIP: _gzip,
@@ -46,7 +52,7 @@ _DECOMPRESS: dict[int, Callable[[_Bytes], bytes]] = {
     Codec.GZIP: gzip.decompress,
     # A memoryview would be taken for an unframed block.
     Codec.SNAPPY: lambda data: bytes(snappy_decode(bytes(data))),
-    Codec.LZ4: lambda data: bytes(cramjam.lz4.decompress(data)),
+    Codec.LZ4: _lz4_decompress,
     Codec.ZSTD: lambda data: bytes(cramjam.zstd.decompress(data)),
 }
 
