@@ -17,8 +17,9 @@ from mirror_lib.errors import Where
 FETCH, FETCH_VERSION = 1, 11
 PRODUCE, PRODUCE_VERSION = 0, 7
 DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
+LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
 #: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
-LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 8
+LIST_LOCAL_OFFSETS_VERSION = 8
 
 _FETCH_HEAD = struct.Struct(">ihii")
 _FETCH_PARTITION = struct.Struct(">ihqqqi")
@@ -184,11 +185,29 @@ def encode_produce(batches: Sequence[tuple[str, int, bytes | bytearray]], *, tim
     return parts
 
 
-#: Stands in for a timestamp: the first offset on the leader's own disks (Java `EARLIEST_LOCAL_TIMESTAMP`).
-_EARLIEST_LOCAL = -4
+#: These stand in for timestamps: the end, and the first offset on the leader's own disks (Java
+#: `LATEST_TIMESTAMP`, `EARLIEST_LOCAL_TIMESTAMP`).
+_LATEST, _EARLIEST_LOCAL = -1, -4
+#: A consumer's end is the high watermark, a debugging replica's the log end (Java `ListOffsetsRequest`).
+_CONSUMER, _DEBUGGING = -1, -2
 #: No tagged fields, and one element, in the compact encoding of KIP-482.
 _NO_TAGS, _ONE = b"\0", b"\2"
 _LISTED_OFFSET = struct.Struct(">ihqq")
+
+
+def encode_list_end(topic: str, partition: int, *, replicated: bool) -> list[Buffer]:
+    """A ListOffsets request for the end of a partition: of what is replicated, or of the log of the broker asked."""
+    head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, 0, 1)
+    wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
+    return [head + _encode_string(topic) + wanted]
+
+
+def parse_list_end(view: memoryview) -> tuple[int, int]:
+    """Read the answer to `encode_list_end`: error code and offset."""
+    # The throttle time and one topic; then its one partition.
+    _topic, position = _string(view, 8)
+    _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
+    return error_code, offset
 
 
 def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:

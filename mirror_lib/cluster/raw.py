@@ -28,6 +28,7 @@ from mirror_lib.cluster.data_protocol import (
     DESCRIBE_LOG_DIRS,
     FETCH,
     FETCH_VERSION,
+    LIST_LOCAL_OFFSETS_VERSION,
     LIST_OFFSETS,
     LIST_OFFSETS_VERSION,
     LOG_DIRS_VERSION,
@@ -37,10 +38,12 @@ from mirror_lib.cluster.data_protocol import (
     FetchRequestPartition,
     ProducedPartition,
     encode_fetch,
+    encode_list_end,
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
     parse_fetch,
+    parse_list_end,
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
@@ -203,10 +206,14 @@ class RawClient:
             link = self._links[node] = _DataLink(connection, handshake)
             return link
 
-    async def _ask(self, node: int, api_key: int, version: int, body: Sequence[Buffer]) -> memoryview:
-        """Send a request that we encoded and return the answer's frame."""
+    async def _ask(
+        self, node: int, api_key: int, version: int, body: Sequence[Buffer], *, over: object | None = None
+    ) -> memoryview:
+        """Send a request that we encoded, over a certain connection if one is given, and return the answer's frame."""
         try:
             link = await self._link(node)
+            if over is not None and link.connection is not over:
+                raise ConnectionResetError("the connection that the request was for has ended")
             low, high = link.handshake.versions.get(api_key, (0, -1))
             if not low <= version <= high:
                 raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
@@ -300,29 +307,53 @@ class RawClient:
         )
         return parse_fetch(await self._ask(node, FETCH, FETCH_VERSION, body))
 
+    def connection(self, node: int) -> object | None:
+        """What requests to a broker go over now, None when it must be connected first. To be compared only."""
+        link = self._links.get(node)
+        return link.connection if link is not None and link.connection.open else None
+
     async def produce(
-        self, node: int, batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int
+        self,
+        node: int,
+        batches: Sequence[tuple[str, int, bytes | bytearray]],
+        *,
+        timeout_ms: int,
+        connection: object | None = None,
     ) -> list[ProducedPartition]:
         """Append one ready-made batch to each of several partitions with acks=all (Produce v7, not transactional).
 
         Args:
             batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
+            connection: send over this connection or not at all.
         """
         body = encode_produce(batches, timeout_ms=timeout_ms)
-        return parse_produce(await self._ask(node, PRODUCE, PRODUCE_VERSION, body))
+        return parse_produce(await self._ask(node, PRODUCE, PRODUCE_VERSION, body, over=connection))
 
     async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
         """The first offset that the leader has on its own disks; what is older lies in remote storage (KIP-405).
 
         None when the broker is older than remote storage.
         """
-        if not await self._speaks(node, LIST_OFFSETS, LIST_OFFSETS_VERSION):
+        if not await self._speaks(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION):
             return None
         body = encode_local_log_start(*partition)
-        code, offset = parse_local_log_start(await self._ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+        answer = await self._ask(node, LIST_OFFSETS, LIST_LOCAL_OFFSETS_VERSION, body)
+        return self._listed(partition, *parse_local_log_start(answer))
+
+    async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
+        """The high watermark and the end of the leader's log, which may have records that are not replicated yet."""
+        ends = []
+        # Followers tell the end of their logs too; that the second question is answered shows that this is the leader.
+        for replicated in (False, True):
+            body = encode_list_end(*partition, replicated=replicated)
+            answer = await self._ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body)
+            ends.append(self._listed(partition, *parse_list_end(answer)))
+        return ends[1], ends[0]
+
+    def _listed(self, partition: TopicPartition, code: int, offset: int) -> int:
         if code:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
-            raise error_for_code(code, where=where, doing="ask for the first local offset")
+            raise error_for_code(code, where=where, doing="ask for an offset")
         return offset
 
     async def init_producer_id(self, transactional_id: str, *, deadline: float) -> ProducerIdentity:

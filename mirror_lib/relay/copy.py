@@ -60,26 +60,30 @@ async def _copy(job: CopyJob, partitions: Sequence[OpenPartition]) -> list[Parti
     while True:
         try:
             async with open_clients(job.source, job.target) as (source, target):
-                await _Task(job, copies, source, target).run()
+                crash = await _Task(job, copies, source, target).run()
         except BrokerUnreachableError as error:
             # Only connecting can end here: the halves keep their own accounts of lost brokers.
             if backoff.failed(error):
                 await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
                 continue
             _fail_all(copies, error)
-        except MirrorError as error:
-            _fail_all(copies, error)
         except Exception as error:
-            # Raised, it would take the account of every partition of the flow with it.
-            _log.exception("flow %s: the copy task failed", job.flow)
-            _fail_all(
-                copies,
-                MirrorError(
-                    f"the copy task met a fault of this program: {type(error).__name__}: {error}.",
-                    action="The task's log shows where; please report it.",
-                ),
-            )
+            _fail_all(copies, _told(error))
+        else:
+            if crash is not None:
+                _fail_all(copies, _told(crash))
         return [copy.result() for copy in copies]
+
+
+def _told(error: BaseException) -> MirrorError:
+    """What ends the task, for the accounts of its partitions: raised, it would take those of all tasks with it."""
+    if isinstance(error, MirrorError):
+        return error
+    _log.error("the copy task failed", exc_info=error)
+    return MirrorError(
+        f"the copy task met a fault of this program: {type(error).__name__}: {error}.",
+        action="The task's log shows where; please report it.",
+    )
 
 
 def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
@@ -112,7 +116,12 @@ class _Task:
         )
         self._writer = TargetWriter(target, copies, job.settings, self._background, acknowledged=self._acknowledged)
 
-    async def run(self) -> None:
+    async def run(self) -> BaseException | None:
+        """Copy until every partition is settled; returns the fault of this program that ended it before, if any.
+
+        Raises:
+            MirrorError: a cluster did not answer when the leaders were asked for; nothing has been read yet.
+        """
         # Callbacks of the loop (timers, the next turn) have nobody else to raise to either.
         asyncio.get_running_loop().set_exception_handler(self._loop_failed)
         try:
@@ -122,8 +131,7 @@ class _Task:
             await self._done.wait()
         finally:
             await self._background.stop()
-        if self._crash is not None:
-            raise self._crash
+        return self._crash
 
     def _crashed(self, error: BaseException) -> None:
         self._crash = self._crash or error
@@ -131,7 +139,8 @@ class _Task:
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
-        if (error := context.get("exception")) is not None:
+        # Without a callback it is an exception of a future or a transport, whose users are told by other ways.
+        if "handle" in context and (error := context.get("exception")) is not None:
             self._crashed(error)
 
     def _deliver(self, copy: PartitionCopy, batches: list[ReadyBatch]) -> None:

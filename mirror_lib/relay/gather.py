@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -131,7 +131,9 @@ def gather_facts(
     wanted = [source for source, _ in pairs]
     starts = clusters.source_admin.list_offsets(wanted, OffsetSpec.EARLIEST)
     last = OffsetSpec.LAST_STABLE if clusters.read_committed else OffsetSpec.LATEST
-    ends = clusters.source_admin.list_offsets(wanted, last)
+    ends = dict(clusters.source_admin.list_offsets(wanted, last))
+    if clusters.read_committed:
+        ends.update(_hidden_ends(clusters, ends))
     behind = {
         source.topic
         for source in wanted
@@ -162,6 +164,24 @@ def gather_facts(
             )
         )
     return facts, tuple(problems)
+
+
+def _hidden_ends(
+    clusters: FlowClusters, stable: Mapping[TopicPartition, OffsetFact]
+) -> Iterator[tuple[TopicPartition, OffsetFact]]:
+    """The positions that lie behind the last stable offset and not behind the log's end: nothing to read there now.
+
+    They come from a time when the flow still copied open transactions.
+    """
+    stored = clusters.positions_at_plan.positions
+    beyond = {
+        source: stored[source].position.offset + 1
+        for source, fact in stable.items()
+        if fact.error is None and source in stored and stored[source].position.offset + 1 > fact.offset
+    }
+    for source, end in clusters.source_admin.list_offsets(sorted(beyond), OffsetSpec.LATEST).items() if beyond else ():
+        if end.error is None and end.offset >= beyond[source]:
+            yield source, OffsetFact(offset=beyond[source])
 
 
 def _earlier_pairs(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -36,7 +38,9 @@ class RoundProgress:
         self._thread = threading.Thread(target=self._follow, name="round-progress", daemon=True)
 
     def __enter__(self) -> Self:
-        self._ledger.save_partition_runs([self._row(partition, 0, "planned") for partition in self._partitions])
+        self._courtesy(
+            lambda: self._ledger.save_partition_runs([self._row(each, 0, "planned") for each in self._partitions])
+        )
         self._thread.start()
         return self
 
@@ -50,11 +54,14 @@ class RoundProgress:
         looks = 0
         while not self._stop.wait(_INTERVAL_SECONDS):
             looks += 1
-            try:
-                self._look(log=looks % _LOG_EVERY == 0)
-            except MirrorError as error:
-                # Progress is a courtesy: the copy has its own account of the same cluster.
-                _log.warning("progress of flow %s is not known: %s", self._job.flow, error)
+            self._courtesy(partial(self._look, log=looks % _LOG_EVERY == 0))
+
+    def _courtesy(self, work: Callable[[], None]) -> None:
+        """The copy has its own account, and its positions are open: nothing here may end the round."""
+        try:
+            work()
+        except MirrorError as error:
+            _log.warning("progress of flow %s is not known: %s", self._job.flow, error)
 
     def _look(self, *, log: bool) -> None:
         targets = sorted({partition.plan.target for partition in self._partitions})

@@ -276,7 +276,8 @@ class SourceReader:
             self._settled(copy)
             return
         error = error_for_code(answer.error_code, where=copy.where(offset), doing="read from the source")
-        if may_pass(error):
+        # Java's consumer asks again after an unknown error too; brokers answer so when their remote storage fails.
+        if may_pass(error) or answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             self._retry(copy, error)
         else:
             copy.fail(error)

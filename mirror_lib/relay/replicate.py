@@ -10,7 +10,7 @@ from typing import Any
 
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gather import FlowClusters, gather_facts
@@ -150,14 +150,30 @@ def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions, *, topi
     if options.topics:
         topology = topology.include_only(options.topics)
     facts, problems = gather_facts(flow, topology, clusters, topics_synced=topics_synced)
-    reset = flow.clients.data_consumer.properties.get("auto.offset.reset", FirstStart.EARLIEST)
     return plan_round(
         flow.flow,
         facts,
         tasks_max=options.tasks_max or flow.tasks_max,
-        first_start=FirstStart(reset),
+        first_start=first_start(flow),
         problems=problems,
     )
+
+
+def first_start(flow: FlowConfig) -> FirstStart:
+    """Where partitions without a position begin.
+
+    Raises:
+        ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
+    """
+    reset = flow.clients.data_consumer.properties.get("auto.offset.reset", FirstStart.EARLIEST)
+    try:
+        return FirstStart(reset)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"auto.offset.reset is {reset!r}: a flow can begin a topic at its earliest or its latest offset.",
+            where=Where(flow=str(flow.flow)),
+            action=f"Set {flow.flow.source}.consumer.auto.offset.reset to earliest or latest.",
+        ) from error
 
 
 class _Run:

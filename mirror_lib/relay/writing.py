@@ -5,8 +5,13 @@ broker appends each once whatever is resent (KIP-98; it remembers the last five 
 on their way), and a single writer knows the offset that each batch must get.
 
 Brokers keep the order only of producers that they know: from one that has nothing on the partition yet they take any
-sequence number (Java `ProducerAppendInfo.checkSequence`). So the first batch goes alone. And no batch goes to a new
-leader before the old one has answered, or more than five could be on their way.
+sequence number (Java `ProducerAppendInfo.checkSequence`). So the first batch on each connection goes alone. And all
+that is on its way is on one connection to one leader: over another one a batch could come before those that the first
+one lost, or be the sixth.
+
+Nor is it enough to send a batch again whose answer was lost. A broker that restarts forgets all but the last batch of a
+producer, and the whole producer where that batch's own timestamps are older than a day (`ProducerStateManager`), as
+those of copied records often are. So the end of the log is looked at first: it shows which of the batches are there.
 """
 
 from __future__ import annotations
@@ -15,7 +20,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.stamp import stamp
@@ -23,99 +27,16 @@ from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.config.model import CopySettings
-from mirror_lib.errors import MirrorError, TargetDivergedError, Where
+from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.background import Background
-from mirror_lib.relay.model import OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.relay.partition_writer import NOT_ALONE, Outgoing, PartitionWriter
+from mirror_lib.relay.retry import may_pass
 from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
 _SEQUENCES = 2**31
-#: Brokers answer so only where they have appended nothing. Others can also come after the append: a leader that steps
-#: down while it waits for its followers answers NOT_LEADER_OR_FOLLOWER, and the next one may have the batch.
-_NOT_APPENDED = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.INVALID_RECORD,
-        ErrorCode.INVALID_TIMESTAMP,
-        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        ErrorCode.POLICY_VIOLATION,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.UNKNOWN_PRODUCER_ID,
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
-    }
-)
-#: These tell of another writer, or of a log that lost what it had acknowledged: such a position is not ours to close.
-_NOT_ALONE = frozenset(
-    {
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
-    }
-)
-
-
-@dataclass(slots=True, eq=False)
-class _Outgoing:
-    """A batch with its place in the target's log, and the broker's answer once there is one."""
-
-    batch: ReadyBatch
-    copy: PartitionCopy
-    expected_offset: int
-    answer: ProducedPartition | MirrorError | None = None
-    tries: int = 0
-
-
-class _PartitionWriter:
-    """One target partition: what waits, what is on its way, and which sequence and offset come next."""
-
-    def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
-        self.target = opened.plan.target
-        #: What is written here: several source partitions in a merge.
-        self.copies: list[PartitionCopy] = []
-        self.producer_id = opened.producer_id
-        self.epoch = opened.epoch
-        self.next_sequence = 0
-        self.next_offset = opened.target_offset
-        self.waiting: deque[_Outgoing] = deque()
-        self.in_flight: deque[_Outgoing] = deque()
-        #: The broker that `in_flight` was sent to.
-        self.leader: int | None = None
-        #: Whether the partition has a batch of this producer.
-        self.known = False
-        #: Batches that were answered while an earlier one must be sent again: they all go again, in order.
-        self.resend: list[_Outgoing] = []
-        self.backoff = Backoff(retry_seconds)
-        self.failed: MirrorError | None = None
-        self.queued = False
-
-    @property
-    def has_failed(self) -> bool:
-        return self.failed is not None
-
-    @property
-    def sendable(self) -> bool:
-        return (
-            bool(self.waiting)
-            and not self.resend
-            and self.failed is None
-            and not self.backoff.waiting
-            and (self.known or not self.in_flight)
-        )
-
-    def sendable_to(self, leader: int) -> bool:
-        return self.sendable and (not self.in_flight or self.leader == leader)
 
 
 class TargetWriter:
@@ -136,12 +57,12 @@ class TargetWriter:
         self._client = client
         self._settings = settings
         self._acknowledged = acknowledged
-        self._writers: dict[TopicPartition, _PartitionWriter] = {}
+        self._writers: dict[TopicPartition, PartitionWriter] = {}
         for copy in copies:
             if copy.target not in self._writers:
-                self._writers[copy.target] = _PartitionWriter(copy.opened, settings.retry_max_seconds)
+                self._writers[copy.target] = PartitionWriter(copy.opened, settings.retry_max_seconds)
             self._writers[copy.target].copies.append(copy)
-        self._queues: dict[int, deque[_PartitionWriter]] = {}
+        self._queues: dict[int, deque[PartitionWriter]] = {}
         self._outstanding: dict[int, int] = {}
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
@@ -162,7 +83,7 @@ class TargetWriter:
         taken = 0
         for batch in batches:
             stamp(batch, writer.producer_id, writer.epoch, writer.next_sequence)
-            writer.waiting.append(_Outgoing(batch, copy, writer.next_offset))
+            writer.waiting.append(Outgoing(batch, copy, writer.next_offset))
             writer.next_sequence = (writer.next_sequence + batch.count) % _SEQUENCES
             writer.next_offset += batch.count
             copy.unacknowledged_batches += 1
@@ -171,8 +92,13 @@ class TargetWriter:
         self._pump(writer)
         return taken
 
-    def _pump(self, writer: _PartitionWriter) -> None:
+    def _pump(self, writer: PartitionWriter) -> None:
         """Queue the partition at its leader and send what may be sent."""
+        if writer.unsure:
+            if not writer.looking and writer.failed is None and not writer.backoff.waiting:
+                writer.looking = True
+                self._background.start(self._look(writer))
+            return
         if not writer.sendable or writer.queued:
             return
         leader = self._client.leader(writer.target)
@@ -184,7 +110,7 @@ class TargetWriter:
                 ),
             )
             return
-        if not writer.sendable_to(leader):
+        if not writer.sendable_over(self._client.connection(leader)):
             return
         writer.queued = True
         self._queues.setdefault(leader, deque()).append(writer)
@@ -192,18 +118,18 @@ class TargetWriter:
 
     def _send_to(self, leader: int) -> None:
         queue = self._queues.get(leader)
+        connection = self._client.connection(leader)
         while queue and self._outstanding.get(leader, 0) < self._settings.produce_max_in_flight:
-            chosen: list[tuple[_PartitionWriter, _Outgoing]] = []
+            chosen: list[tuple[PartitionWriter, Outgoing]] = []
             size = 0
             while queue and (not chosen or size < _REQUEST_BYTES):
                 writer = queue.popleft()
                 writer.queued = False
-                if not writer.sendable_to(leader):
+                if not writer.sendable_over(connection):
                     continue
-                writer.leader = leader
+                writer.connection = connection
                 outgoing = writer.waiting.popleft()
-                outgoing.tries += 1
-                outgoing.answer = None
+                outgoing.sent()
                 writer.in_flight.append(outgoing)
                 chosen.append((writer, outgoing))
                 size += len(outgoing.batch.payload)
@@ -214,28 +140,31 @@ class TargetWriter:
                     queue.append(writer)
             if chosen:
                 self._outstanding[leader] = self._outstanding.get(leader, 0) + 1
-                self._background.start(self._produce(leader, chosen))
+                self._background.start(self._produce(leader, connection, chosen))
 
-    async def _produce(self, leader: int, chosen: list[tuple[_PartitionWriter, _Outgoing]]) -> None:
+    async def _produce(self, leader: int, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
         request = [
             (writer.target.topic, writer.target.partition, outgoing.batch.payload) for writer, outgoing in chosen
         ]
         answers: dict[TopicPartition, ProducedPartition | MirrorError] = {}
         try:
-            produced = await self._client.produce(leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS)
+            produced = await self._client.produce(
+                leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, connection=connection
+            )
             answers = {TopicPartition(answer.topic, answer.partition): answer for answer in produced}
         except MirrorError as error:
             answers = {writer.target: error for writer, _ in chosen}
         finally:
             self._outstanding[leader] -= 1
         for writer, outgoing in chosen:
-            outgoing.answer = answers.get(writer.target) or error_for_code(
-                ErrorCode.REQUEST_TIMED_OUT, where=self._where(writer), doing="write to the target"
+            outgoing.answered(
+                answers.get(writer.target)
+                or error_for_code(ErrorCode.REQUEST_TIMED_OUT, where=self._where(writer), doing="write to the target")
             )
             self._settle(writer)
         self._send_to(leader)
 
-    def _settle(self, writer: _PartitionWriter) -> None:
+    def _settle(self, writer: PartitionWriter) -> None:
         """Work through the answers in the order of the batches."""
         while writer.in_flight and writer.in_flight[0].answer is not None:
             outgoing = writer.in_flight.popleft()
@@ -250,7 +179,7 @@ class TargetWriter:
         elif writer.failed is None:
             self._pump(writer)
 
-    def _accepted(self, writer: _PartitionWriter, outgoing: _Outgoing) -> bool:
+    def _accepted(self, writer: PartitionWriter, outgoing: Outgoing) -> bool:
         answer = outgoing.answer
         if not isinstance(answer, ProducedPartition):
             return False
@@ -260,29 +189,26 @@ class TargetWriter:
         elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and resent:
             pass  # Appended at an earlier try, too long ago for the broker to say where.
         elif answer.error_code == 0:
-            self._fail(
+            self._diverged(
                 writer,
-                TargetDivergedError(
-                    f"the target appended a batch at offset {answer.base_offset} where {outgoing.expected_offset} "
-                    "was expected: somebody else writes to this partition.",
-                    where=outgoing.copy.where(),
-                    action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the "
-                    "replicator may write to it.",
-                ),
-                certain=False,
+                f"the target appended a batch at offset {answer.base_offset} where {outgoing.expected_offset} "
+                "was expected",
             )
             return False
         else:
             self._refused(writer, outgoing, answer)
             return False
-        writer.known = True
+        writer.known_over = writer.connection
+        self._acknowledge(writer, outgoing)
+        return True
+
+    def _acknowledge(self, writer: PartitionWriter, outgoing: Outgoing) -> None:
         writer.backoff.progressed()
         copy, size = outgoing.copy, len(outgoing.batch.payload)
         copy.acknowledged(outgoing.batch, outgoing.expected_offset)
         self._acknowledged(copy, size)
-        return True
 
-    def _refused(self, writer: _PartitionWriter, outgoing: _Outgoing, answer: ProducedPartition) -> None:
+    def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
         first = outgoing.batch.source_runs[0][0]
         error = error_for_code(
             answer.error_code,
@@ -290,22 +216,104 @@ class TargetWriter:
             doing=f"append {outgoing.batch.count} records ({len(outgoing.batch.payload)} bytes) to {writer.target}",
         )
         if not may_pass(error):
-            certain = answer.error_code not in _NOT_ALONE and not _maybe_appended(outgoing)
+            certain = answer.error_code not in NOT_ALONE and not outgoing.maybe_appended
             self._fail(writer, error, certain=certain)
 
-    def _go_back(self, writer: _PartitionWriter) -> None:
+    def _go_back(self, writer: PartitionWriter) -> None:
         """Put everything that was not acknowledged back in front, and try again after a pause."""
+        for outgoing in writer.resend:
+            answer = outgoing.answer
+            if not isinstance(answer, ProducedPartition) or answer.error_code:
+                continue
+            if answer.base_offset != outgoing.expected_offset:
+                self._diverged(
+                    writer,
+                    f"the target appended a batch at offset {answer.base_offset} where another one was to stand",
+                )
+                return
         cause = writer.resend[0].answer
         if isinstance(cause, ProducedPartition):
             cause = error_for_code(
                 cause.error_code, where=writer.resend[0].copy.where(), doing=f"append to {writer.target}"
             )
         assert cause is not None
+        writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
         writer.waiting.extendleft(reversed(writer.resend))
         writer.resend.clear()
         self._postpone(writer, cause)
 
-    def _postpone(self, writer: _PartitionWriter, cause: MirrorError) -> None:
+    async def _look(self, writer: PartitionWriter) -> None:
+        """Ask where the log ends, and settle the batches that it holds."""
+        failure: MirrorError | None = None
+        high_watermark = end = 0
+        leader = self._client.leader(writer.target)
+        try:
+            if leader is None:
+                raise error_for_code(ErrorCode.LEADER_NOT_AVAILABLE, where=self._where(writer), doing="find the leader")
+            high_watermark, end = await self._client.log_ends(leader, writer.target)
+        except MirrorError as error:
+            failure = error
+        writer.looking = False
+        if writer.failed is not None:
+            return
+        if failure is None:
+            self._settle_by_log(writer, high_watermark, end)
+        elif may_pass(failure):
+            self._postpone(writer, failure)
+        else:
+            self._fail(writer, failure, certain=False)
+
+    def _settle_by_log(self, writer: PartitionWriter, high_watermark: int, end: int) -> None:
+        while writer.waiting and writer.waiting[0].maybe_appended:
+            outgoing = writer.waiting[0]
+            upto = outgoing.expected_offset + outgoing.batch.count
+            if upto > end:
+                break
+            if upto > high_watermark:
+                self._postpone(
+                    writer,
+                    TransientError(
+                        f"records up to offset {upto - 1} of {writer.target} are not replicated yet.",
+                        where=self._where(writer),
+                        action="Check that the target's replicas are in sync.",
+                    ),
+                )
+                return
+            writer.waiting.popleft()
+            self._acknowledge(writer, outgoing)
+        expected = writer.waiting[0].expected_offset if writer.waiting else writer.next_offset
+        if end > expected:
+            self._diverged(writer, f"{writer.target} ends at {end} where {expected} was expected")
+        elif end < expected:
+            self._fail(
+                writer,
+                TargetTruncatedError(
+                    f"{writer.target} ends at {end}, though it had acknowledged records up to {expected - 1}.",
+                    where=self._where(writer),
+                    action="The target lost data (unclean leader election?); find out why before anything is copied.",
+                ),
+                certain=False,
+            )
+        else:
+            for outgoing in writer.waiting:
+                outgoing.maybe_appended = False
+            writer.unsure = False
+            writer.known_over = None
+            self._pump(writer)
+
+    def _diverged(self, writer: PartitionWriter, what: str) -> None:
+        self._fail(
+            writer,
+            TargetDivergedError(
+                f"{what}: somebody else writes to this partition.",
+                where=self._where(writer),
+                action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the replicator may "
+                "write to it.",
+            ),
+            certain=False,
+        )
+
+    def _postpone(self, writer: PartitionWriter, cause: MirrorError) -> None:
         if writer.backoff.waiting:
             return
         if not writer.backoff.failed(cause):
@@ -317,14 +325,14 @@ class TargetWriter:
                     where=self._where(writer),
                     action=cause.action or "Check the target's brokers; the next run goes on from here.",
                 ),
-                certain=not any(_maybe_appended(outgoing) for outgoing in writer.waiting),
+                certain=not any(outgoing.maybe_appended for outgoing in writer.waiting),
             )
             return
         self._refresh_leaders()
         delay = max(writer.backoff.not_before - time.monotonic(), 0) + 0.01
         asyncio.get_running_loop().call_later(delay, self._pump, writer)
 
-    def _fail(self, writer: _PartitionWriter, error: MirrorError, *, certain: bool) -> None:
+    def _fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
         writer.failed = error
         for copy in writer.copies:
             if not copy.finished:
@@ -337,15 +345,15 @@ class TargetWriter:
         for copy in writer.copies:
             self._acknowledged(copy, 0)
 
-    def _abandon(self, outgoing: _Outgoing) -> None:
+    def _abandon(self, outgoing: Outgoing) -> None:
         copy, size = outgoing.copy, len(outgoing.batch.payload)
-        if _maybe_appended(outgoing):
+        if outgoing.maybe_appended:
             copy.certain = False
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size
         self._acknowledged(copy, size)
 
-    def _where(self, writer: _PartitionWriter) -> Where:
+    def _where(self, writer: PartitionWriter) -> Where:
         return writer.copies[0].where()
 
     def _refresh_leaders(self) -> None:
@@ -364,11 +372,3 @@ class TargetWriter:
                 self._postpone(writer, error_for_code(code, where=self._where(writer), doing="write to the target"))
             else:
                 self._pump(writer)
-
-
-def _maybe_appended(outgoing: _Outgoing) -> bool:
-    """Whether the target may hold this batch although it did not say so."""
-    answer = outgoing.answer
-    if outgoing.tries == 0:
-        return False
-    return not (isinstance(answer, ProducedPartition) and outgoing.tries == 1 and answer.error_code in _NOT_APPENDED)

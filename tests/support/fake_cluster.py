@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import Any
 
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
 from mirror_lib.config.model import CopySettings
+from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.record_batches import SourceRecord, batch, read_with_aiokafka
@@ -71,21 +71,30 @@ class FakeCluster:
         self.partitions: dict[TopicPartition, FakePartition] = {}
         self.leaders: dict[TopicPartition, int] = {}
         self.refreshes = 0
+        self.looks = 0
+        #: Records at the end of every log that are not replicated yet.
+        self.unreplicated = 0
         self.fetches: list[tuple[int, list[FetchRequestPartition]]] = []
         #: Bytes of records given to all fetches.
         self.served = 0
         self.produced: list[Produced] = []
+        #: How often each broker has restarted.
+        self.restarts: dict[int, int] = {}
+        self._turns: dict[tuple[int, int | None], asyncio.Lock] = {}
+        self._appending = False
+        self._restart_then: list[tuple[int, bool]] = []
         #: What a topic's metadata says instead of its leaders.
         self.topic_errors: dict[str, int] = {}
         #: Called before a batch is appended; a code refuses it.
         self.refuse: Callable[[Produced], int | None] = lambda _: None
         #: Called after a batch was appended; a code or exception is answered instead of success.
         self.lose: Callable[[Produced], int | Exception | None] = lambda _: None
-        #: Awaited before a produce request is worked on, and before its answer.
-        self.before_produce: Callable[[int, Sequence[TopicPartition]], object] = lambda *_: None
-        self.before_answer: Callable[[int, Sequence[TopicPartition]], object] = lambda *_: None
-        #: Called for a fetch; what it returns or raises is the answer, None leaves it to the rules.
-        self.on_fetch: Callable[[int, Sequence[FetchRequestPartition]], list[FetchedPartition] | None] = lambda *_: None
+        #: Called (and awaited, where they are coroutines) with a node and its partitions before a produce request is
+        #: worked on, and before it is answered.
+        self.before_produce: Callable[[int, Sequence[TopicPartition]], Any] = lambda *_: None
+        self.before_answer: Callable[[int, Sequence[TopicPartition]], Any] = lambda *_: None
+        #: The same for a fetch; what it returns or raises is the answer, None leaves it to the rules.
+        self.on_fetch: Callable[[int, Sequence[FetchRequestPartition]], Any] = lambda *_: None
 
     def add(self, topic: str, partition: int = 0, *, leader: int = 1) -> FakePartition:
         """Create a partition."""
@@ -100,6 +109,32 @@ class FakeCluster:
         self.refreshes += 1
         await asyncio.sleep(0)
         return {topic: code for topic in topics if (code := self.topic_errors.get(topic))}
+
+    def restart(self, node: int, forget: bool) -> None:
+        """A broker restarts, after the request that it works on: it will answer nothing that it has received.
+
+        Args:
+            forget: whether it forgets the producers of the partitions that it leads, or all but their last batches.
+        """
+        if self._appending:
+            self._restart_then.append((node, forget))
+            return
+        self.restarts[node] = self.restarts.get(node, 0) + 1
+        for key, leader in self.leaders.items():
+            log = self.partitions.get(key)
+            if leader == node and log is not None and log.producer is not None:
+                if forget:
+                    log.producer = None
+                else:
+                    log.producer.batches = deque(list(log.producer.batches)[-1:], maxlen=_REMEMBERED)
+
+    async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
+        await asyncio.sleep(0)
+        self.looks += 1
+        if self.leaders.get(partition) != node:
+            raise TransientError("not the leader.")
+        end = self.partitions[partition].end
+        return end - self.unreplicated, end
 
     async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
         await asyncio.sleep(0)
@@ -117,9 +152,7 @@ class FakeCluster:
     ) -> list[FetchedPartition]:
         self.fetches.append((node, list(partitions)))
         await asyncio.sleep(0)
-        scripted = self.on_fetch(node, partitions)
-        if asyncio.iscoroutine(scripted):
-            scripted = await scripted
+        scripted: list[FetchedPartition] | None = await _awaited(self.on_fetch(node, partitions))
         if scripted is not None:
             return scripted
         answer = []
@@ -153,24 +186,43 @@ class FakeCluster:
             data += raw
         return data
 
+    def connection(self, node: int) -> object:
+        return node, self.restarts.get(node)
+
     async def produce(
-        self, node: int, batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int
+        self,
+        node: int,
+        batches: Sequence[tuple[str, int, bytes | bytearray]],
+        *,
+        timeout_ms: int,
+        connection: object | None = None,
     ) -> list[ProducedPartition]:
         keys = [TopicPartition(topic, partition) for topic, partition, _ in batches]
         assert len(set(keys)) == len(keys), "a request may hold one batch for a partition"
-        for hook in (self.before_produce(node, keys),):
-            if asyncio.iscoroutine(hook):
-                await hook
+        restarts = self.restarts.get(node)
+        if connection not in (None, self.connection(node)):
+            raise BrokerUnreachableError("the connection has ended.")
+        # Brokers work on the requests of a connection one after the other.
+        async with self._turns.setdefault((node, restarts), asyncio.Lock()):
+            await _awaited(self.before_produce(node, keys))
+            await asyncio.sleep(0)
+            self._check_running(node, restarts)
+            self._appending = True
+            answers = [self._append(node, key, bytes(raw)) for key, (_, _, raw) in zip(keys, batches, strict=True)]
+            self._appending = False
+            while self._restart_then:
+                self.restart(*self._restart_then.pop())
+        await _awaited(self.before_answer(node, keys))
         await asyncio.sleep(0)
-        answers = [self._append(node, key, bytes(raw)) for key, (_, _, raw) in zip(keys, batches, strict=True)]
-        hook = self.before_answer(node, keys)
-        if asyncio.iscoroutine(hook):
-            await hook
-        await asyncio.sleep(0)
+        self._check_running(node, restarts)
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
         return [answer for answer in answers if isinstance(answer, ProducedPartition)]
+
+    def _check_running(self, node: int, restarts: int | None) -> None:
+        if self.restarts.get(node) != restarts:
+            raise BrokerUnreachableError("the broker restarts.")
 
     def _append(self, node: int, key: TopicPartition, raw: bytes) -> ProducedPartition | Exception:
         request = (node, key, raw)
@@ -214,14 +266,9 @@ class FakeCluster:
         log.producer.batches.append((first, last, base))
         return ErrorCode.NONE, base
 
-    def connected(self) -> AbstractAsyncContextManager[FakeCluster]:
-        """As a context manager."""
 
-        @asynccontextmanager
-        async def opened() -> AsyncIterator[FakeCluster]:
-            yield self
-
-        return opened()
+async def _awaited(hooked: Any) -> Any:
+    return await hooked if asyncio.iscoroutine(hooked) else hooked
 
 
 def fill(log: FakePartition, sizes: Sequence[int], *, records_each: int = 1, prefix: str = "") -> list[bytes]:
@@ -272,8 +319,3 @@ def job(*partitions: OpenPartition, read_committed: bool = False, **settings: ob
         settings=CopySettings.model_validate({**defaults, **settings}),
         bins=(partitions,),
     )
-
-
-def ascending(offsets: Sequence[int]) -> bool:
-    """Whether offsets come in order."""
-    return all(first < second for first, second in pairwise(offsets))

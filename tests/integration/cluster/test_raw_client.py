@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -155,6 +156,37 @@ def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(
     assert first.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def test_a_broker_that_restarts_forgets_the_producers_of_old_records(
+    kafka_jars: Path, cluster_folder: Path, topic_name: str
+) -> None:
+    # It drops those whose newest timestamp, the record's own, is older than `producer.id.expiration.ms` (a day); of the
+    # others it remembers the last batch only. Why a writer looks at the log before it sends a batch again.
+    topics = old, new = f"{topic_name}-old", f"{topic_name}-new"
+    times = {old: 1_600_000_000_000, new: int(time.time() * 1000)}
+
+    async def send(client: RawClient, topic: str, sequence: int) -> tuple[int, int]:
+        await client.refresh_leaders([topic])
+        payload = ready(SourceRecord(0, timestamp=times[topic]), producer_id=identity, epoch=0, sequence=sequence)
+        (answer,) = await client.produce(leader_of(client, topic), [(topic, 0, payload)], timeout_ms=9_000)
+        return answer.error_code, answer.base_offset
+
+    async def sequences(client: RawClient, wanted: Sequence[int]) -> dict[str, list[tuple[int, int]]]:
+        return {topic: [await send(client, topic, sequence) for sequence in wanted] for topic in topics}
+
+    identity = 4711
+    with KafkaCluster("forgetful", directory=cluster_folder, jars=kafka_jars) as cluster:
+        for topic in topics:
+            create_topic(cluster, topic)
+        before = asked(cluster, lambda client: sequences(client, [0, 1]))
+        cluster.restart(cluster.node_ids[0])
+        after = asked(cluster, lambda client: sequences(client, [1, 0]))
+
+    assert before == {topic: [(0, 0), (0, 1)] for topic in topics}
+    # The same batches again: known is only the last one, and only where it is new.
+    assert after[new] == [(0, 1), (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
+    assert after[old] == [(0, 2), (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
+
+
 def test_requests_reach_a_broker_in_their_order_while_connections_are_made(
     kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +270,40 @@ def test_the_first_local_offset_is_the_log_start_where_there_is_no_remote_storag
         return found
 
     assert asked(kafka_pair.source, scene) == [7, 0] * 3
+
+
+def test_the_end_of_a_log_is_told_with_what_is_replicated(kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(20, partition=1))
+
+    async def scene(client: RawClient) -> list[tuple[int, int]]:
+        await client.refresh_leaders([topic_name])
+        node = leader_of(client, topic_name)
+        with pytest.raises(TopicMissingError):
+            await client.log_ends(node, TopicPartition(topic_name, 5))
+        return [await client.log_ends(node, TopicPartition(topic_name, partition)) for partition in (0, 1)]
+
+    assert asked(kafka_pair.source, scene) == [(0, 0), (20, 20)]
+
+
+def test_records_that_are_not_replicated_are_at_the_end_of_the_log_only(
+    three_brokers: KafkaCluster, topic_name: str
+) -> None:
+    configs = {"min.insync.replicas": "3"}
+    create_topic(three_brokers, topic_name, copies=3, configs=configs)
+
+    async def scene(client: RawClient) -> list[tuple[int, int]]:
+        await client.refresh_leaders([topic_name])
+        node = leader_of(client, topic_name)
+        three_brokers.kill(next(other for other in three_brokers.node_ids if other != node))
+        payload = ready(SourceRecord(0), SourceRecord(1))
+        # The followers are still taken to be in sync, so the leader appends and waits for them.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await client.produce(node, [(topic_name, 0, payload)], timeout_ms=5_000)
+        return [await client.log_ends(node, TopicPartition(topic_name, 0))]
+
+    assert asked(three_brokers, scene) == [(0, 2)]
 
 
 def test_a_batch_that_the_target_refuses_is_answered_by_its_code(kafka_pair: KafkaPair, topic_name: str) -> None:

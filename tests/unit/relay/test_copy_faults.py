@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -109,3 +110,58 @@ def test_a_task_that_spark_starts_again_copies_nothing(source: FakeCluster, targ
     assert isinstance(result.error, UncleanStartError)
     assert not result.certain
     assert target.produced == []
+
+
+def test_an_exception_that_nobody_asked_for_ends_nothing(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # A client library may drop a future that failed: whoever needed it has been told otherwise.
+    fill(source.add("orders"), [100])
+
+    def drop(*_: object) -> None:
+        asyncio.get_running_loop().create_future().set_exception(OSError("the connection is gone"))
+        gc.collect()
+
+    source.on_fetch = drop
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert result.complete
+
+
+def test_an_exception_in_a_callback_ends_the_task(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100])
+
+    async def fail(*_: object) -> None:
+        asyncio.get_running_loop().call_soon(lambda: 1 // 0)
+        await asyncio.Event().wait()
+
+    source.on_fetch = fail
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert result.error is not None
+    assert "ZeroDivisionError" in result.error.what
+
+
+def test_a_lost_broker_that_a_fault_tells_of_does_not_begin_the_task_again(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # What was on its way is not known any more, so the same accounts cannot go on.
+    fill(source.add("orders"), [100])
+
+    async def fail(*_: object) -> None:
+        asyncio.get_running_loop().call_soon(throw)
+        await asyncio.Event().wait()
+
+    def throw() -> None:
+        raise BrokerUnreachableError("gone.")
+
+    source.on_fetch = fail
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+
+    assert isinstance(result.error, BrokerUnreachableError)
+    assert len(source.fetches) == 1

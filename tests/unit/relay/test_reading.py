@@ -200,3 +200,20 @@ def test_errors_of_the_broker_end_only_their_partition(
     assert first.error.where.partition == 0
     assert first.certain
     assert second.complete
+
+
+def test_an_unknown_error_of_the_source_may_pass(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # A leader answers so when its remote storage fails; Java's consumer asks again.
+    fill(source.add("orders"), [1000] * 3)
+
+    def fail_twice(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        refused = [source.fetched(each, b"", error_code=ErrorCode.UNKNOWN_SERVER_ERROR) for each in wanted]
+        return refused if len(source.fetches) < 3 else None
+
+    source.on_fetch = fail_twice
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+
+    assert result.complete

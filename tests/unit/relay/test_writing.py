@@ -14,6 +14,8 @@ from mirror_lib.errors import (
     ClusterError,
     FencedError,
     RecordRefusedError,
+    TargetDivergedError,
+    TargetTruncatedError,
     TopicMissingError,
     TransientError,
 )
@@ -218,3 +220,86 @@ def test_a_topic_that_stays_missing_is_given_up(
 
     assert isinstance(result.error, TopicMissingError)
     assert result.seconds < 5
+
+
+@pytest.mark.parametrize("forget", [True, False])
+def test_nothing_is_appended_twice_by_a_broker_that_forgets_producers(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, forget: bool
+) -> None:
+    # A restarted broker forgets the producers of old records, and of others remembers the last batch only.
+    values = fill(source.add("orders"), [100] * 12)
+
+    def restart_once(request: Produced) -> None:
+        if first_sequence(request) == 4 and not target.restarts:
+            target.restart(1, forget=forget)
+
+    target.lose = restart_once  # type: ignore[assignment]
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0))
+
+    assert result.error is None
+    assert target.partitions[REMOTE].values() == values
+    assert sum(run.count for run in result.runs) == len(values)
+
+
+def test_what_stands_in_the_log_counts_only_when_it_is_replicated(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100])
+    target.lose = lambda _: BrokerUnreachableError("gone.")
+    target.unreplicated = 1
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=0.3))
+
+    assert isinstance(result.error, TransientError)
+    assert (result.target_next, result.certain) == (0, False)
+    assert len(target.produced) == 1
+
+
+def test_records_that_the_log_has_beyond_ours_are_another_writers(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100] * 3)
+
+    def append_more(request: Produced) -> Exception:
+        fill(target.partitions[REMOTE], [100], records_each=3)
+        return BrokerUnreachableError("gone.")
+
+    target.lose = append_more
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+
+    assert isinstance(result.error, TargetDivergedError)
+    assert not result.certain
+
+
+def test_a_log_that_lost_what_it_acknowledged_is_told(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100] * 3)
+
+    def truncate(request: Produced) -> Exception | None:
+        if first_sequence(request) == 0:
+            return None
+        target.partitions[REMOTE].end = 0
+        return BrokerUnreachableError("gone.")
+
+    target.lose = truncate
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=3.0))
+
+    assert isinstance(result.error, TargetTruncatedError)
+    assert not result.certain
+
+
+def test_a_target_that_refused_every_try_can_be_left_with_a_closed_position(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100] * 5)
+    target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=1.0))
+
+    assert isinstance(result.error, TransientError)
+    assert (result.source_next, result.target_next, result.certain) == (2, 2, True)
+    assert target.looks == 0

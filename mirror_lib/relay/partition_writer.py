@@ -1,0 +1,118 @@
+"""One partition of the target as its writer sees it: what waits, what is on its way, and what is known about it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from mirror_lib.cluster.batches.assemble import ReadyBatch
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.raw import ProducedPartition
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.model import OpenPartition
+from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.relay.retry import Backoff
+
+#: Brokers answer so only where they have appended nothing. Others can also come after the append: a leader that steps
+#: down while it waits for its followers answers NOT_LEADER_OR_FOLLOWER, and the next one may have the batch.
+_NOT_APPENDED = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    }
+)
+#: These tell of another writer, or of a log that lost what it had acknowledged: such a position is not ours to close.
+NOT_ALONE = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    }
+)
+
+
+@dataclass(slots=True, eq=False)
+class Outgoing:
+    """A batch with its place in the target's log, and the broker's answer once there is one."""
+
+    batch: ReadyBatch
+    copy: PartitionCopy
+    expected_offset: int
+    answer: ProducedPartition | MirrorError | None = None
+    tries: int = 0
+    #: Whether the target may hold the batch although it has not said so.
+    maybe_appended: bool = False
+    _maybe_before: bool = False
+
+    def sent(self) -> None:
+        """Note another try."""
+        self.tries += 1
+        self.answer = None
+        self._maybe_before, self.maybe_appended = self.maybe_appended, True
+
+    def answered(self, answer: ProducedPartition | MirrorError) -> None:
+        """Note how the try ended."""
+        self.answer = answer
+        if isinstance(answer, ProducedPartition) and answer.error_code in _NOT_APPENDED:
+            self.maybe_appended = self._maybe_before
+
+
+class PartitionWriter:
+    """One target partition: what waits, what is on its way, and which sequence and offset come next."""
+
+    def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
+        self.target = opened.plan.target
+        #: What is written here: several source partitions in a merge.
+        self.copies: list[PartitionCopy] = []
+        self.producer_id = opened.producer_id
+        self.epoch = opened.epoch
+        self.next_sequence = 0
+        self.next_offset = opened.target_offset
+        self.waiting: deque[Outgoing] = deque()
+        self.in_flight: deque[Outgoing] = deque()
+        #: What `in_flight` was sent over; None when the connection had to be made first.
+        self.connection: object = None
+        #: The connection over which the leader has last acknowledged a batch, so that it knows the producer. Another
+        #: connection may lead to another leader, or to the same broker after a restart.
+        self.known_over: object = None
+        #: Some of `waiting` may be in the log already: to be looked for before anything is sent.
+        self.unsure = False
+        self.looking = False
+        #: Batches that were answered while an earlier one must be sent again: they all go again, in order.
+        self.resend: list[Outgoing] = []
+        self.backoff = Backoff(retry_seconds)
+        self.failed: MirrorError | None = None
+        self.queued = False
+
+    @property
+    def has_failed(self) -> bool:
+        return self.failed is not None
+
+    @property
+    def sendable(self) -> bool:
+        return (
+            bool(self.waiting)
+            and not self.resend
+            and not self.unsure
+            and self.failed is None
+            and not self.backoff.waiting
+        )
+
+    def sendable_over(self, connection: object) -> bool:
+        together = connection is not None and connection == self.connection == self.known_over
+        return self.sendable and (together or not self.in_flight)
