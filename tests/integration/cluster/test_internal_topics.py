@@ -1,6 +1,5 @@
 """Position records and offset syncs on a real broker."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -116,14 +115,10 @@ def test_mm2s_and_other_peoples_records_are_told_apart(
     assert snapshot.unreadable[TopicPartition("bar", 0)].error.what == "the value is not JSON"
 
 
-def test_five_thousand_positions_are_read_quickly(store: PositionStore) -> None:
+def test_five_thousand_positions_are_read(store: PositionStore) -> None:
     written = [Position("t", p, 10**9, 10**9, PositionState.CLOSED, 4001, 3, "run-1", "id") for p in range(5_000)]
     assert len(store.write(written)) == 5_000
-    store.read_all()
-    began = time.monotonic()
     assert len(store.read_all().positions) == 5_000
-    # Usually 0.1 s; the limit leaves room for a busy machine.
-    assert time.monotonic() - began < 1.5
 
 
 def test_aborted_records_are_not_positions_and_the_end_is_found_behind_them(
@@ -172,14 +167,12 @@ def test_a_missing_topic_reads_as_empty_is_not_created_and_cannot_be_written(
     assert topic_name not in admin(target).list_topics(timeout=10).topics
 
 
-def test_an_unreachable_cluster_is_an_error_in_time() -> None:
-    began = time.monotonic()
+def test_an_unreachable_cluster_is_an_error() -> None:
     with PositionStore(connection_to("127.0.0.1:1"), "positions", "A", timeout=1.5) as store:
         with pytest.raises(BrokerUnreachableError, match=r"127\.0\.0\.1:1"):
             store.read_all()
         with pytest.raises(BrokerUnreachableError):
             store.write([Position("foo", 0, 1)])
-    assert time.monotonic() - began < 10
 
 
 def test_offset_syncs_go_to_partition_0_in_their_order(target: KafkaCluster, topic_name: str) -> None:
@@ -193,12 +186,10 @@ def test_offset_syncs_go_to_partition_0_in_their_order(target: KafkaCluster, top
     assert {record.headers for record in found} == {()}
 
 
-def test_offset_syncs_for_a_missing_topic_are_refused_at_once(target: KafkaCluster, topic_name: str) -> None:
-    began = time.monotonic()
+def test_offset_syncs_for_a_missing_topic_are_refused(target: KafkaCluster, topic_name: str) -> None:
     connection = connection_to(target.bootstrap_servers)
     with OffsetSyncWriter(connection, topic_name) as writer, pytest.raises(TopicMissingError):
         writer.write([OffsetSync("orders", 0, 1, 1)])
-    assert time.monotonic() - began < 10
 
 
 def test_a_client_that_cannot_be_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -113,15 +112,12 @@ def test_no_rows_are_no_work(started: Ledger) -> None:
     assert started.partition_runs("r1") == ()
 
 
-def test_ten_thousand_rows_are_stored_and_replaced_within_seconds(started: Ledger) -> None:
-    """Stored every two seconds. Measured: 0.4 s on SQLite, 0.6 s on PostgreSQL. Slow machines may take more."""
+def test_ten_thousand_rows_are_stored_and_replaced(started: Ledger) -> None:
     rows = [replace(PLANNED, topic=f"topic-{number % 100}", partition=number // 100) for number in range(10_000)]
-    began = time.monotonic()
 
     started.save_partition_runs(rows)
     started.save_partition_runs([replace(row, state="copying") for row in rows])
 
-    assert time.monotonic() - began < 30
     stored = started.partition_runs("r1")
     assert len(stored) == 10_000
     assert {row.state for row in stored} == {"copying"}

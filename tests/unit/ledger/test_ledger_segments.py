@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import time
 from dataclasses import replace
 
 import pytest
@@ -272,14 +271,10 @@ def test_after_any_rewind_the_map_ascends_and_holds_the_newest_copy(
             assert targets == sorted(set(targets))
 
 
-def test_ten_thousand_partitions_are_appended_within_seconds(ledger: Ledger) -> None:
-    """Measured: 0.4 s on SQLite, 0.7 s on PostgreSQL; the bound is for slow machines."""
-    began = time.monotonic()
-
+def test_ten_thousand_partitions_are_appended(ledger: Ledger) -> None:
     for start in (0, 5):
         ledger.append_segments(
             [replace(_dense(start, start, 5), topic=f"t{n % 100}", partition=n // 100) for n in range(10_000)]
         )
 
-    assert time.monotonic() - began < 30
     assert ledger.segments(FLOW, "t99", 99) == (replace(_dense(0, 0, 10), topic="t99", partition=99),)

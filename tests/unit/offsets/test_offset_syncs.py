@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 from hypothesis import given
@@ -122,16 +121,13 @@ def test_a_sequence_of_syncs_behaves_like_the_tuple_of_them(runs: tuple[OffsetRu
             syncs[outside]
 
 
-def test_a_thousand_million_records_take_no_time() -> None:
-    began = time.monotonic()
-
+def test_a_thousand_million_records_are_worked_out_and_not_counted() -> None:
     syncs, state = due_syncs(EmissionState(), [OffsetRun(0, 0, 1_000_000_000)], 100)
     written, _ = flush_syncs(EmissionState(), [OffsetRun(0, 0, 1_000_000_000)], 100)
 
     assert len(syncs) == -(-1_000_000_000 // 101)
     assert state.previous_upstream_offset == 999_999_999
     assert len(written) <= 2 * 64
-    assert time.monotonic() - began < 5
 
 
 @given(run_lists(min_runs=1), _lags)

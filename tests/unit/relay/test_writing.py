@@ -219,7 +219,6 @@ def test_a_topic_that_stays_missing_is_given_up(
         (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
 
     assert isinstance(result.error, TopicMissingError)
-    assert result.seconds < 5
 
 
 @pytest.mark.parametrize("forget", [True, False])
