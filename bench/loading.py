@@ -65,7 +65,6 @@ async def _write(client: RawClient, workload: Workload, partitions: int) -> None
     first_timestamp = int((time.time() - _AGE_SECONDS) * 1000)
     streams = [mill.batches(partition, partitions, first_timestamp) for partition in range(partitions)]
     free = asyncio.Semaphore(_REQUESTS_IN_FLIGHT)
-    tasks: set[asyncio.Task[None]] = set()
 
     async def send(request: Sequence[tuple[str, int, bytearray]]) -> None:
         try:
@@ -73,18 +72,18 @@ async def _write(client: RawClient, workload: Workload, partitions: int) -> None
         finally:
             free.release()
 
-    while request := [
-        (workload.name, partition, batch)
-        for partition, stream in enumerate(streams)
-        if (batch := next(stream, None)) is not None
-    ]:
-        await free.acquire()
-        task = asyncio.create_task(send(request))
-        tasks.add(task)
-        for done in [task for task in tasks if task.done()]:
-            tasks.remove(done)
-            done.result()
-    await asyncio.gather(*tasks)
+    try:
+        async with asyncio.TaskGroup() as requests:
+            while request := [
+                (workload.name, partition, batch)
+                for partition, stream in enumerate(streams)
+                if (batch := next(stream, None)) is not None
+            ]:
+                await free.acquire()
+                requests.create_task(send(request))
+    except ExceptionGroup as failed:
+        # The others fail of the first one's broken connection.
+        raise failed.exceptions[0] from None
 
 
 def _check(produced: Sequence[ProducedPartition]) -> None:

@@ -45,9 +45,13 @@ class Topics:
         return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
 
     def create(self, name: str, partitions: int) -> None:
-        """Create a topic with one replica and the broker's defaults, and wait until it has leaders."""
+        """Create a topic with one replica and the broker's defaults, and wait until it can be written."""
         self._admin.create_topics([NewTopic(name, partitions, 1)])[name].result(_TIMEOUT)
-        self._until(lambda: self._has_leaders(name, partitions), f"{name} got no leaders")
+        self.wait_until_led(name, partitions)
+
+    def wait_until_led(self, name: str, partitions: int) -> None:
+        """Wait until the leader of every partition answers as such: metadata name it before it has taken over."""
+        self._until(lambda: self._total(name, partitions, known=False) is not None, f"{name} got no leaders")
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete topics and wait until they are gone; those that do not exist are no error."""
@@ -125,14 +129,6 @@ class Topics:
             return [int(answer.result(_TIMEOUT).offset) for answer in answers.values()]
         except KafkaException as error:
             raise BenchError(f"the offsets of {topic} cannot be read: {error}.") from error
-
-    def _has_leaders(self, topic: str, partitions: int) -> bool:
-        described: Any = self._admin.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
-        if described is None or described.error is not None:
-            return False
-        return len(described.partitions) == partitions and all(
-            partition.leader >= 0 for partition in described.partitions.values()
-        )
 
     def _until(self, condition: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + _TIMEOUT

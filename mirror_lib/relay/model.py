@@ -65,6 +65,10 @@ class PartitionProblem:
     source: TopicPartition
     error: MirrorError
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output and the report file."""
+        return {"topic": self.source.topic, "partition": self.source.partition, **self.error.attributes()}
+
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -109,10 +113,7 @@ class RunPlan:
                 for number, bin_ in enumerate(self.bins)
                 for partition in bin_
             ],
-            "problems": [
-                {"topic": problem.source.topic, "partition": problem.source.partition, **problem.error.attributes()}
-                for problem in self.problems
-            ],
+            "problems": [problem.to_dict() for problem in self.problems],
         }
 
 

@@ -87,10 +87,7 @@ class RunReport:
             "idle_partitions": self.idle,
             "exit_code": self.exit_code,
             "partitions": [result.to_dict() for result in self.results],
-            "problems": [
-                {"topic": problem.source.topic, "partition": problem.source.partition, **problem.error.attributes()}
-                for problem in self.problems
-            ],
+            "problems": [problem.to_dict() for problem in self.problems],
         }
 
 
@@ -146,9 +143,7 @@ def _attributes(error: BaseException) -> dict[str, Any]:
 
 
 def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions, *, topics_synced: bool = True) -> RunPlan:
-    topology = flow_topology(flow)
-    if options.topics:
-        topology = topology.include_only(options.topics)
+    topology = flow_topology(flow, options.topics)
     facts, problems = gather_facts(flow, topology, clusters, topics_synced=topics_synced)
     return plan_round(
         flow.flow,

@@ -35,6 +35,10 @@ class _Scripted(Topics):
         assert self._now is not None
         return list(self._now)
 
+    @property
+    def script_is_over(self) -> bool:
+        return next(self._looks, self) is self
+
     def _turn(self) -> None:
         self._now = next(self._looks, self._now)
 
@@ -58,6 +62,15 @@ def test_a_topic_that_is_just_being_created_is_not_there_yet() -> None:
     looks = _watch(_Scripted([None, no_leader, too_new, [0, 0], [1, 1]]), 2)
 
     assert [look.records for look in looks] == [0, 2]
+
+
+def test_a_topic_can_be_written_only_once_its_leaders_have_taken_over() -> None:
+    no_leader = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+    topics = _Scripted([None, no_leader, no_leader, [0, 0]])
+
+    topics.wait_until_led("t", 2)
+
+    assert topics.script_is_over
 
 
 def test_a_topic_that_was_there_must_stay_readable() -> None:
