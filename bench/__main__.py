@@ -31,7 +31,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         prog="bench",
         description="Copy the same records with MirrorMaker 2 (default and tuned) and with this project, and compare.",
     )
-    parser.add_argument("--quick", action="store_true", help="two small workloads and MM2 default alone: a minute")
+    parser.add_argument("--quick", action="store_true", help="two small workloads, MM2 default alone, brokers as cold as they are: a minute")
     parser.add_argument("--workloads", help=f"which ones, with commas between; known: {known}")
     parser.add_argument("--copiers", help=f"only these: {', '.join(Copier)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
@@ -68,6 +68,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
         partitions=arguments.partitions,
         processes=arguments.processes,
         rounds=arguments.repeat,
+        warm_up=not arguments.quick,
         keep=arguments.keep,
     )
 

@@ -6,11 +6,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.copying import Copy, largest_worker, measure_mirror, measure_mm2
-from bench.loading import load
+from bench.loading import load, write
 from bench.pair import Pair, started_pair
 from bench.relay_host import RelayHost
 from bench.results import Measurement, Results
@@ -29,6 +29,7 @@ class Options:
         partitions: of every topic.
         processes: `tasks.max` of all copiers, and the cores of the Spark session.
         rounds: how often everything is measured.
+        warm_up: let the target's broker work before the first copy, which else pays for its JVM's warm-up.
         keep: leave the folder with logs and data.
     """
 
@@ -37,6 +38,7 @@ class Options:
     partitions: int = 8
     processes: int = 2
     rounds: int = 1
+    warm_up: bool = True
     keep: bool = False
 
 
@@ -88,6 +90,14 @@ class _Comparison:
         self._pair.source.create(workload.name, self._options.partitions)
         shape = load(self._pair.source.bootstrap_servers, workload, self._options.partitions)
         self._tell(f"{workload.name}: {shape.batches:,} batches of {shape.mean_batch_bytes:,.0f} bytes on average")
+        if self._options.warm_up:
+            self._warm_up(workload)
+
+    def _warm_up(self, workload: Workload) -> None:
+        practice, target = replace(workload, name=f"warm-up-{workload.name}"), self._pair.target
+        target.create(practice.name, self._options.partitions)
+        write(target.bootstrap_servers, practice, self._options.partitions)
+        target.delete([practice.name])
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         setup = CopySetup(

@@ -34,6 +34,16 @@ def load(bootstrap_servers: str, workload: Workload, partitions: int) -> Shape:
     return asyncio.run(_load(bootstrap_servers, workload, partitions))
 
 
+def write(bootstrap_servers: str, workload: Workload, partitions: int) -> None:
+    """Write a workload into the existing topic of its name."""
+
+    async def write_all() -> None:
+        async with _connected(bootstrap_servers, workload.name) as client:
+            await _write(client, workload, partitions)
+
+    asyncio.run(write_all())
+
+
 async def _load(bootstrap_servers: str, workload: Workload, partitions: int) -> Shape:
     async with _connected(bootstrap_servers, workload.name) as client:
         await _write(client, workload, partitions)

@@ -93,6 +93,8 @@ def properties(setup: CopySetup) -> dict[str, str]:
         "config.storage.replication.factor": "1",
         # Not the copy's work, and without heartbeats MM2 runs no worker for the way back.
         "emit.heartbeats.enabled": "false",
+        # Else each start of a Connect worker looks through all its jars for plugins, for seconds, before it copies.
+        "plugin.discovery": "service_load",
         "emit.checkpoints.enabled": "false",
         "sync.topic.acls.enabled": "false",
     }

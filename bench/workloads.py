@@ -94,7 +94,7 @@ WORKLOADS = (
 #: Only run when named: what a Java producer with its default batch.size (16 kB) under load writes.
 EXTRA_WORKLOADS = (_workload("1kb-lz4-16k", 1_000_000, 1000, Codec.LZ4, 15, BatchKind.FULL, "lz4, batches of 16 kB"),)
 #: A full-batch and a small-batch workload, small enough for a minute of measuring.
-QUICK = (WORKLOADS[0].scaled(200_000), WORKLOADS[4].scaled(100_000))
+QUICK = (WORKLOADS[0].scaled(100_000), WORKLOADS[4].scaled(50_000))
 
 
 def select(names: str | None, *, quick: bool) -> tuple[Workload, ...]:

@@ -255,9 +255,9 @@ class KafkaCluster:
         if (home / "data" / "meta.properties").is_file():
             return
         arguments = ("format", "--config", str(home / "server.properties"), "--cluster-id", self.cluster_id)
-        tool = start(
-            (*self._java(node.node_id, folder), "kafka.tools.StorageTool", *arguments), log=home / "format.log"
-        )
+        # A tool that runs for a second gains nothing from the JVM settings of a server.
+        java = self._java(node.node_id, folder, FAST_START_JVM)
+        tool = start((*java, "kafka.tools.StorageTool", *arguments), log=home / "format.log")
         finished = tool.wait(180.0)
         if not finished:
             tool.kill()
@@ -269,15 +269,15 @@ class KafkaCluster:
         home = self._home(node.node_id)
         self._log(node.node_id).unlink(missing_ok=True)
         start(
-            (*self._java(node.node_id, folder), "kafka.Kafka", str(home / "server.properties")),
+            (*self._java(node.node_id, folder, self._jvm), "kafka.Kafka", str(home / "server.properties")),
             log=self._log(node.node_id),
             pid_file=self._pid_file(node.node_id),
         )
 
-    def _java(self, node_id: int, folder: Path) -> tuple[str, ...]:
+    def _java(self, node_id: int, folder: Path, flags: Sequence[str]) -> tuple[str, ...]:
         _, option = log_settings(self.version)
         log_file = self._home(node_id) / "log4j.properties"
-        return (str(find_java()), *self._jvm, f"{option}{log_file}", "-cp", jar_sets.classpath(folder))
+        return (str(find_java()), *flags, f"{option}{log_file}", "-cp", jar_sets.classpath(folder))
 
     def _write_configuration(self, node: NodePorts) -> None:
         home = self._home(node.node_id)

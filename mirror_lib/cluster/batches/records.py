@@ -18,6 +18,7 @@ _SMALL = len(SMALL)
 #: Attributes and timestamp delta of a record, for small deltas.
 ATTRIBUTES_AND_SMALL = tuple(_ATTRIBUTES + encoded for encoded in SMALL)
 _ONE_BYTE = 0x80
+_BITS = 0x7F
 
 
 class RecordError(ValueError):
@@ -73,7 +74,7 @@ def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, t
     Raises:
         RecordError: the body disagrees with `count` or with its own lengths; `parts` are as before.
     """
-    # This loop is the cost of small batches. It reads one-byte numbers in place and looks encodings up.
+    # This loop is the cost of small batches. It reads short numbers in place and looks encodings up.
     position, size, before = 0, len(body), len(parts)
     small, stamped, add = SMALL, ATTRIBUTES_AND_SMALL, parts.append
     try:
@@ -82,6 +83,9 @@ def reframe(body: bytes, parts: list[bytes], *, count: int, offset_delta: int, t
             if length < _ONE_BYTE:
                 position += 1
                 end = position + (length >> 1)
+            elif (second := body[position + 1]) < _ONE_BYTE:
+                position += 2
+                end = position + ((second << 6) | ((length & _BITS) >> 1))
             else:
                 length, position = decode_varint(body, position)
                 end = position + length

@@ -111,7 +111,7 @@ def test_workloads_are_chosen_by_name_and_order() -> None:
     assert select("", quick=True) == QUICK
     assert [each.name for each in select("200b-five, 1kb-none", quick=False)] == ["200b-five", "1kb-none"]
     assert select("1kb-lz4-16k", quick=False) == EXTRA_WORKLOADS
-    assert select("200b-five", quick=True)[0].records == 100_000
+    assert select("200b-five", quick=True)[0].records == 50_000
 
 
 def test_an_unknown_workload_names_the_known_ones() -> None:
@@ -121,4 +121,4 @@ def test_an_unknown_workload_names_the_known_ones() -> None:
 
 def test_quick_has_one_workload_of_each_kind() -> None:
     assert [each.kind for each in QUICK] == [BatchKind.FULL, BatchKind.SMALL]
-    assert [each.title.split(",")[0] for each in QUICK] == ["200 k x 1 kB", "100 k x 200 B"]
+    assert [each.title.split(",")[0] for each in QUICK] == ["100 k x 1 kB", "50 k x 200 B"]
