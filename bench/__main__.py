@@ -31,7 +31,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         prog="bench",
         description="Copy the same records with MirrorMaker 2 (default and tuned) and with this project, and compare.",
     )
-    parser.add_argument("--quick", action="store_true", help="two small workloads, MM2 default alone, brokers as cold as they are: a minute")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="two small workloads, MM2 default alone, brokers as cold as they are: a minute",
+    )
     parser.add_argument("--workloads", help=f"which ones, with commas between; known: {known}")
     parser.add_argument("--copiers", help=f"only these: {', '.join(Copier)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")

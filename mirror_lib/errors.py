@@ -190,6 +190,30 @@ class TargetTruncatedError(ReplicationError):
     reason = "target-truncated"
 
 
+class RetentionGapError(ReplicationError):
+    """The source deleted records before they were copied."""
+
+    reason = "retention-gap"
+
+
+class SourceTruncatedError(ReplicationError):
+    """The source lost records that were copied already: what stands there now is another history."""
+
+    reason = "source-truncated"
+
+
+class SourceRecreatedError(ReplicationError):
+    """The source topic was deleted and created again under its old name."""
+
+    reason = "source-recreated"
+
+
+class PoisonError(ReplicationError):
+    """A record or batch of the source cannot be copied, and the flow's policy is to stop there."""
+
+    reason = "poison"
+
+
 class TopologyError(ReplicationError):
     """Source and target topics do not fit together: names collide or partition counts differ."""
 
@@ -200,6 +224,13 @@ class OffsetMapError(ReplicationError):
     """A stored piece of the exact offset map cannot be read."""
 
     reason = "offset-map"
+
+
+class RunLockedError(MirrorError):
+    """Another run of the flow is active, or took over from this one."""
+
+    reason = "run-locked"
+    retriable = True
 
 
 class LedgerError(MirrorError):

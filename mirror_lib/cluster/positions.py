@@ -48,6 +48,8 @@ class Position:
     run_id: str | None = None
     #: The source topic's id, to notice that it was deleted and created again.
     topic_id: str | None = None
+    #: The source's leader epoch of the last copied batch: shows a log that was truncated and grew again (KIP-320).
+    leader_epoch: int | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -92,6 +94,7 @@ def encode_value(position: Position) -> bytes:
         "epoch": position.epoch,
         "run_id": position.run_id,
         "topic_id": position.topic_id,
+        "leader_epoch": position.leader_epoch,
     }
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
@@ -129,6 +132,7 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         epoch=_optional(data, "epoch", _natural),
         run_id=_optional(data, "run_id", _text),
         topic_id=_optional(data, "topic_id", _text),
+        leader_epoch=_optional(data, "leader_epoch", _natural),
     )
 
 

@@ -29,6 +29,51 @@ class IsolationLevel(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
+class Fencing(StrEnum):
+    """How writers of earlier runs that may still live are kept from the target."""
+
+    #: By the epoch of a transactional id: the broker refuses every older writer.
+    TRANSACTIONAL = "transactional"
+    #: Not at all, for targets that refuse transactional ids; the run lock alone keeps runs apart.
+    NONE = "none"
+
+
+class ExistingTarget(StrEnum):
+    """What the first start of a partition does when its target holds records already."""
+
+    FAIL = "fail"
+    APPEND = "append"
+
+
+class PoisonPolicy(StrEnum):
+    """What happens to a record or batch that cannot be copied."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+    SKIP = "skip"
+
+
+class FirstStart(_Frozen):
+    """Where a partition without a position begins; exactly one field is set.
+
+    Attributes:
+        reset: `earliest` or `latest`, as `auto.offset.reset`.
+        timestamp_ms: epoch milliseconds: the first record that is not older.
+        offset: this offset; the log's start or end where the log does not have it.
+    """
+
+    reset: str | None = None
+    timestamp_ms: int | None = None
+    offset: int | None = None
+
+
+class TopicFirstStart(_Frozen):
+    """A first start for the topics whose whole name matches a Java regex."""
+
+    pattern: str
+    start: FirstStart
+
+
 class ClientSettings(_Frozen):
     """The Java client properties of one client on one cluster, layered by MM2's rules and with variables resolved.
 
@@ -81,6 +126,7 @@ class CopySettings(_Frozen):
     fetch_max_bytes: int = 8 * 1024 * 1024
     fetch_partition_max_bytes: int = 2 * 1024 * 1024
     produce_max_in_flight: int = 4
+    poison_policy: PoisonPolicy = PoisonPolicy.FAIL
 
 
 class FlowConfig(_Frozen):
@@ -150,6 +196,16 @@ class FlowConfig(_Frozen):
 
     rename: Rename = Field(default_factory=Rename)
     copy_settings: CopySettings = Field(default_factory=CopySettings)
+    fencing: Fencing = Fencing.TRANSACTIONAL
+    #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
+    run_lease_seconds: float = 30.0
+    existing_target: ExistingTarget = ExistingTarget.FAIL
+    #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer decides.
+    first_start: FirstStart | None = None
+    #: `mirror.first.start.topics`; the first whose pattern matches wins over `first_start`.
+    topic_first_starts: tuple[TopicFirstStart, ...] = ()
+    #: `mirror.quarantine.topic`; "" takes `mm2-quarantine.<source>.internal`.
+    quarantine_topic: str = ""
     #: `mirror.schedule`: a cron expression, a preset such as `@hourly`, an interval such as `5m`; None: by hand only.
     schedule: str | None = None
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mirror_lib.config.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
-from mirror_lib.config.model import CopySettings, Rename
+from mirror_lib.config.model import CopySettings, ExistingTarget, Fencing, PoisonPolicy, Rename
 
 PREFIX = "mirror."
 LEDGER_URL = "mirror.ledger.url"
@@ -105,6 +105,72 @@ FLOW_KEYS = (
         Scope.FLOW,
         _SINCE,
         "Allows several source topics with the same number of partitions to share one target topic.",
+    ),
+    Definition(
+        "mirror.fencing",
+        STRING,
+        Fencing.TRANSACTIONAL,
+        Scope.FLOW,
+        _SINCE,
+        "How writers of earlier runs that may still live are kept from the target: `transactional` lets the broker "
+        "refuse them; `none` is for targets that refuse transactional ids.",
+        choices=tuple(Fencing),
+    ),
+    Definition(
+        "mirror.run.lease.seconds",
+        DOUBLE,
+        "30",
+        Scope.FLOW,
+        _SINCE,
+        "A run that has not said for so long that it lives may be succeeded by another one.",
+        minimum=3,
+    ),
+    Definition(
+        "mirror.target.existing",
+        STRING,
+        ExistingTarget.FAIL,
+        Scope.FLOW,
+        _SINCE,
+        "What the first start of a partition does when its target holds records already: `fail`, or `append` behind "
+        "them.",
+        choices=tuple(ExistingTarget),
+    ),
+    Definition(
+        "mirror.first.start",
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "Where a partition that was never copied begins: `earliest`, `latest`, `offset 4711`, or a time such as "
+        "`2026-01-31T00:00:00Z`. Empty: `auto.offset.reset` of the source's consumer.",
+    ),
+    Definition(
+        "mirror.first.start.topics",
+        LIST,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "The same for single topics: `audit=latest, pay-.*=2026-01-31T00:00:00Z` with Java regexes for whole names; "
+        "the first that matches counts.",
+    ),
+    Definition(
+        "mirror.poison.policy",
+        STRING,
+        PoisonPolicy.FAIL,
+        Scope.FLOW,
+        _SINCE,
+        "What happens to a record that cannot be copied (too large for the target, a timestamp that it refuses, a "
+        "damaged batch): `fail` stops the partition there, `quarantine` puts it into the quarantine topic, `skip` "
+        "leaves it out and notes it in the ledger.",
+        choices=tuple(PoisonPolicy),
+    ),
+    Definition(
+        "mirror.quarantine.topic",
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "The topic on the target for what cannot be copied. Empty: `mm2-quarantine.<source>.internal`.",
     ),
     Definition(
         "mirror.spark.connection",

@@ -8,8 +8,9 @@ from typing import Any
 from mirror_lib.config import own_keys
 from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
 from mirror_lib.config.derive import FlowSettings, Settings
+from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.java_types import parse_raw_boolean
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, IsolationLevel
+from mirror_lib.config.model import ClientSettings, ExistingTarget, Fencing, FlowClients, FlowConfig, IsolationLevel
 from mirror_lib.config.own_keys import OWN_BY_NAME
 from mirror_lib.config.schedule import parse_schedule
 
@@ -57,13 +58,22 @@ def _own(connector: Settings) -> dict[str, Any]:
     def lookup(name: str) -> str | None:
         return effective(connector, OWN_BY_NAME[name])
 
-    schedule = (lookup("mirror.schedule") or "").strip()
+    def text(name: str) -> str:
+        return (lookup(name) or "").strip()
+
+    schedule = text("mirror.schedule")
     parse_schedule(schedule)
     return {
         "copy_settings": own_keys.copy_settings(lookup),
         "rename": own_keys.rename(lookup),
+        "fencing": Fencing(text("mirror.fencing")),
+        "run_lease_seconds": float(text("mirror.run.lease.seconds")),
+        "existing_target": ExistingTarget(text("mirror.target.existing")),
+        "first_start": parse_first_start(text("mirror.first.start")),
+        "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
+        "quarantine_topic": text("mirror.quarantine.topic"),
         "schedule": " ".join(schedule.split()) or None,
-        "spark_connection": (lookup("mirror.spark.connection") or "").strip(),
+        "spark_connection": text("mirror.spark.connection"),
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from mirror_lib.config import own_keys
 from mirror_lib.config.definitions import Definition
+from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.foreign_names import FOREIGN_CLASSES
 from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.model import IsolationLevel
@@ -135,6 +136,8 @@ _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "groups.exclude": _check_regexes,
     "config.properties.exclude": _check_regexes,
     "mirror.topics.rename.regex": _check_regex,
+    "mirror.first.start": parse_first_start,
+    "mirror.first.start.topics": parse_topic_first_starts,
     "mirror.topics.rename": own_keys.parse_rename_list,
     own_keys.LEDGER_URL: _check_ledger_url,
     **{key: _check_class(key) for key in KNOWN_CLASSES},

@@ -152,3 +152,45 @@ class OffsetSegment(Base):
     records: Mapped[int]
     runs: Mapped[bytes | None]
     run_id: Mapped[str]
+
+
+class RunLock(Base):
+    """See `rows.RunLockRow`. A flow without a row is free."""
+
+    __tablename__ = "run_lock"
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str]
+    holder: Mapped[str]
+    acquired_at: Mapped[datetime]
+    renewed_at: Mapped[datetime]
+    lease_seconds: Mapped[float]
+
+
+class Gap(Base):
+    """See `rows.GapRow`."""
+
+    __tablename__ = "gap"
+    __table_args__ = (
+        CheckConstraint("state IN ('open', 'accepted', 'recopied', 'stopped')", name="state"),
+        Index(None, "flow", "state"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    flow: Mapped[str]
+    topic: Mapped[str]
+    partition: Mapped[int]
+    cause: Mapped[str]
+    first_offset: Mapped[int]
+    next_offset: Mapped[int]
+    records: Mapped[int | None]
+    first_time: Mapped[datetime | None]
+    last_time: Mapped[datetime | None]
+    topic_id: Mapped[str | None]
+    detail: Mapped[str] = mapped_column(Text)
+    run_id: Mapped[str | None]
+    found_at: Mapped[datetime]
+    state: Mapped[str]
+    decided_by: Mapped[str | None]
+    decided_at: Mapped[datetime | None]
+    note: Mapped[str | None] = mapped_column(Text)

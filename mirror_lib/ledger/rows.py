@@ -132,3 +132,59 @@ class SegmentRow:
                 f"{self.records} records {'with' if self.runs is not None else 'without'} holes do not fit "
                 f"source [{self.source_first}, {self.source_next}), target [{self.target_first}, {self.target_next})"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLockRow:
+    """Who may run a flow now. The lease counts from `renewed_at`, by the database's clock."""
+
+    flow: str
+    run_id: str
+    #: Host and process, for people and for noticing that it is gone: see `mirror_lib.ledger.locks`.
+    holder: str
+    acquired_at: datetime
+    renewed_at: datetime
+    lease_seconds: float
+
+
+class GapState(StrEnum):
+    """What was decided about a gap."""
+
+    #: Nothing yet: the partition stands still, except where a policy has left single records out.
+    OPEN = "open"
+    #: Copying goes on behind it.
+    ACCEPTED = "accepted"
+    #: The partition was copied again from the start of the source.
+    RECOPIED = "recopied"
+    #: The partition is not replicated any more.
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapRow:
+    """Source records [first_offset, next_offset) that are not on the target, or not as the source has them now."""
+
+    id: str
+    flow: str
+    topic: str
+    partition: int
+    #: `MirrorError.reason` of what was found: `retention-gap`, `source-truncated`, `source-recreated`, `poison`, ...
+    cause: str
+    first_offset: int
+    next_offset: int
+    #: How many records, None where nobody can know.
+    records: int | None = None
+    #: The time window of the records or, where they are gone, of their loss; None where it is not known.
+    first_time: datetime | None = None
+    last_time: datetime | None = None
+    #: The source topic's id when it was found.
+    topic_id: str | None = None
+    #: What happened, in words.
+    detail: str
+    run_id: str | None = None
+    found_at: datetime
+    #: One of `GapState`.
+    state: str = GapState.OPEN.value
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    note: str | None = None

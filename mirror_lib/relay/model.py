@@ -32,6 +32,14 @@ class PartitionFacts:
     log_bytes: int | None
     #: Largest batch the target topic accepts.
     target_max_message_bytes: int
+    #: The source's leader epoch of the last copied batch, None when unknown.
+    position_leader_epoch: int | None = None
+    #: Where that epoch ends in the source's log now (KIP-320); None where nobody asked or the cluster does not say.
+    leader_epoch_end: int | None = None
+    #: The offset that a first start by time begins at, None for other first starts.
+    first_offset: int | None = None
+    #: Somebody decided that this partition is not replicated any more.
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +126,50 @@ class RunPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Takeover:
+    """Where certainty ends: an earlier run or attempt may have written behind this pair of offsets, and may still live.
+
+    The copy then begins by fencing that writer and finding out what stands on the target.
+    """
+
+    #: Everything of the source before this offset is on the target, or rightly dropped ...
+    source_offset: int
+    #: ... before this offset.
+    target_offset: int
+    #: The writer before, None when it is not known (MM2, a deleted record).
+    producer_id: int | None = None
+    epoch: int | None = None
+    #: Epoch milliseconds at which the lease of the writer before ends, if it said nothing since.
+    lease_until_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class OpenPartition:
     """A planned partition whose position is open: the writer's identity and where its first batch must land."""
 
     plan: PartitionPlan
-    transactional_id: str
+    #: None where the target refuses transactional ids (`mirror.fencing=none`).
+    transactional_id: str | None
     producer_id: int
     epoch: int
     target_offset: int
+    #: Set when the identity and `target_offset` are to be found out by the copy task itself.
+    takeover: Takeover | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PositionTopic:
+    """Where a copy task stores positions while it copies."""
+
+    connection: Connection = field(repr=False)
+    topic: str
+    source_alias: str
+    flush_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CopyJob:
-    """All that an executor needs. Holds credentials in `source` and `target`: never log it."""
+    """All that an executor needs. Holds credentials in its connections: never log it."""
 
     flow: FlowId
     run_id: str
@@ -139,6 +178,27 @@ class CopyJob:
     read_committed: bool
     settings: CopySettings
     bins: tuple[tuple[OpenPartition, ...], ...]
+    #: None: positions are stored at the end only.
+    positions: PositionTopic | None = None
+    #: Where poison goes under that policy.
+    quarantine_topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """Source records [first_offset, next_offset) that could not be copied and were left out by the flow's policy."""
+
+    first_offset: int
+    next_offset: int
+    #: None where damage keeps the number hidden.
+    records: int | None
+    #: `MirrorError.reason` of what is wrong with them.
+    cause: str
+    detail: str
+    #: Epoch milliseconds, None where damage keeps them hidden.
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +220,19 @@ class PartitionResult:
     first_timestamp: int | None
     last_timestamp: int | None
     seconds: float
-    #: Where each stretch of records went; sums to `records`.
+    #: Where each stretch of records went; sums to `records` and `recovered`.
     runs: tuple[OffsetRun, ...]
     #: Whether `source_next` and `target_next` are known for certain: False when an answer of the target was lost.
     certain: bool = True
     error: MirrorError | None = None
+    #: The writer's identity in the end; None when it never got one.
+    producer_id: int | None = None
+    epoch: int | None = None
+    #: The source's leader epoch of the last copied batch.
+    leader_epoch: int | None = None
+    #: Records of earlier attempts that were found on the target; `runs` covers them, `records` does not.
+    recovered: int = 0
+    poison: tuple[Poison, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -185,6 +253,8 @@ class PartitionResult:
             "records": self.records,
             "bytes": self.bytes,
             "batches": self.batches,
+            "recovered": self.recovered,
+            "left_out": sum(poison.records or 1 for poison in self.poison),
             "seconds": round(self.seconds, 3),
             "error": self.error.attributes() if self.error else None,
         }

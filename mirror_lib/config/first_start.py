@@ -1,0 +1,60 @@
+"""Where partitions that were never copied begin: the values of `mirror.first.start` and `mirror.first.start.topics`."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from mirror_lib.config.model import FirstStart, TopicFirstStart
+from mirror_lib.topology.java_regex import compile_java
+
+_RESETS = ("earliest", "latest")
+_OFFSET = re.compile(r"offset\s+([0-9]{1,18})")
+_MEANING = "earliest, latest, an offset such as `offset 4711`, or a time such as 2026-01-31T00:00:00Z"
+
+
+def parse_first_start(text: str) -> FirstStart | None:
+    """One first start; None for an empty text.
+
+    Raises:
+        ValueError: it is none; the message completes "must be".
+    """
+    text = text.strip()
+    if not text:
+        return None
+    if text.lower() in _RESETS:
+        return FirstStart(reset=text.lower())
+    if match := _OFFSET.fullmatch(text):
+        return FirstStart(offset=int(match[1]))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(_MEANING) from None
+    # A time without a zone means another moment on every machine: it is read as UTC, as Kafka's tools do.
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    milliseconds = round(moment.timestamp() * 1000)
+    if milliseconds < 0:
+        raise ValueError("a time after 1970")
+    return FirstStart(timestamp_ms=milliseconds)
+
+
+def parse_topic_first_starts(text: str) -> tuple[TopicFirstStart, ...]:
+    """`audit=latest, pay-.*=2026-01-31T00:00:00Z`: patterns for whole topic names, in the order they are tried.
+
+    Raises:
+        ValueError: a member is not such a pair; the message completes "must be".
+    """
+    found = []
+    for member in text.split(","):
+        if not member.strip():
+            continue
+        pattern, sign, start_text = (part.strip() for part in member.partition("="))
+        start = parse_first_start(start_text)
+        if not (sign and pattern) or start is None:
+            raise ValueError(f"a list of pattern=start such as audit=latest; {member.strip()!r} is none")
+        try:
+            compile_java(pattern)
+        except ValueError as error:
+            raise ValueError(f"a list whose patterns are Java regexes; {error}") from error
+        found.append(TopicFirstStart(pattern=pattern, start=start))
+    return tuple(found)
