@@ -20,6 +20,7 @@ from mirror_lib.relay.submission import runs_here
 if TYPE_CHECKING:
     from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
     from mirror_lib.ledger.store import Ledger
+    from mirror_lib.topology.loops import Loop
     from mirror_lib.topology.selection import FlowTopology
 
 _log = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
             settings.flow.source,
         )
     _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
+    for loop in _loops(config, settings.flow.source, selected):
+        _log.warning("With all enabled flows of %s records would run in a loop: %s.", config.path, loop)
     _open_ledger(config)
     _check_spark(settings.spark_connection)
     return {"selected_topics": len(selected), "source_topics": len(topics)}
@@ -97,6 +100,12 @@ def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:
     from mirror_lib.config.flow_topology import flow_topology
 
     return flow_topology(settings, choices.topics)
+
+
+def _loops(config: MirrorConfig, cluster: str, topics: list[str]) -> tuple[Loop, ...]:
+    from mirror_lib.config.flow_topology import loops
+
+    return loops(config, cluster, topics)
 
 
 def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:

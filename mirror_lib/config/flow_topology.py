@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology import filters
 from mirror_lib.topology.filters import ConfigPropertyFilter, GroupFilter, TopicFilter
+from mirror_lib.topology.loops import Loop, find_loops
 from mirror_lib.topology.policy import (
     INTERNAL_SEPARATOR_ENABLED,
     SEPARATOR,
@@ -105,6 +106,15 @@ def config_property_filter(flow: FlowConfig) -> ConfigPropertyFilter:
                 **_aliases(flow),
             },
         )
+
+
+def loops(config: MirrorConfig, cluster: str, topics: Iterable[str]) -> tuple[Loop, ...]:
+    """The loops that topics of a cluster would run into when all enabled flows of the file copy.
+
+    Raises:
+        ConfigurationError: a flow names a class or a regex that cannot be used.
+    """
+    return find_loops([flow_topology(flow) for flow in config.flows if flow.enabled], {cluster: topics})
 
 
 def rename_rules(flow: FlowConfig) -> RenameRules:

@@ -10,11 +10,12 @@ from mirror_lib.config.flow_topology import (
     config_property_filter,
     flow_topology,
     group_filter,
+    loops,
     rename_rules,
     replication_policy,
     topic_filter,
 )
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, MirrorConfig, Rename
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
 
@@ -119,3 +120,15 @@ def test_errors_of_filters_and_policies_name_the_flow() -> None:
         with pytest.raises(ConfigurationError) as caught:
             flow_topology(settings)
         assert caught.value.where.flow == "A->B"
+
+
+def test_flows_with_one_name_for_both_directions_run_in_a_loop_when_both_are_enabled() -> None:
+    there = flow(enabled=True, replication_policy_class=IDENTITY)
+    back = there.model_copy(update={"flow": FlowId("B", "A")})
+    idle = back.model_copy(update={"enabled": False})
+
+    both = MirrorConfig(path="mirror.properties", clusters=("A", "B"), flows=(there, back))
+    one = MirrorConfig(path="mirror.properties", clusters=("A", "B"), flows=(there, idle))
+
+    assert [str(loop) for loop in loops(both, "A", ["orders"])] == ["orders on A -> orders on B -> orders on A"]
+    assert loops(one, "A", ["orders"]) == ()
