@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
@@ -15,6 +16,10 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, sta
 from tests.support.names import unique_name
 
 _HERE = Path(__file__).parent
+
+# How long an example takes says something about the machine, and nothing about the code.
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")
 
 
 def pytest_configure() -> None:

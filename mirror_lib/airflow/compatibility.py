@@ -8,13 +8,19 @@ from __future__ import annotations
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, BaseHook, Context, Param, RetryDecision, RetryPolicy, TriggerRule, get_parsing_context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+)
 
 __all__ = [
     "DAG",
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
+    "AirflowSkipException",
     "BaseHook",
     "Context",
     "Param",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow import tasks
+from mirror_lib.airflow import heartbeat_tasks, tasks
 from mirror_lib.airflow.compatibility import DAG, PythonOperator, TriggerRule
 from mirror_lib.airflow.describe import documentation
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
@@ -24,6 +24,7 @@ _RUN_TIMEOUT = timedelta(hours=24)
 #: Airflow then pauses the DAG. A run that fails has spent its retries, so this many are far more than a short outage.
 _FAILED_RUNS_BEFORE_PAUSE = 10
 _CHECK_TIMEOUT = timedelta(minutes=10)
+_SYNC_TIMEOUT = timedelta(minutes=30)
 _RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(seconds=30),
@@ -33,7 +34,9 @@ _RETRIES = {
 
 
 def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
-    """The DAG of one flow: preflight, sync_topics, replicate, report.
+    """The DAG of one flow: preflight, sync_topics, replicate, report; sync_configs and sync_acls beside the copy.
+
+    Heartbeats are written before the copy, which carries them, and checked after it; groups are translated after it.
 
     Tasks get the file's path and the flow's name and read the file again when they run: a DAG holds no secrets.
     """
@@ -56,7 +59,9 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
     ) as dag:
         preflight = _python(tasks.preflight, name, path, execution_timeout=_CHECK_TIMEOUT)
-        sync_topics = _python(tasks.sync_topics, name, path)
+        # Before the topics, for the first heartbeat makes one. Skipped or not, the copy goes on.
+        emit = _python(heartbeat_tasks.emit_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT)
+        sync_topics = _python(tasks.sync_topics, name, path, trigger_rule=TriggerRule.NONE_FAILED)
         replicate = ReplicateOperator(
             task_id="replicate",
             flow=name,
@@ -65,7 +70,18 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
         )
         report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
-        preflight >> sync_topics >> replicate >> report
+        preflight >> emit >> sync_topics >> replicate >> report
+        preflight >> sync_topics
+        replicate >> _python(heartbeat_tasks.check_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT, retries=1)
+        # Groups are translated with what the copy has just told; a copy that failed in part has told something too.
+        replicate >> _python(
+            tasks.sync_groups, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE
+        )
+        # Ends of their own: what fails there fails the run, and neither waits for the copy nor holds it up.
+        sync_topics >> [
+            _python(tasks.sync_configs, name, path, execution_timeout=_SYNC_TIMEOUT),
+            _python(tasks.sync_acls, name, path, execution_timeout=_SYNC_TIMEOUT),
+        ]
     return dag
 
 

@@ -23,7 +23,7 @@ class ReplicationRunError(MirrorError):
 
 
 def xcom_value(report: JobReport) -> dict[str, Any]:
-    """The report as plain data for XCom; of its problems only the first, and how many there are."""
+    """The report as plain data for XCom; of its problems and of what was left out only the first, and how many."""
     problems = _problems(report)
     return {
         "exit_code": report.exit_code,
@@ -35,6 +35,8 @@ def xcom_value(report: JobReport) -> dict[str, Any]:
         "failed": len(problems),
         "problems": [_text(problem) for problem in problems[:_PROBLEMS_KEPT]],
         "planned": [asdict(topic) for topic in report.planned],
+        "left_out": report.left_out,
+        "left_out_ranges": [str(each) for each in report.left_out_ranges[:_PROBLEMS_KEPT]],
     }
 
 

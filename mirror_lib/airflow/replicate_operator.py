@@ -78,6 +78,7 @@ class ReplicateOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow i
             tasks=choices.tasks,
             max_seconds=choices.max_seconds,
             dry_run=choices.dry_run,
+            gaps=choices.gaps,
         )
 
     def _log_plan(self, report: JobReport) -> None:

@@ -23,7 +23,15 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
             text = f"Flow {flow}: there was nothing new to copy."
     else:
         text = f"Flow {flow} copied {sum(total.records for total in totals):,} records:\n\n{_table(totals)}"
-    return text + ("" if outcome is None else _problems("Not copied", outcome))
+    return text + ("" if outcome is None else _left_out(outcome) + _problems("Not copied", outcome))
+
+
+def _left_out(outcome: Mapping[str, Any]) -> str:
+    count = outcome.get("left_out", 0)
+    if not count:
+        return ""
+    places = outcome["left_out_ranges"]
+    return f"\n\nLeft out by mirror.poison.policy, {count:,} records:\n" + "\n".join(f"- {place}" for place in places)
 
 
 def _problems(title: str, outcome: Mapping[str, Any]) -> str:

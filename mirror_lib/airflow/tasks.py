@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.compatibility import AirflowFailException
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.run_report import report_text
 from mirror_lib.airflow.spark_connection import describe_master, master_of
@@ -50,6 +50,8 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
     _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
     for loop in _loops(config, settings.flow.source, selected):
         _log.warning("With all enabled flows of %s records would run in a loop: %s.", config.path, loop)
+    for warning in _limit_warnings(settings, topology, selected):
+        _log.warning("Flow %s: %s", flow, warning)
     _open_ledger(config)
     _check_spark(settings.spark_connection)
     return {"selected_topics": len(selected), "source_topics": len(topics)}
@@ -63,6 +65,44 @@ def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[
     _, settings = _load(config_path, flow)
     topology = _topology(settings, choices)
     return sync_flow_topics(settings, topology, dry_run=choices.dry_run)
+
+
+def sync_configs(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Carries changed topic configs to the target, at the interval that the file sets."""
+    from mirror_lib.sync.flow_configs import sync_flow_configs
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    with _open_ledger(config) as ledger:
+        done = sync_flow_configs(settings, topology, ledger, dry_run=choices.dry_run)
+    return _ended(flow, "topic configs", done)
+
+
+def sync_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Carries ACLs of the flow's topics to the target, at the interval that the file sets."""
+    from mirror_lib.sync.flow_acls import sync_flow_acls
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    dag_run = context["dag_run"]
+    by = trigger_text(dag_run.dag_id, dag_run.run_id)
+    with _open_ledger(config) as ledger:
+        done = sync_flow_acls(settings, topology, ledger, dry_run=choices.dry_run, by=by)
+    return _ended(flow, "ACLs", done)
+
+
+def sync_groups(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes checkpoints and, if the file says so, commits group offsets on the target, at the file's intervals."""
+    from mirror_lib.sync.flow_groups import sync_flow_groups
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    with _open_ledger(config) as ledger:
+        done = sync_flow_groups(settings, topology, ledger, dry_run=choices.dry_run, complete=not choices.topics)
+    return _ended(flow, "group positions", done)
 
 
 def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
@@ -88,6 +128,15 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
         "topics": len(totals),
         "runs": [run.id for run in runs],
     }
+
+
+def _ended(flow: str, what: str, done: dict[str, Any]) -> dict[str, Any]:
+    """Shows a step that was left out as skipped, and fails one that the cluster refused in part."""
+    if done["skipped"] is not None:
+        raise AirflowSkipException(done["skipped"])
+    if done["failed"]:
+        raise AirflowFailException(f"flow {flow}: {done['failed']} {what} were refused: " + "; ".join(done["problems"]))
+    return done
 
 
 def _load(config_path: str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
@@ -119,6 +168,20 @@ def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
         servers = client.properties["bootstrap.servers"]
         _log.error("Flow %s cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
         raise
+
+
+def _limit_warnings(settings: FlowConfig, topology: FlowTopology, topics: list[str]) -> list[str]:
+    """What target topics that exist already may refuse."""
+    from mirror_lib.cluster.admin import ClusterAdmin
+    from mirror_lib.cluster.connection import Connection
+    from mirror_lib.relay.limits import limit_warnings
+
+    source = ClusterAdmin(Connection.from_settings(settings.clients.source_admin), _CONTACT_SECONDS)
+    target = ClusterAdmin(Connection.from_settings(settings.clients.target_admin), _CONTACT_SECONDS)
+    remote = {topic: topology.remote_topic(topic) for topic in topics}
+    with source, target:
+        found = limit_warnings(source, target, remote)
+    return [warning.text(settings.copy_settings.poison_policy) for warning in found]
 
 
 def _open_ledger(config: MirrorConfig) -> Ledger:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.relay.job_arguments import ASK, GAP_CHOICES
 
 _WHAT, _HOW = "What to copy", "How to run"
 
@@ -20,6 +21,7 @@ class TriggerChoices:
     tasks: int | None = None
     max_seconds: float | None = None
     dry_run: bool = False
+    gaps: str = ASK
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> TriggerChoices:
@@ -29,6 +31,7 @@ class TriggerChoices:
             tasks=params.get("tasks"),
             max_seconds=params.get("max_seconds"),
             dry_run=bool(params.get("dry_run")),
+            gaps=params.get("gaps") or ASK,
         )
 
 
@@ -53,6 +56,21 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             type="boolean",
             title="Dry run",
             description="Work out and print what the run would do on both clusters, and change nothing.",
+            section=_WHAT,
+        ),
+        "gaps": Param(
+            ASK,
+            type="string",
+            enum=list(GAP_CHOICES),
+            title="Lost records",
+            description_md=(
+                "What this run does where the source lost records before they were copied, was truncated, or was "
+                "created again:\n\n"
+                "- `ask`: nothing; the partition stands still until somebody decides (`mirror gaps`)\n"
+                "- `accept`: goes on behind what is lost\n"
+                "- `recopy`: copies the source again from its start, behind what stands on the target\n\n"
+                "The ledger keeps that this run decided so."
+            ),
             section=_WHAT,
         ),
         "tasks": Param(

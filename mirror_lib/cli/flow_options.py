@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mirror_lib.cli.output import Output
+from mirror_lib.errors import MirrorError
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 properties file.", metavar="FILE")]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
@@ -36,6 +37,14 @@ def capped_table(
     output.document({name: [dict(zip(keys, row, strict=True)) for row in rows]})
     if len(rows) > shown:
         output.note(f"... and {len(rows) - shown:,} more; --json lists them all.")
+
+
+def capped_errors(output: Output, errors: Sequence[MirrorError]) -> None:
+    """The first errors; the document of a command that may have thousands lists them all by itself."""
+    for error in errors[:ROWS_SHOWN]:
+        output.error(error)
+    if len(errors) > ROWS_SHOWN:
+        output.note(f"... and {len(errors) - ROWS_SHOWN:,} more errors; --json lists them all.")
 
 
 def megabytes(count: int) -> float:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import config, demo, dev, plan, run, status, topics
+from mirror_lib.cli import acls, config, configs, demo, dev, gaps, groups, heartbeat, plan, run, status, topics
 
 _DISTRIBUTION = "batch-mirror"
 
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 # Every module brings its commands; it imports what is heavy (Kafka clients, SQL) inside them, so that
 # `mirror --help` and `mirror config` start at once.
-for module in (config, topics, plan, run, status, dev, demo):
+for module in (config, topics, configs, acls, groups, plan, run, gaps, status, heartbeat, dev, demo):
     module.register(app)
 
 

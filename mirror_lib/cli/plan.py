@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import typer
@@ -38,12 +39,16 @@ def plan(
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
     from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.relay.replicate import RunOptions, plan_flow
 
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
-        with output.progress(f"Reading both clusters of {settings.flow}"):
-            planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks))
+        file, settings = load_flow(config, flow)
+        with (
+            output.progress(f"Reading both clusters of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
         show_plan(output, planned)
 
 
@@ -61,6 +66,10 @@ def show_plan(output: Output, plan: RunPlan) -> None:
         f"records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} have nothing new, "
         f"{len(plan.problems):,} cannot be copied."
     )
+    for warning in plan.warnings:
+        output.note(f"Warning: {warning}")
+    if plan.stopped:
+        output.note(f"{plan.stopped:,} partitions are not replicated any more: `mirror gaps list` says why.")
     if any(problem.error.exit_code == 3 for problem in plan.problems):
         output.exit_code = 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,13 +28,14 @@ from mirror_lib.relay.submission import LOCAL_MASTER
 
 if TYPE_CHECKING:
     from mirror_lib.cli.output import Progress
-    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.config.model import FlowConfig, MirrorConfig
     from mirror_lib.ledger.rows import PartitionRunRow
     from mirror_lib.ledger.store import Ledger
-    from mirror_lib.relay.job_report import Failure, JobReport
+    from mirror_lib.relay.job_report import Failure, JobReport, LeftOutRange
 
 #: What `--json` says of the run as a whole.
-_TOLD = ("exit_code", "records", "bytes", "rounds", "idle", "seconds", "copy_seconds")
+_TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
+_LEFT_OUT_COLUMNS = ("topic", "partition", "from", "to", "records", "reason", "what", "quarantined")
 _POLL_SECONDS = 1.0
 
 
@@ -66,7 +68,7 @@ def run(
         if not no_topics:
             _set_up_topics(output, settings, topics, dry_run=dry_run)
         if dry_run:
-            _show_plan(output, settings, topics, tasks)
+            _show_plan(output, file, settings, topics, tasks)
             return
         from mirror_lib.ledger.location import open_ledger
 
@@ -100,11 +102,14 @@ def _set_up_topics(output: Output, flow: FlowConfig, topics: list[str] | None, *
     output.exit_code = done.exit_code
 
 
-def _show_plan(output: Output, flow: FlowConfig, topics: list[str] | None, tasks: int | None) -> None:
+def _show_plan(
+    output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, tasks: int | None
+) -> None:
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.relay.replicate import RunOptions, plan_flow
 
-    with output.progress(f"Reading both clusters of {flow.flow}"):
-        planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks))
+    with output.progress(f"Reading both clusters of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
+        planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
     output.document({"dry_run": True})
     show_plan(output, planned)
 
@@ -158,6 +163,7 @@ def _show(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], fi
     show_totals(output, rows)
     failures = [_failure(failure) for failure in report.failures]
     capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
+    capped_table(output, "left_out", _LEFT_OUT_COLUMNS, [_left_out(each) for each in report.left_out_ranges])
     output.values(
         "run",
         {
@@ -167,6 +173,7 @@ def _show(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], fi
             "partitions": len({(row.topic, row.partition) for row in rows}),
             "with nothing new": report.idle,
             "failed": len(failures),
+            "left out": report.left_out,
             "rounds": report.rounds,
             "seconds": round(report.seconds, 2),
             "seconds of copying": round(report.copy_seconds, 2),
@@ -180,6 +187,12 @@ def _show(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], fi
         output.note("There was nothing new to copy.")
     # What could not be set up counts even if there was nothing to copy.
     output.exit_code = report.exit_code or output.exit_code
+
+
+def _left_out(each: LeftOutRange) -> tuple[object, ...]:
+    """In the order of `_LEFT_OUT_COLUMNS`; the last offset belongs to the range."""
+    place = (each.topic, each.partition, each.first_offset, each.next_offset - 1)
+    return (*place, each.records, each.cause, each.detail, each.quarantined)
 
 
 def _failure(failure: Failure) -> dict[str, object]:

@@ -21,8 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 from confluent_kafka.admin import OffsetSpec as NativeOffsetSpec  # type: ignore[attr-defined]
 
+from mirror_lib.cluster import admin_acls, admin_configs
 from mirror_lib.cluster.admin_answers import batches, configs, description, offset_fact, per_topic
 from mirror_lib.cluster.admin_calls import AdminCalls, Question, raise_if_unreachable
+from mirror_lib.cluster.admin_configs import ConfigChange, ConfigOperation
 from mirror_lib.cluster.admin_model import (
     BrokerDescription,
     ConfigEntry,
@@ -39,12 +41,15 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for_code, is_retriable
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.topology.acls import AclBinding, AclResource
 from mirror_lib.topology.names import TopicPartition
 
 __all__ = [
     "BrokerDescription",
     "ClusterAdmin",
+    "ConfigChange",
     "ConfigEntry",
+    "ConfigOperation",
     "ConfigOrigin",
     "OffsetFact",
     "OffsetSpec",
@@ -143,19 +148,33 @@ class ClusterAdmin:
         """An offset of every partition asked for; each fact has an offset or an error."""
         native: Any = NativeOffsetSpec
         spec = native.earliest() if which is OffsetSpec.EARLIEST else native.latest()
-        committed = which is OffsetSpec.LAST_STABLE
+        specs = dict.fromkeys(partitions, spec)
+        return self._list_offsets(specs, f"find the {which.value} offset", committed=which is OffsetSpec.LAST_STABLE)
+
+    def offsets_at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetFact]:
+        """The first record of every partition that is not older than a time in epoch milliseconds.
+
+        Each fact has an offset or an error; the offset is -1 where all records are older.
+        """
+        native: Any = NativeOffsetSpec
+        specs = {partition: native.for_timestamp(milliseconds) for partition, milliseconds in times.items()}
+        return self._list_offsets(specs, "find the offset of a time", committed=False)
+
+    def _list_offsets(
+        self, specs: Mapping[TopicPartition, Any], doing: str, *, committed: bool
+    ) -> dict[TopicPartition, OffsetFact]:
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
         def ask(wanted: Sequence[TopicPartition], seconds: float) -> dict[TopicPartition, Future[Any]]:
             answers = self._calls.client.list_offsets(
-                {NativePartition(topic, partition): spec for topic, partition in wanted},
+                {NativePartition(*partition): specs[partition] for partition in wanted},
                 isolation_level=isolation,
                 request_timeout=seconds,
             )
             return {TopicPartition(key.topic, key.partition): future for key, future in answers.items()}
 
-        question = Question(f"find the {which.value} offset", _PARTITIONS_AT_ONCE, ask, self._partition)
-        answers = self._ask_leaders(question, sorted(set(partitions)))
+        question = Question(doing, _PARTITIONS_AT_ONCE, ask, self._partition)
+        answers = self._ask_leaders(question, sorted(specs))
         return {partition: offset_fact(answer) for partition, answer in answers.items()}
 
     def create_topics(
@@ -198,6 +217,43 @@ class ClusterAdmin:
             )
             outcome |= self._changed(answers, seconds, "add partitions to a topic")
         return outcome
+
+    def alter_topic_configs(
+        self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
+    ) -> dict[str, MirrorError | None]:
+        """Set and delete configs of topics; what became of each topic by name, None for success.
+
+        A topic's changes are made together or not at all.
+
+        Args:
+            validate_only: the cluster checks everything, policies too, and changes nothing.
+        """
+        return admin_configs.alter_topic_configs(self._calls, self.cluster, changes, validate_only=validate_only)
+
+    def acls(self, resources: Iterable[AclResource]) -> frozenset[AclBinding]:
+        """Every ACL on resources of these types, whatever its pattern.
+
+        Raises:
+            SecurityDisabledError: the cluster has no authorizer.
+            AuthorizationError: listing ACLs needs DESCRIBE on the cluster.
+        """
+        return admin_acls.list_acls(self._connection, resources)
+
+    def create_acls(self, acls: Iterable[AclBinding]) -> dict[AclBinding, MirrorError | None]:
+        """Create ACLs; what became of each, None for success. One that is there already is a success too.
+
+        Raises:
+            SecurityDisabledError: the cluster has no authorizer.
+        """
+        return admin_acls.create_acls(self._calls, self.cluster, acls)
+
+    def delete_acls(self, acls: Iterable[AclBinding]) -> dict[AclBinding, MirrorError | None]:
+        """Delete exactly these ACLs; what became of each, None for success. One that is gone already is a success too.
+
+        Raises:
+            SecurityDisabledError: the cluster has no authorizer.
+        """
+        return admin_acls.delete_acls(self._calls, self.cluster, acls)
 
     def _describe(self, names: Iterable[str], deadline: float) -> PerTopic[TopicDescription]:
         def ask(topics: Sequence[str], seconds: float) -> dict[str, Future[Any]]:

@@ -60,8 +60,11 @@ def per_topic(answers: Mapping[str, Any], convert: Callable[[str, Any], _Item]) 
 
 
 def no_answer(native: Any) -> bool:
-    """Whether librdkafka reports success without an offset (it then writes `OFFSET_INVALID`)."""
-    return isinstance(native, ListOffsetsResultInfo) and native.offset < 0
+    """Whether librdkafka reports success without an offset (it then writes `OFFSET_INVALID`).
+
+    -1 is an answer: no record is as young as the time that was asked for.
+    """
+    return isinstance(native, ListOffsetsResultInfo) and native.offset < -1
 
 
 def offset_fact(answer: Any) -> OffsetFact:

@@ -1,4 +1,4 @@
-"""Fetch, Produce and DescribeLogDirs, encoded and decoded by hand: the requests that carry or measure the data.
+"""Fetch, Produce and others, encoded and decoded by hand: the requests that carry or measure the data.
 
 Payloads stay memoryviews of the answer's frame on the way in, and are not copied into the request on the way out.
 """
@@ -20,6 +20,7 @@ DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
 #: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
 LIST_LOCAL_OFFSETS_VERSION = 8
+OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
 
 _FETCH_HEAD = struct.Struct(">ihii")
 _FETCH_PARTITION = struct.Struct(">ihqqqi")
@@ -236,3 +237,45 @@ def parse_local_log_start(view: memoryview) -> tuple[int, int]:
 def encode_log_dirs() -> list[Buffer]:
     """A DescribeLogDirs request for all topics: naming them would need their partitions first."""
     return [_INT32.pack(-1)]
+
+
+_EPOCH_END = struct.Struct(">hiiq")
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ends in a leader's log: the start of the next one, or the log's end.
+
+    `end` is -1 where the leader does not know the epoch (Java `OffsetsForLeaderEpochResponse.UNDEFINED_EPOCH_OFFSET`).
+    """
+
+    topic: str
+    partition: int
+    error_code: int
+    end: int
+
+
+def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
+    """An OffsetForLeaderEpoch request of a consumer (KIP-320) for (topic, partition, leader epoch)."""
+    grouped = _by_topic(epochs)
+    # -1: we are no replica, and do not say which leader we believe in.
+    parts: list[Buffer] = [struct.pack(">ii", -1, len(grouped))]
+    for topic, wanted in grouped.items():
+        parts += (_encode_string(topic), _INT32.pack(len(wanted)))
+        parts += (struct.pack(">iii", partition, -1, epoch) for _, partition, epoch in wanted)
+    return parts
+
+
+def parse_epoch_ends(view: memoryview) -> list[EpochEnd]:
+    """Read the answer to `encode_epoch_ends`."""
+    _throttle, topics = struct.unpack_from(">ii", view, 0)
+    position = 8
+    result = []
+    for _ in range(topics):
+        topic, position = _string(view, position)
+        (count,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(count):
+            error_code, partition, _epoch, end = _EPOCH_END.unpack_from(view, position)
+            position += _EPOCH_END.size
+            result.append(EpochEnd(topic, partition, error_code, end))
+    return result

@@ -1,4 +1,4 @@
-"""The internal topics of a flow: positions on the target, offset syncs on either side."""
+"""The internal topics of a flow: positions on the target, offset syncs on either side, heartbeats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import OffsetSync, RecordFormatError
+from mirror_lib.cluster.formats import Heartbeat, OffsetSync, RecordFormatError
 from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionKeys, decode_value, encode_value
 from mirror_lib.cluster.small_topics import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter, TopicRecord
@@ -183,3 +183,103 @@ class OffsetSyncWriter:
         """
         self._writer.partitions()
         return self._writer.write(NewRecord(0, sync.key(), sync.value()) for sync in syncs)
+
+
+class HeartbeatWriter:
+    """Writes heartbeats as MM2 does: to partition 0, the record's time being that of the heartbeat."""
+
+    def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
+        self.topic = topic
+        # A heartbeat that stands there twice says the same.
+        self._writer = SmallTopicWriter(connection, topic, timeout=timeout, exactly_once=False)
+
+    def __enter__(self) -> Self:
+        self._writer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def write(self, heartbeats: Iterable[Heartbeat]) -> tuple[RecordPlace, ...]:
+        """Write heartbeats and wait for their acknowledgement.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            MirrorError: a record was not acknowledged; others may have been.
+        """
+        self._writer.partitions()
+        return self._writer.write(NewRecord(0, each.key(), each.value(), each.timestamp) for each in heartbeats)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatRecords:
+    """Heartbeats at the end of a topic, in the order of each partition."""
+
+    heartbeats: tuple[tuple[Heartbeat, RecordPlace], ...]
+    #: Records that are no heartbeats, such as tombstones.
+    unreadable: int = 0
+
+
+def read_last_heartbeats(
+    connection: Connection, topic: str, ends: Mapping[int, int], *, count: int = 1_000, timeout: float = 30.0
+) -> HeartbeatRecords:
+    """The heartbeats that stand at the last offsets of a topic; all of them where those hold none.
+
+    Args:
+        ends: the log end of every partition; a heartbeat a second makes a long topic before it is compacted.
+        count: so many offsets of each partition are read.
+
+    Raises:
+        TopicMissingError: the topic does not exist.
+        MirrorError: it cannot be read to its end.
+    """
+    reader = SmallTopicReader(connection, topic, timeout=timeout)
+    start = {partition: max(0, end - count) for partition, end in ends.items()}
+    try:
+        found = _heartbeats(reader.read(start)[0])
+        if not found.heartbeats and any(start.values()):
+            found = _heartbeats(reader.read({})[0])
+        return found
+    finally:
+        reader.close()
+
+
+def _heartbeats(records: Iterable[TopicRecord]) -> HeartbeatRecords:
+    heartbeats: list[tuple[Heartbeat, RecordPlace]] = []
+    unreadable = 0
+    for record in records:
+        try:
+            heartbeat = Heartbeat.decode(record.key, record.value)
+        except RecordFormatError:
+            unreadable += 1
+        else:
+            heartbeats.append((heartbeat, RecordPlace(record.partition, record.offset)))
+    return HeartbeatRecords(tuple(heartbeats), unreadable)
+
+
+def newest_offset_syncs(
+    connection: Connection, topic: str, *, timeout: float = 30.0
+) -> dict[TopicPartition, OffsetSync]:
+    """The newest offset-sync of every source partition; none when there is no such topic.
+
+    Raises:
+        MirrorError: the topic cannot be read to its end.
+    """
+    reader = SmallTopicReader(connection, topic, timeout=timeout)
+    try:
+        records, _ = reader.read({})
+    except TopicMissingError:
+        return {}
+    finally:
+        reader.close()
+    newest: dict[TopicPartition, OffsetSync] = {}
+    for record in records:
+        try:
+            sync = OffsetSync.decode(record.key, record.value)
+        except RecordFormatError:
+            # MM2's own readers stop here; a position that needs this sync is refused for the lack of it.
+            continue
+        newest[TopicPartition(sync.topic, sync.partition)] = sync
+    return newest

@@ -44,6 +44,12 @@ class RequestRefusedError(ClusterError):
     reason = "request-refused"
 
 
+class SecurityDisabledError(ClusterError):
+    """The cluster has no authorizer: it keeps no ACLs."""
+
+    reason = "security-disabled"
+
+
 _KINDS: dict[int, type[ClusterError]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
     ErrorCode.CORRUPT_MESSAGE: CorruptBatchError,
@@ -79,6 +85,7 @@ _KINDS: dict[int, type[ClusterError]] = {
     LocalCode.MESSAGE_TIMED_OUT: BrokerUnreachableError,
     LocalCode.WAIT_COORDINATOR: TransientError,
     ErrorCode.TOPIC_ALREADY_EXISTS: TopicExistsError,
+    ErrorCode.SECURITY_DISABLED: SecurityDisabledError,
     ErrorCode.UNSUPPORTED_VERSION: UnsupportedRequestError,
     LocalCode.UNSUPPORTED_FEATURE: UnsupportedRequestError,
     ErrorCode.INVALID_PARTITIONS: RequestRefusedError,
@@ -117,6 +124,7 @@ _ACTIONS: dict[type[ClusterError], str] = {
     RecordRefusedError: "Compare the target topic's settings with the source topic's.",
     RecordTooLargeError: "Raise max.message.bytes on the target topic.",
     RequestRefusedError: "Change the setting that the cluster names.",
+    SecurityDisabledError: "Set authorizer.class.name on the brokers if access is to be limited by ACLs.",
     TopicMissingError: "Check that the topic still exists, and create the target topic by `mirror topics apply`.",
     TransientError: "Kafka expects this to pass; run again if it does not.",
     UnsupportedRequestError: "Kafka 2.4 is the oldest broker that can be copied from or to.",

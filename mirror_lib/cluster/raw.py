@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -22,26 +22,36 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
+from mirror_lib.cluster.acl_protocol import (
+    DESCRIBE_ACLS,
+    DESCRIBE_ACLS_VERSION,
+    encode_describe_acls,
+    parse_describe_acls,
+)
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection
 from mirror_lib.cluster.data_protocol import (
     DESCRIBE_LOG_DIRS,
+    EPOCH_VERSION,
     FETCH,
     FETCH_VERSION,
     LIST_LOCAL_OFFSETS_VERSION,
     LIST_OFFSETS,
     LIST_OFFSETS_VERSION,
     LOG_DIRS_VERSION,
+    OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
     PRODUCE_VERSION,
     FetchedPartition,
     FetchRequestPartition,
     ProducedPartition,
+    encode_epoch_ends,
     encode_fetch,
     encode_list_end,
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
+    parse_epoch_ends,
     parse_fetch,
     parse_list_end,
     parse_local_log_start,
@@ -50,7 +60,15 @@ from mirror_lib.cluster.data_protocol import (
 )
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
-from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, RetriesExhaustedError, Where
+from mirror_lib.errors import (
+    AuthenticationError,
+    BrokerUnreachableError,
+    ClusterError,
+    MirrorError,
+    RetriesExhaustedError,
+    Where,
+)
+from mirror_lib.topology.acls import AclBinding, AclResource
 from mirror_lib.topology.names import TopicPartition
 
 __all__ = [
@@ -221,6 +239,14 @@ class RawClient:
         except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
             raise self._unreachable(error, f"broker {node} did not answer") from error
 
+    async def request(self, node: int, api_key: int, version: int, body: Sequence[Buffer]) -> memoryview:
+        """Send a request that another module has encoded, and return its answer without the response header v0."""
+        return await self._ask(node, api_key, version, body)
+
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
+        """Whether a broker knows this version of a request."""
+        return await self._speaks(node, api_key, version)
+
     async def _speaks(self, node: int, api_key: int, version: int) -> bool:
         try:
             low, high = (await self._link(node)).handshake.versions.get(api_key, (0, -1))
@@ -366,6 +392,14 @@ class RawClient:
         response = await self._ask_coordinator(transactional_id, request, deadline, "take over transactional id")
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
+    async def new_producer_id(self) -> ProducerIdentity:
+        """A producer id of no transactional id: nobody is fenced by it (KIP-98)."""
+        response = await self._ask_any_broker(InitProducerIdRequest(None, 60_000))
+        code = _coordinator_error(response)
+        if code != ErrorCode.NONE:
+            raise error_for_code(code, where=Where(cluster=self.cluster), doing="get a producer id")
+        return ProducerIdentity(response.producer_id, response.producer_epoch)
+
     async def fence(self, transactional_id: str, target: TopicPartition, *, deadline: float) -> ProducerIdentity:
         """Make every older epoch of this id refused on the partition, and everything it appended visible.
 
@@ -436,6 +470,78 @@ class RawClient:
                     key = TopicPartition(topic, partition)
                     sizes[key] = max(size, sizes.get(key, 0))
         return sizes
+
+    async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | MirrorError]:
+        """Where leader epochs end in the logs of their leaders now (OffsetForLeaderEpoch, KIP-320).
+
+        -1 says that the leader does not know the epoch; an error, that the partition's leader gave no answer.
+        Partitions whose leader is too old for the question are missing.
+        """
+        found: dict[TopicPartition, int | MirrorError] = {}
+        again = dict(epochs)
+        # The first answer may come from a broker that has just ceased to lead.
+        for _ in range(2):
+            if not again:
+                break
+            failed = await self.refresh_leaders(partition.topic for partition in again)
+            by_leader: dict[int, list[tuple[str, int, int]]] = {}
+            for partition, epoch in again.items():
+                node = self.leader(partition)
+                if node is None:
+                    code = failed.get(partition.topic) or ErrorCode.LEADER_NOT_AVAILABLE
+                    found[partition] = self._no_epoch_end(partition, code)
+                else:
+                    by_leader.setdefault(node, []).append((*partition, epoch))
+            asked = (self._epoch_ends_of(node, wanted) for node, wanted in by_leader.items())
+            for answers in await asyncio.gather(*asked):
+                found |= answers
+            again = {
+                partition: epoch
+                for partition, epoch in again.items()
+                if isinstance(answer := found.get(partition), MirrorError) and answer.retriable
+            }
+        return found
+
+    async def _epoch_ends_of(
+        self, node: int, wanted: Sequence[tuple[str, int, int]]
+    ) -> dict[TopicPartition, int | MirrorError]:
+        try:
+            if not await self._speaks(node, OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION):
+                return {}
+            answer = await self._ask(node, OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION, encode_epoch_ends(wanted))
+        except ClusterError as error:
+            return {TopicPartition(topic, partition): error for topic, partition, _ in wanted}
+        ends: dict[TopicPartition, int | MirrorError] = {}
+        for each in parse_epoch_ends(answer):
+            partition = TopicPartition(each.topic, each.partition)
+            failed = each.error_code != ErrorCode.NONE
+            ends[partition] = self._no_epoch_end(partition, each.error_code) if failed else each.end
+        return ends
+
+    def _no_epoch_end(self, partition: TopicPartition, code: int) -> MirrorError:
+        where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+        return error_for_code(code, where=where, doing="find the end of a leader epoch")
+
+    async def acls(self, resource: AclResource) -> frozenset[AclBinding]:
+        """All ACLs on resources of a type (DescribeAcls v1), from any broker: each knows them all.
+
+        Raises:
+            SecurityDisabledError: the cluster has no authorizer.
+            AuthorizationError: it wants DESCRIBE on the cluster.
+        """
+        failure = self._unreachable(LookupError("none is known"), "the cluster has no brokers")
+        for node in self.brokers():
+            try:
+                frame = await self._ask(node, DESCRIBE_ACLS, DESCRIBE_ACLS_VERSION, encode_describe_acls(resource))
+            except BrokerUnreachableError as error:
+                failure = error
+                continue
+            answer = parse_describe_acls(frame)
+            if answer.error_code != ErrorCode.NONE:
+                where, detail = Where(cluster=self.cluster), answer.error_message
+                raise error_for_code(answer.error_code, where=where, doing="list the ACLs", detail=detail)
+            return answer.acls
+        raise failure
 
 
 def _coordinator_error(response: Any) -> int:

@@ -51,6 +51,8 @@ class NewRecord(NamedTuple):
     partition: int
     key: bytes
     value: bytes
+    #: Epoch milliseconds; None leaves it to the client, which takes the time of writing.
+    timestamp_ms: int | None = None
 
 
 class RecordPlace(NamedTuple):
@@ -280,7 +282,12 @@ class SmallTopicWriter(_Client):
         while True:
             try:
                 producer.produce(
-                    self.topic, record.value, record.key, partition=record.partition, on_delivery=delivered
+                    self.topic,
+                    record.value,
+                    record.key,
+                    partition=record.partition,
+                    timestamp=record.timestamp_ms or 0,
+                    on_delivery=delivered,
                 )
             except BufferError:
                 # The queue is full: what is acknowledged makes room.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from mirror_lib.config.model import FirstStart, TopicFirstStart
+from mirror_lib.config.model import FirstStart, FlowConfig, TopicFirstStart
+from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology.java_regex import compile_java
+
+EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
 
 _RESETS = ("earliest", "latest")
 _OFFSET = re.compile(r"offset\s+([0-9]{1,18})")
@@ -58,3 +62,39 @@ def parse_topic_first_starts(text: str) -> tuple[TopicFirstStart, ...]:
             raise ValueError(f"a list whose patterns are Java regexes; {error}") from error
         found.append(TopicFirstStart(pattern=pattern, start=start))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStarts:
+    """The first starts of one flow's topics."""
+
+    default: FirstStart = EARLIEST
+    #: Tried in this order against the whole name of the source topic.
+    topics: tuple[tuple[re.Pattern[str], FirstStart], ...] = ()
+
+    def of(self, topic: str) -> FirstStart:
+        """Where a partition of this source topic begins when it has no position."""
+        return next((start for pattern, start in self.topics if pattern.fullmatch(topic)), self.default)
+
+
+def first_starts(flow: FlowConfig) -> FirstStarts:
+    """The rules of a flow; without any of its own, `auto.offset.reset` of the source's consumer decides.
+
+    Raises:
+        ConfigurationError: `auto.offset.reset` decides and is one that a batch cannot follow.
+    """
+    return FirstStarts(
+        default=flow.first_start or _consumer_reset(flow),
+        topics=tuple((compile_java(rule.pattern), rule.start) for rule in flow.topic_first_starts),
+    )
+
+
+def _consumer_reset(flow: FlowConfig) -> FirstStart:
+    reset = flow.clients.data_consumer.properties.get("auto.offset.reset", "earliest")
+    if reset not in _RESETS:
+        raise ConfigurationError(
+            f"auto.offset.reset is {reset!r}: a flow can begin a topic at its earliest or its latest offset.",
+            where=Where(flow=str(flow.flow)),
+            action=f"Set {flow.flow.source}.consumer.auto.offset.reset to earliest or latest, or mirror.first.start.",
+        )
+    return FirstStart(reset=reset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.model import FlowConfig, MirrorConfig, OffsetSyncsLocation
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology import filters
 from mirror_lib.topology.filters import ConfigPropertyFilter, GroupFilter, TopicFilter
@@ -55,6 +55,20 @@ def replication_policy(flow: FlowConfig) -> ReplicationPolicy:
     }
     with _of(flow):
         return policy_for(flow.replication_policy_class, options)
+
+
+def offset_syncs_topic(flow: FlowConfig) -> str:
+    """The name of the flow's offset-syncs topic, on the cluster where `offset-syncs.topic.location` has it.
+
+    It carries the alias of the cluster that it is not on (mm2 `MirrorSourceConfig.offsetSyncsTopic`).
+    """
+    on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
+    return replication_policy(flow).offset_syncs_topic(flow.flow.target if on_source else flow.flow.source)
+
+
+def quarantine_topic(flow: FlowConfig) -> str:
+    """The topic on the target for records that cannot be copied; by its name no flow's default selection takes it."""
+    return flow.quarantine_topic or f"mm2-quarantine.{flow.flow.source}.internal"
 
 
 def topic_filter(flow: FlowConfig) -> TopicFilter:

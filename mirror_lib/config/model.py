@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mirror_lib.topology.acls import AclPattern, AclResource
 from mirror_lib.topology.names import FlowId
 
 
@@ -129,6 +130,35 @@ class CopySettings(_Frozen):
     poison_policy: PoisonPolicy = PoisonPolicy.FAIL
 
 
+class ConfigRules(_Frozen):
+    """What happens to topic configs beyond MM2's rules; names are Java regexes for whole config names.
+
+    The first that names a config counts: `override`, `never`, `always`, `default`, then MM2's rules.
+    """
+
+    #: `mirror.configs.override`: values that remote topics have whatever the source says.
+    override: Mapping[str, str] = Field(default_factory=dict)
+    #: `mirror.configs.never`: left alone on the target.
+    never: tuple[str, ...] = ()
+    #: `mirror.configs.always`: the value in effect on the source, wherever it is set there.
+    always: tuple[str, ...] = ()
+    #: `mirror.configs.default`: the target cluster's own value.
+    default: tuple[str, ...] = ()
+
+
+class AclRules(_Frozen):
+    """Which ACLs are carried over and how; the defaults are what MM2 does."""
+
+    resources: tuple[AclResource, ...] = (AclResource.TOPIC,)
+    patterns: tuple[AclPattern, ...] = (AclPattern.LITERAL,)
+    #: `mirror.acls.principals`: names on the target by names on the source.
+    principals: Mapping[str, str] = Field(default_factory=dict)
+    #: `mirror.acls.stage.writes.enabled`: grants to write wait in the ledger for the cutover.
+    stage_writes: bool = False
+    #: `mirror.acls.delete.enabled`: what we created goes when the source no longer has it.
+    delete: bool = False
+
+
 class FlowConfig(_Frozen):
     """One flow's effective settings. Field names are MM2's with dots as underscores; defaults are MM2's."""
 
@@ -196,6 +226,8 @@ class FlowConfig(_Frozen):
 
     rename: Rename = Field(default_factory=Rename)
     copy_settings: CopySettings = Field(default_factory=CopySettings)
+    config_rules: ConfigRules = Field(default_factory=ConfigRules)
+    acl_rules: AclRules = Field(default_factory=AclRules)
     fencing: Fencing = Fencing.TRANSACTIONAL
     #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
     run_lease_seconds: float = 30.0

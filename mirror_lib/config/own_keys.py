@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mirror_lib.config.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
 from mirror_lib.config.model import CopySettings, ExistingTarget, Fencing, PoisonPolicy, Rename
+from mirror_lib.config.sync_keys import SYNC_KEYS
 
 PREFIX = "mirror."
 LEDGER_URL = "mirror.ledger.url"
@@ -180,6 +181,7 @@ FLOW_KEYS = (
         _SINCE,
         "The Airflow connection that names the Spark master.",
     ),
+    *SYNC_KEYS,
 )
 
 TOP_KEYS = (

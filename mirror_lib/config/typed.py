@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mirror_lib.config import own_keys
+from mirror_lib.config import own_keys, sync_keys
 from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
 from mirror_lib.config.derive import FlowSettings, Settings
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
@@ -66,6 +66,8 @@ def _own(connector: Settings) -> dict[str, Any]:
     return {
         "copy_settings": own_keys.copy_settings(lookup),
         "rename": own_keys.rename(lookup),
+        "config_rules": sync_keys.config_rules(lookup),
+        "acl_rules": sync_keys.acl_rules(lookup),
         "fencing": Fencing(text("mirror.fencing")),
         "run_lease_seconds": float(text("mirror.run.lease.seconds")),
         "existing_target": ExistingTarget(text("mirror.target.existing")),

@@ -7,7 +7,7 @@ import importlib.util
 import re
 from collections.abc import Callable
 
-from mirror_lib.config import own_keys
+from mirror_lib.config import own_keys, sync_keys
 from mirror_lib.config.definitions import Definition
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.foreign_names import FOREIGN_CLASSES
@@ -140,5 +140,6 @@ _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "mirror.first.start.topics": parse_topic_first_starts,
     "mirror.topics.rename": own_keys.parse_rename_list,
     own_keys.LEDGER_URL: _check_ledger_url,
+    **sync_keys.CHECKS,
     **{key: _check_class(key) for key in KNOWN_CLASSES},
 }

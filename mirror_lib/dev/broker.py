@@ -8,7 +8,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,6 +80,7 @@ class KafkaCluster:
         version: str = jar_sets.KAFKA_VERSION,
         overrides: Mapping[str, str] | None = None,
         listeners: Mapping[str, str] = PLAINTEXT_ONLY,
+        proxied: Collection[str] = (),
         jvm_flags: Sequence[str] = FAST_START_JVM,
         heap_megabytes: int | None = None,
     ) -> None:
@@ -93,6 +94,7 @@ class KafkaCluster:
             version: of Kafka, 3.3 or later (KRaft).
             overrides: broker properties.
             listeners: name -> security protocol of each listener for clients; the first is also the brokers' own.
+            proxied: listeners, not the first, that tell clients to connect to other ports: see `mirror_lib.dev.proxy`.
             jvm_flags: besides the heap.
             heap_megabytes: of each broker.
         """
@@ -103,6 +105,9 @@ class KafkaCluster:
         self._jars = jars
         self._overrides = dict(overrides or {})
         self._listeners = dict(listeners)
+        self._proxied = tuple(proxied)
+        if not set(self._proxied) <= set(list(self._listeners)[1:]):
+            raise ValueError(f"{self._proxied} are not listeners behind the first of {tuple(self._listeners)}")
         heap = heap_megabytes or (512 if brokers == 1 else 320)
         self._jvm = (f"-Xmx{heap}m", "-Djava.awt.headless=true", *jvm_flags)
         self._identity = self._remembered() or self._new_identity()
@@ -114,7 +119,12 @@ class KafkaCluster:
 
     def bootstrap_servers_of(self, listener: str) -> str:
         """Where clients connect on the listener of that name."""
-        return ",".join(f"{LOOPBACK}:{node.listeners[listener]}" for node in self._identity.nodes)
+        ports = (node.advertised.get(listener, node.listeners[listener]) for node in self._identity.nodes)
+        return ",".join(f"{LOOPBACK}:{port}" for port in ports)
+
+    def ports_of(self, node_id: int) -> NodePorts:
+        """The ports of one broker; they may change when it does not run and one is taken, advertised ones never."""
+        return self._node(node_id)
 
     @property
     def cluster_id(self) -> str:
@@ -150,14 +160,14 @@ class KafkaCluster:
         """
         for attempt in range(1, _START_ATTEMPTS + 1):
             if not self.running and not all(map(is_free, self._ports())):
-                self._identity = self._new_identity(self.cluster_id)
+                self._identity = self._new_identity(self._identity)
             try:
                 self._start_missing(timeout_seconds)
             except _PortTakenError:
                 self.kill_all()
                 if attempt == _START_ATTEMPTS:
                     raise
-                self._identity = self._new_identity(self.cluster_id)
+                self._identity = self._new_identity(self._identity)
             except BrokerStartError:
                 self.kill_all()
                 raise
@@ -330,14 +340,21 @@ class KafkaCluster:
     def _pid_file(self, node_id: int) -> Path:
         return self._home(node_id) / "broker.pid"
 
-    def _new_identity(self, cluster_id: str | None = None) -> _Identity:
-        per_node = 1 + len(self._listeners)
+    def _new_identity(self, former: _Identity | None = None) -> _Identity:
+        per_node = 1 + len(self._listeners) + len(self._proxied)
         ports = iter(free_ports(per_node * self.brokers))
+        advertised = {} if former is None else {node.node_id: node.advertised for node in former.nodes}
         nodes = tuple(
-            NodePorts(node_id, next(ports), {name: next(ports) for name in self._listeners})
+            NodePorts(
+                node_id,
+                next(ports),
+                {name: next(ports) for name in self._listeners},
+                # A proxy may stand there already.
+                advertised.get(node_id) or {name: next(ports) for name in self._proxied},
+            )
             for node_id in range(1, self.brokers + 1)
         )
-        return _Identity(cluster_id or _random_cluster_id(), nodes)
+        return _Identity(_random_cluster_id() if former is None else former.cluster_id, nodes)
 
     def _remember(self) -> None:
         write_atomically(self.directory / "cluster.json", json.dumps(asdict(self._identity), indent=1) + "\n")
@@ -351,7 +368,7 @@ class KafkaCluster:
         except (ValueError, TypeError, KeyError) as error:
             raise ProcessError(f"{self.directory / 'cluster.json'} cannot be read.", action="Remove it.") from error
         fits = len(identity.nodes) == self.brokers and all(
-            set(n.listeners) == set(self._listeners) for n in identity.nodes
+            set(n.listeners) == set(self._listeners) and set(n.advertised) == set(self._proxied) for n in identity.nodes
         )
         if not fits:
             raise ProcessError(

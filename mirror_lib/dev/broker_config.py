@@ -26,6 +26,8 @@ class NodePorts:
     node_id: int
     controller: int
     listeners: dict[str, int] = field(default_factory=dict)
+    #: Where clients are told to connect instead, for listeners behind a proxy.
+    advertised: dict[str, int] = field(default_factory=dict)
 
 
 def server_properties(
@@ -49,6 +51,7 @@ def server_properties(
     in_sync = "2" if len(quorum) >= 3 else "1"
     opened = {name: node.listeners[name] for name in listeners}
     addresses = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in opened.items())
+    told = ",".join(f"{name}://{LOOPBACK}:{node.advertised.get(name, port)}" for name, port in opened.items())
     return {
         "process.roles": "broker,controller",
         "node.id": str(node.node_id),
@@ -56,7 +59,7 @@ def server_properties(
         "controller.quorum.voters": ",".join(f"{each.node_id}@{LOOPBACK}:{each.controller}" for each in quorum),
         "controller.listener.names": CONTROLLER,
         "listeners": f"{addresses},{CONTROLLER}://{LOOPBACK}:{node.controller}",
-        "advertised.listeners": addresses,
+        "advertised.listeners": told,
         "listener.security.protocol.map": ",".join(
             f"{name}:{protocol}" for name, protocol in ({**listeners, CONTROLLER: "PLAINTEXT"}).items()
         ),

@@ -217,7 +217,7 @@ def _status(airflow: LocalAirflow, dag_run: str) -> DagRunStatus | None:
 
 
 def _show(step: Step, status: DagRunStatus, ledger: Ledger) -> None:
-    running = [task for task, state in status.tasks.items() if state not in (None, "success")]
+    running = [task for task, state in status.tasks.items() if state not in (None, "success", "skipped")]
     text = f"Flow {FLOW}: {running[0] if running else 'waiting for Airflow'}"
     runs = ledger.runs(str(FLOW), trigger=trigger_text(dag_id_of(FLOW), status.run_id))
     rows = [row for run in runs for row in ledger.partition_runs(run.id)]

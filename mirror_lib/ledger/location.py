@@ -29,6 +29,21 @@ def open_ledger(config: MirrorConfig) -> Ledger:
     return ledger
 
 
+def existing_ledger(config: MirrorConfig) -> Ledger | None:
+    """As `open_ledger`, None where there is no SQLite file yet: a look at what is there should not make one.
+
+    Raises:
+        LedgerError: it cannot be used.
+    """
+    try:
+        url = make_url(ledger_url(config))
+    except (ArgumentError, ValueError):
+        return open_ledger(config)
+    if url.get_backend_name() == "sqlite" and url.database and not Path(url.database).exists():
+        return None
+    return open_ledger(config)
+
+
 def ledger_url(config: MirrorConfig) -> str:
     """The ledger's URL. A relative SQLite path counts from the configuration file: Airflow, Spark and people run the
     same file from different folders."""

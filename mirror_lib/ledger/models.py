@@ -194,3 +194,37 @@ class Gap(Base):
     decided_by: Mapped[str | None]
     decided_at: Mapped[datetime | None]
     note: Mapped[str | None] = mapped_column(Text)
+
+
+class ReplicatedAcl(Base):
+    """See `rows.ReplicatedAclRow`."""
+
+    __tablename__ = "replicated_acl"
+    __table_args__ = (
+        CheckConstraint("kind IN ('copied', 'staged')", name="kind"),
+        CheckConstraint("state IN ('waiting', 'creating', 'created')", name="state"),
+    )
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    resource: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    pattern: Mapped[str] = mapped_column(primary_key=True)
+    principal: Mapped[str] = mapped_column(primary_key=True)
+    host: Mapped[str] = mapped_column(primary_key=True)
+    operation: Mapped[str] = mapped_column(primary_key=True)
+    permission: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    state: Mapped[str]
+    withdrawn: Mapped[bool]
+    changed_at: Mapped[datetime]
+    changed_by: Mapped[str]
+
+
+class SyncTime(Base):
+    """When a step with an interval of its own began the last time that it succeeded."""
+
+    __tablename__ = "sync_time"
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    step: Mapped[str] = mapped_column(primary_key=True)
+    begun_at: Mapped[datetime]

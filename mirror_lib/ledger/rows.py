@@ -188,3 +188,56 @@ class GapRow:
     decided_by: str | None = None
     decided_at: datetime | None = None
     note: str | None = None
+
+
+class AclKind(StrEnum):
+    """Why the replicator knows an ACL of the target."""
+
+    #: The source has it, rewritten for the target.
+    COPIED = "copied"
+    #: It grants writes, which wait for the cutover.
+    STAGED = "staged"
+
+
+class AclState(StrEnum):
+    """Whether an ACL stands on the target because of the replicator."""
+
+    #: It does not.
+    WAITING = "waiting"
+    #: It was about to be created when this was written: it may be there.
+    CREATING = "creating"
+    #: It was created.
+    CREATED = "created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicatedAclRow:
+    """An ACL of the target that a flow created or keeps for the cutover. ACLs of anybody else have no row."""
+
+    flow: str
+    #: One of `AclResource`, `AclPattern`, `AclPermission` and their operation, as `AclBinding` has them.
+    resource: str
+    name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+    #: One of `AclKind`.
+    kind: str
+    #: One of `AclState`.
+    state: str
+    #: The source had it once and has it no more.
+    withdrawn: bool = False
+    changed_at: datetime
+    #: The person or program that brought it to this state.
+    changed_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncTimeRow:
+    """When a step of a flow that has an interval of its own began the last time that it succeeded."""
+
+    flow: str
+    step: str
+    begun_at: datetime

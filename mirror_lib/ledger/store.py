@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.ledger import positions, runs, schema, segments
+from mirror_lib.ledger import acls, gaps, locks, positions, runs, schema, segments
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.rows import PartitionRunRow, PositionRow, RunRow, SegmentRow
+from mirror_lib.ledger.gaps import LastCopy
+from mirror_lib.ledger.rows import (
+    GapRow,
+    GapState,
+    PartitionRunRow,
+    PositionRow,
+    ReplicatedAclRow,
+    RunLockRow,
+    RunRow,
+    SegmentRow,
+    SyncTimeRow,
+)
+from mirror_lib.topology.names import TopicPartition
 
 
 class Ledger:
@@ -145,3 +158,93 @@ class Ledger:
         """A partition's offset map in ascending order."""
         with self._database.read() as connection:
             return segments.of_partition(connection, flow, topic, partition)
+
+    def record_gap(self, row: GapRow) -> GapRow:
+        """Note a gap; returns its row, which is an older one when the same gap is open already."""
+        with self._database.write() as connection:
+            return gaps.record(connection, row)
+
+    def gaps(self, flow: str, limit: int | None = 100) -> tuple[GapRow, ...]:
+        """A flow's newest gaps, newest first; all of them without a limit."""
+        with self._database.read() as connection:
+            return gaps.of_flow(connection, flow, state=None, limit=limit)
+
+    def open_gaps(self, flow: str) -> tuple[GapRow, ...]:
+        """A flow's gaps that nobody has decided about, newest first."""
+        with self._database.read() as connection:
+            return gaps.of_flow(connection, flow, state=GapState.OPEN, limit=None)
+
+    def decide_gap(self, gap_id: str, state: GapState, *, by: str, note: str | None = None) -> GapRow:
+        """Note who decided what about a gap, and when; `OPEN` takes a decision back. Returns the row as it is then.
+
+        What was decided before stays readable in the note.
+
+        Raises:
+            LedgerError: there is no such gap.
+        """
+        with self._database.write() as connection:
+            return gaps.decide(connection, gap_id, state, by=by, note=note)
+
+    def stopped_partitions(self, flow: str) -> frozenset[TopicPartition]:
+        """The source partitions that somebody decided not to replicate any more."""
+        with self._database.read() as connection:
+            return frozenset(TopicPartition(*place) for place in gaps.stopped(connection, flow))
+
+    def last_copies(self, flow: str, topics: Iterable[str]) -> Mapping[tuple[str, int], LastCopy]:
+        """When the partitions of some topics were copied last, by topic and partition."""
+        with self._database.read() as connection:
+            return gaps.last_copies(connection, flow, topics)
+
+    def acquire_lock(
+        self, *, flow: str, run_id: str, holder: str, lease_seconds: float, instead_of: RunLockRow | None = None
+    ) -> RunLockRow:
+        """Take a flow's run lock if it can be had; returns who has it now. See `locks.acquire`."""
+        with self._database.write() as connection:
+            return locks.acquire(
+                connection,
+                flow=flow,
+                run_id=run_id,
+                holder=holder,
+                lease_seconds=lease_seconds,
+                instead_of=instead_of,
+            )
+
+    def renew_lock(self, *, flow: str, run_id: str, holder: str) -> bool:
+        """Let the lease of a run lock begin anew; False when the lock is not this holder's any more."""
+        with self._database.write() as connection:
+            return locks.renew(connection, flow=flow, run_id=run_id, holder=holder)
+
+    def release_lock(self, *, flow: str, run_id: str, holder: str) -> None:
+        """Give a run lock up; no effect when it is not this holder's any more."""
+        with self._database.write() as connection:
+            locks.release(connection, flow=flow, run_id=run_id, holder=holder)
+
+    def lock_holder(self, flow: str) -> RunLockRow | None:
+        """Who may run a flow now, None when its lock is free or has not been renewed in time."""
+        with self._database.read() as connection:
+            return locks.find(connection, flow)
+
+    def save_acls(self, rows: Iterable[ReplicatedAclRow]) -> None:
+        """Insert or replace what is known of ACLs on the target."""
+        with self._database.write() as connection:
+            acls.save(connection, rows)
+
+    def forget_acls(self, rows: Iterable[ReplicatedAclRow]) -> None:
+        """Remove rows of ACLs that neither stand on the target because of us nor wait for the cutover."""
+        with self._database.write() as connection:
+            acls.forget(connection, rows)
+
+    def acls(self, flow: str) -> tuple[ReplicatedAclRow, ...]:
+        """The ACLs that a flow created on its target or keeps for the cutover."""
+        with self._database.read() as connection:
+            return acls.of_flow(connection, flow)
+
+    def note_sync(self, flow: str, step: str, begun_at: datetime) -> None:
+        """Note when a step with an interval of its own began, after it succeeded."""
+        with self._database.write() as connection:
+            acls.note_time(connection, SyncTimeRow(flow=flow, step=step, begun_at=begun_at))
+
+    def last_sync(self, flow: str, step: str) -> datetime | None:
+        """When a step began the last time that it succeeded."""
+        with self._database.read() as connection:
+            return acls.time_of(connection, flow, step)

@@ -53,10 +53,12 @@ class PartitionSyncs:
 
         One after the nearest sync at most: what lies between two syncs may have been dropped on the way.
         """
-        for sync in self._slots:
-            if sync.upstream_offset <= upstream_offset:
-                return sync.downstream_offset + (upstream_offset != sync.upstream_offset)
-        return TOO_OLD
+        sync = self.nearest(upstream_offset)
+        return TOO_OLD if sync is None else sync.downstream_offset + (upstream_offset != sync.upstream_offset)
+
+    def nearest(self, upstream_offset: int) -> SyncPoint | None:
+        """The newest remembered sync that is not beyond this source offset; None before the oldest."""
+        return next((sync for sync in self._slots if sync.upstream_offset <= upstream_offset), None)
 
 
 def _place(sync: SyncPoint, old: list[SyncPoint]) -> list[SyncPoint]:
@@ -135,6 +137,11 @@ class OffsetSyncStore:
         """
         known = self._partitions.get(partition)
         return known.translate(upstream_offset) if self._loaded and known else None
+
+    def nearest(self, partition: TopicPartition, upstream_offset: int) -> SyncPoint | None:
+        """The sync that `translate` counts from; None where it answers with TOO_OLD or None."""
+        known = self._partitions.get(partition)
+        return known.nearest(upstream_offset) if self._loaded and known else None
 
     def slots(self, partition: TopicPartition) -> tuple[SyncPoint, ...]:
         """The remembered syncs of a partition, newest first; empty when there are none."""

@@ -12,14 +12,15 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import OffsetSync
 from mirror_lib.cluster.internal_topics import OffsetSyncWriter
 from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.config.flow_topology import replication_policy
-from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation
+from mirror_lib.config.flow_topology import offset_syncs_topic
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger import rows
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import encode
 from mirror_lib.offsets.syncs import EmissionState, flush_syncs
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.relay.quarantine import gap_rows
 from mirror_lib.topology.names import TopicPartition
 
 
@@ -43,7 +44,9 @@ def commit_round(
             _write_offset_syncs(flow, results)
     finally:
         ledger.save_positions([_position_row(flow, position) for position in stored])
-        ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.records])
+        ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.runs])
+        for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
+            ledger.record_gap(gap)
         ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
 
 
@@ -65,10 +68,11 @@ def closed_positions(
             offset=result.source_next - 1,
             target_offset=ends[result.target],
             state=PositionState.CLOSED,
-            producer_id=opened[result.source].producer_id,
-            epoch=opened[result.source].epoch,
+            producer_id=result.producer_id,
+            epoch=result.epoch,
             run_id=run_id,
             topic_id=opened[result.source].plan.topic_id,
+            leader_epoch=result.leader_epoch if result.leader_epoch is not None and result.leader_epoch >= 0 else None,
         )
         for result in results
         if result.target not in uncertain
@@ -84,10 +88,7 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
     ]
     if not syncs:
         return
-    on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
-    # The name carries the alias of the cluster that the topic is not on (mm2 MirrorSourceConfig.offsetSyncsTopic).
-    other = flow.flow.target if on_source else flow.flow.source
-    topic = replication_policy(flow).offset_syncs_topic(other)
+    topic = offset_syncs_topic(flow)
     with OffsetSyncWriter(Connection.from_settings(flow.clients.offset_syncs_producer), topic) as writer:
         writer.write(syncs)
 
@@ -117,7 +118,7 @@ def _segment_row(flow: FlowConfig, run_id: str, result: PartitionResult) -> rows
         source_next=result.runs[-1].source_first + result.runs[-1].count,
         target_first=first.target_first,
         target_next=result.runs[-1].target_first + result.runs[-1].count,
-        records=result.records,
+        records=result.records + result.recovered,
         runs=encode(result.runs) if len(result.runs) > 1 else None,
         run_id=run_id,
     )

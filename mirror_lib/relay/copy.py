@@ -6,15 +6,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.errors import BrokerUnreachableError, MirrorError, UncleanStartError
+from mirror_lib.errors import BrokerUnreachableError, MirrorError
 from mirror_lib.relay.background import Background
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.relay.position_flush import PositionFlush
+from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.reading import Memory, SourceReader
+from mirror_lib.relay.recovery import Recovered, take_over_all
 from mirror_lib.relay.retry import Backoff
 from mirror_lib.relay.writing import TargetWriter
 
@@ -33,46 +37,93 @@ def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
 def copy_attempt(job: CopyJob, number: int, attempt: int) -> list[PartitionResult]:
     """As `copy_bin`, for a task that Spark may start again.
 
-    A later attempt cannot know what an earlier one appended, so it copies nothing and reports an unclean start.
+    An earlier attempt may have appended, and may still live: a later one takes every partition over from it.
     """
     if attempt == 0:
         return copy_bin(job, number)
-    copies = [_new_copy(job, opened) for opened in job.bins[number]]
-    for copy in copies:
-        copy.fail(
-            UncleanStartError(
-                f"Spark started this task again (attempt {attempt}); what the earlier attempt appended is not known.",
-                where=copy.where(),
-                action="Run the flow again; set spark.task.maxFailures=1 so that the scheduler retries, not Spark.",
-            ),
-            certain=False,
-        )
-    return [copy.result() for copy in copies]
+    bins = list(job.bins)
+    bins[number] = tuple(_from_earlier_attempt(opened) for opened in job.bins[number])
+    return copy_bin(replace(job, bins=tuple(bins)), number)
 
 
-def _new_copy(job: CopyJob, opened: OpenPartition) -> PartitionCopy:
-    return PartitionCopy(job.flow, opened, job.settings, read_committed=job.read_committed)
+def _from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
+    if opened.takeover is not None:
+        return opened
+    takeover = Takeover(opened.plan.start, opened.target_offset, producer_id=opened.producer_id, epoch=opened.epoch)
+    return replace(opened, takeover=takeover)
 
 
 async def _copy(job: CopyJob, partitions: Sequence[OpenPartition]) -> list[PartitionResult]:
-    copies = [_new_copy(job, opened) for opened in partitions]
+    clean = [opened for opened in partitions if opened.takeover is None]
+    unclean = [opened for opened in partitions if opened.takeover is not None]
+    # Taking over may have to wait, for leaders or for the end of a lease: the others do not wait with it.
+    return [result for each in (clean, unclean) if each for result in await _copy_together(job, each)]
+
+
+async def _copy_together(job: CopyJob, partitions: Sequence[OpenPartition]) -> list[PartitionResult]:
+    ready = [Recovered(opened) for opened in partitions if opened.takeover is None]
+    pending = [opened for opened in partitions if opened.takeover is not None]
+    failed: list[PartitionCopy] = []
+    copies: list[PartitionCopy] = []
     backoff = Backoff(job.settings.retry_max_seconds)
     while True:
         try:
             async with open_clients(job.source, job.target) as (source, target):
-                crash = await _Task(job, copies, source, target).run()
+                for opened, outcome in await take_over_all(job, pending, source, target):
+                    if isinstance(outcome, Recovered):
+                        ready.append(outcome)
+                    else:
+                        failed.append(_failed_copy(job, opened, outcome))
+                pending = []
+                copies = [_new_copy(job, each) for each in ready]
+                crash = await _run(job, copies, source, target)
         except BrokerUnreachableError as error:
             # Only connecting can end here: the halves keep their own accounts of lost brokers.
             if backoff.failed(error):
                 await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
                 continue
-            _fail_all(copies, error)
+            crash = error
         except Exception as error:
-            _fail_all(copies, _told(error))
-        else:
-            if crash is not None:
-                _fail_all(copies, _told(crash))
-        return [copy.result() for copy in copies]
+            crash = error
+        if crash is not None:
+            told = _told(crash)
+            copies = copies or [_new_copy(job, each) for each in ready]
+            _fail_all(copies, told)
+            failed += [_failed_copy(job, opened, told) for opened in pending]
+        return [copy.result() for copy in (*copies, *failed)]
+
+
+async def _run(
+    job: CopyJob, copies: Sequence[PartitionCopy], source: RawClient, target: RawClient
+) -> BaseException | None:
+    flush = PositionFlush(job, copies)
+    try:
+        taken_over = [copy for copy in copies if copy.was_taken_over]
+        # What was found out with effort is not to be found out again.
+        await flush.store(taken_over)
+        for copy in copies:
+            if copy.source_next >= copy.opened.plan.end:
+                copy.read_done = True
+                copy.finish_if_settled()
+        unfinished = [copy for copy in copies if not copy.finished]
+        return await _Task(job, unfinished, source, target, flush).run() if unfinished else None
+    finally:
+        await flush.close()
+
+
+def _new_copy(job: CopyJob, recovered: Recovered) -> PartitionCopy:
+    copy = PartitionCopy(
+        job.flow, recovered.opened, job.settings, read_committed=job.read_committed, recovered=recovered.runs
+    )
+    copy.note_poison(recovered.poison)
+    return copy
+
+
+def _failed_copy(job: CopyJob, opened: OpenPartition, error: MirrorError) -> PartitionCopy:
+    """The account of a partition that could not be taken over; its position stays open."""
+    copy = _new_copy(job, Recovered(opened))
+    copy.fail(error, certain=False)
+    return copy
 
 
 def _told(error: BaseException) -> MirrorError:
@@ -96,7 +147,15 @@ def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
 class _Task:
     """Ties the two halves together: memory freed by an acknowledgement lets the next fetch go out."""
 
-    def __init__(self, job: CopyJob, copies: Sequence[PartitionCopy], source: RawClient, target: RawClient) -> None:
+    def __init__(
+        self,
+        job: CopyJob,
+        copies: Sequence[PartitionCopy],
+        source: RawClient,
+        target: RawClient,
+        flush: PositionFlush,
+    ) -> None:
+        self._flush = flush
         self._copies = copies
         self._open = len(copies)
         self._done = asyncio.Event()
@@ -104,6 +163,7 @@ class _Task:
         self._flow = job.flow
         self._crash: BaseException | None = None
         self._background = Background(self._crashed)
+        omissions = Omissions(job, target)
         self._reader = SourceReader(
             source,
             copies,
@@ -113,8 +173,11 @@ class _Task:
             read_committed=job.read_committed,
             deliver=self._deliver,
             settled=self._settle,
+            omissions=omissions,
         )
-        self._writer = TargetWriter(target, copies, job.settings, self._background, acknowledged=self._acknowledged)
+        self._writer = TargetWriter(
+            target, copies, job.settings, self._background, acknowledged=self._acknowledged, omissions=omissions
+        )
 
     async def run(self) -> BaseException | None:
         """Copy until every partition is settled; returns the fault of this program that ended it before, if any.
@@ -128,6 +191,7 @@ class _Task:
             await self._writer.start()
             await self._reader.start()
             self._background.start(self._report())
+            self._background.start(self._flush.run())
             await self._done.wait()
         finally:
             await self._background.stop()

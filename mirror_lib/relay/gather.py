@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
+from mirror_lib.cluster.admin import ClusterAdmin, TopicDescription
+from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.positions import Position
+from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.errors import (
-    AuthorizationError,
-    ClusterError,
-    MirrorError,
-    TopicMissingError,
-    TopologyError,
-    UncleanStartError,
-    Where,
-)
+from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
+from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
-#: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
-DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A source that ended before a position: by growing again it could hide that."""
+
+    log_end: int
+    position: int
+
+
+_NO_LIMITS = TopicLimits()
+_NO_TRUNCATIONS: Mapping[TopicPartition, Truncation] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class FlowClusters:
     source_admin: ClusterAdmin
     target_admin: ClusterAdmin
     positions: PositionStore
+    positions_connection: Connection
     source_data: Connection
     target_data: Connection
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
@@ -51,13 +56,13 @@ class FlowClusters:
         """Open the admin clients; nothing is asked yet."""
         clients = flow.clients
         timeout = flow.admin_timeout_ms / 1000
+        internal = Connection.from_settings(clients.target_internal)
         return cls(
             flow=flow,
             source_admin=ClusterAdmin(Connection.from_settings(clients.source_admin), timeout_seconds=timeout),
             target_admin=ClusterAdmin(Connection.from_settings(clients.target_admin), timeout_seconds=timeout),
-            positions=PositionStore(
-                Connection.from_settings(clients.target_internal), flow.offset_storage_topic, flow.flow.source
-            ),
+            positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source),
+            positions_connection=internal,
             source_data=Connection.from_settings(clients.data_consumer),
             target_data=Connection.from_settings(clients.data_producer),
         )
@@ -89,13 +94,24 @@ class FlowClusters:
 
 
 def gather_facts(
-    flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters, *, topics_synced: bool = True
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    *,
+    topics_synced: bool = True,
+    stopped: Collection[TopicPartition] = (),
+    truncations: Mapping[TopicPartition, Truncation] = _NO_TRUNCATIONS,
 ) -> tuple[list[PartitionFacts], tuple[PartitionProblem, ...]]:
     """The facts of every partition that the flow selects, and the partitions that cannot even be planned.
 
     Args:
         topics_synced: whether a missing target topic or partition is a problem, or one that the topic sync before a
             run would create.
+        stopped: partitions that are not replicated any more; nothing is asked about them.
+        truncations: what earlier runs found about partitions, as long as nobody has decided about it.
+
+    Raises:
+        ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
     """
     names = [topic for topic in clusters.source_admin.list_topics() if topology.replicates(topic)]
     sources = clusters.source_admin.describe_topics(names)
@@ -113,8 +129,12 @@ def gather_facts(
         if not isinstance(error, TopicMissingError)
     ]
     pairs: list[tuple[TopicPartition, TopicPartition]] = []
+    facts = []
     for topic, description in sorted(sources.items()):
         for pair in _pairs(description, remote[topic]):
+            if pair[0] in stopped:
+                facts.append(_stopped(pair, description))
+                continue
             error = (
                 collisions.get(topic)
                 or _target_problem(
@@ -129,59 +149,27 @@ def gather_facts(
     clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
 
     wanted = [source for source, _ in pairs]
-    starts = clusters.source_admin.list_offsets(wanted, OffsetSpec.EARLIEST)
-    last = OffsetSpec.LAST_STABLE if clusters.read_committed else OffsetSpec.LATEST
-    ends = dict(clusters.source_admin.list_offsets(wanted, last))
-    if clusters.read_committed:
-        ends.update(_hidden_ends(clusters, ends))
-    behind = {
-        source.topic
-        for source in wanted
-        if _is_behind(source, starts[source], ends[source], clusters.positions_at_plan)
-    }
-    sizes = _log_sizes(clusters, behind)
-    limits = _message_limits(clusters, {remote[topic] for topic in behind if remote[topic] in targets})
-    facts = []
-    for source, target in pairs:
-        unreadable = starts[source].error or ends[source].error
-        if unreadable is not None:
-            problems.append(PartitionProblem(source, of_flow(flow, unreadable, source)))
-            continue
-        stored = clusters.positions_at_plan.positions.get(source)
-        position = stored.position if stored else None
-        facts.append(
-            PartitionFacts(
-                source=source,
-                target=target,
-                log_start=starts[source].offset,
-                log_end=ends[source].offset,
-                topic_id=sources[source.topic].topic_id,
-                # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
-                position=position.offset + 1 if position else None,
-                position_topic_id=position.topic_id if position else None,
-                log_bytes=sizes.get(source),
-                target_max_message_bytes=limits.get(target.topic, DEFAULT_MAX_MESSAGE_BYTES),
-            )
-        )
+    logs = read_source_logs(
+        clusters.source_admin,
+        clusters.source_data,
+        wanted,
+        clusters.positions_at_plan.positions,
+        read_committed=clusters.read_committed,
+        first_starts=first_starts(flow),
+    )
+    limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
+    limits = read_limits(clusters.target_admin, limited.values())
+    rules = read_rules(clusters.source_admin, limits, limited)
+    for pair in pairs:
+        error = logs.error(pair[0])
+        if error is None:
+            limit, demands = limits.get(pair[1].topic, _NO_LIMITS), rules.get(pair[0].topic, ANY_RECORD)
+            stored = clusters.positions_at_plan.positions.get(pair[0])
+            position = stored.position if stored else None
+            facts.append(_facts(pair, sources[pair[0].topic], logs, position, truncations.get(pair[0]), limit, demands))
+        else:
+            problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
-
-
-def _hidden_ends(
-    clusters: FlowClusters, stable: Mapping[TopicPartition, OffsetFact]
-) -> Iterator[tuple[TopicPartition, OffsetFact]]:
-    """The positions that lie behind the last stable offset and not behind the log's end: nothing to read there now.
-
-    They come from a time when the flow still copied open transactions.
-    """
-    stored = clusters.positions_at_plan.positions
-    beyond = {
-        source: stored[source].position.offset + 1
-        for source, fact in stable.items()
-        if fact.error is None and source in stored and stored[source].position.offset + 1 > fact.offset
-    }
-    for source, end in clusters.source_admin.list_offsets(sorted(beyond), OffsetSpec.LATEST).items() if beyond else ():
-        if end.error is None and end.offset >= beyond[source]:
-            yield source, OffsetFact(offset=beyond[source])
 
 
 def _earlier_pairs(
@@ -255,34 +243,47 @@ def of_flow(flow: FlowConfig, error: MirrorError, source: TopicPartition) -> Mir
     return told
 
 
-def _is_behind(source: TopicPartition, start: OffsetFact, end: OffsetFact, snapshot: PositionSnapshot) -> bool:
-    if start.error or end.error or start.offset == end.offset:
-        return False
-    stored = snapshot.positions.get(source)
-    return stored is None or stored.position.offset + 1 != end.offset
+def _facts(
+    pair: tuple[TopicPartition, TopicPartition],
+    topic: TopicDescription,
+    logs: SourceLogs,
+    position: Position | None,
+    truncation: Truncation | None,
+    limits: TopicLimits,
+    rules: RecordRules,
+) -> PartitionFacts:
+    source, target = pair
+    # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
+    next_offset = position.offset + 1 if position else None
+    return PartitionFacts(
+        source=source,
+        target=target,
+        log_start=logs.starts[source].offset,
+        log_end=logs.ends[source].offset,
+        topic_id=topic.topic_id,
+        position=next_offset,
+        position_topic_id=position.topic_id if position else None,
+        log_bytes=logs.sizes.get(source),
+        target_max_message_bytes=limits.max_message_bytes,
+        target_rules=rules,
+        position_leader_epoch=position.leader_epoch if position else None,
+        leader_epoch_end=logs.epoch_end(source),
+        first_offset=logs.first_offset(source),
+        # A position that was moved since is one about which somebody has decided.
+        truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,
+    )
 
 
-def _log_sizes(clusters: FlowClusters, topics: set[str]) -> dict[TopicPartition, int]:
-    """Bytes on disk; empty when we may not ask, since sizes only balance the bins."""
-    if not topics:
-        return {}
-
-    async def ask() -> dict[TopicPartition, int]:
-        async with open_clients(clusters.source_data) as (client,):
-            return await client.log_sizes(topics)
-
-    try:
-        return asyncio.run(ask())
-    except (AuthorizationError, ClusterError):
-        return {}
-
-
-def _message_limits(clusters: FlowClusters, topics: set[str]) -> dict[str, int]:
-    if not topics:
-        return {}
-    limits = {}
-    for topic, configs in clusters.target_admin.topic_configs(sorted(topics)).items():
-        limit = configs.value("max.message.bytes")
-        if limit is not None:
-            limits[topic] = int(limit)
-    return limits
+def _stopped(pair: tuple[TopicPartition, TopicPartition], topic: TopicDescription) -> PartitionFacts:
+    return PartitionFacts(
+        source=pair[0],
+        target=pair[1],
+        log_start=0,
+        log_end=0,
+        topic_id=topic.topic_id,
+        position=None,
+        position_topic_id=None,
+        log_bytes=None,
+        target_max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES,
+        stopped=True,
+    )

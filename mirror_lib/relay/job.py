@@ -7,12 +7,14 @@ import logging
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from mirror_lib.config.load import load_flow
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.location import open_ledger
-from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.relay.gaps import Decision
+from mirror_lib.relay.job_arguments import ASK, JobArguments
 from mirror_lib.relay.job_report import error_report, plan_report, write_report
 from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, plan_flow, replicate
 
@@ -44,9 +46,11 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         topics=arguments.topics,
         tasks_max=arguments.tasks,
         max_seconds=arguments.max_seconds,
+        losses=None if arguments.gaps == ASK else Decision(arguments.gaps),
     )
     if arguments.dry_run:
-        plan = plan_flow(flow, options)
+        with existing_ledger(config) or nullcontext() as known:
+            plan = plan_flow(flow, options, known)
         _report(arguments, plan_report(plan))
         if arguments.report is None:
             sys.stdout.write(json.dumps(plan.to_dict(), indent=2) + "\n")

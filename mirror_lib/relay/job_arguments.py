@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TRIGGER = "spark-submit"
+#: Lost records are left for a person to decide about; the other choices are two of `relay.gaps.Decision`.
+ASK = "ask"
+GAP_CHOICES = (ASK, "accept", "recopy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class JobArguments:
     #: Seconds after which no new round begins.
     max_seconds: float | None = None
     dry_run: bool = False
+    #: What to do about records that the source has lost; "ask" leaves their partitions to `mirror gaps`.
+    gaps: str = ASK
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> JobArguments:
@@ -46,6 +51,7 @@ class JobArguments:
             tasks=found.tasks,
             max_seconds=found.max_seconds,
             dry_run=found.dry_run,
+            gaps=found.gaps,
         )
 
     def command_line(self) -> list[str]:
@@ -59,6 +65,7 @@ class JobArguments:
             *(("topics", pattern) for pattern in self.topics),
             ("tasks", self.tasks),
             ("max-seconds", None if self.max_seconds is None else str(self.max_seconds).removesuffix(".0")),
+            ("gaps", None if self.gaps == ASK else self.gaps),
         ]
         words = [f"--{name}={value}" for name, value in given if value is not None]
         return [*words, "--dry-run"] if self.dry_run else words
@@ -74,5 +81,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topics", action="append", default=[], help="a topic or regex to copy; may be repeated")
     parser.add_argument("--tasks", type=int, default=None, help="Spark tasks at the most; default tasks.max")
     parser.add_argument("--max-seconds", type=float, default=None, help="begin no new round after this many seconds")
+    parser.add_argument("--gaps", choices=GAP_CHOICES, default=ASK, help="what to do where the source lost records")
     parser.add_argument("--dry-run", action="store_true", help="plan only: to the report file, else printed")
     return parser

@@ -73,6 +73,29 @@ class PlannedTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutRange:
+    """Source offsets [first_offset, next_offset) that the flow's policy has left out of the copy."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    next_offset: int
+    #: None where damage keeps the number hidden.
+    records: int | None
+    #: The reason code of what is wrong with them.
+    cause: str
+    detail: str
+    #: Whether the quarantine topic has them.
+    quarantined: bool
+
+    def __str__(self) -> str:
+        last = self.next_offset - 1
+        offsets = f"offset {last}" if last == self.first_offset else f"offsets {self.first_offset} to {last}"
+        kept = "in the quarantine topic" if self.quarantined else "skipped"
+        return f"[{self.cause}] {self.topic}-{self.partition}, {offsets} ({kept}): {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
 class JobReport:
     """How one job ended, without its rows per partition: those are in the ledger."""
 
@@ -94,6 +117,9 @@ class JobReport:
     failures: tuple[Failure, ...] = ()
     #: A dry run's plan, added up per topic.
     planned: tuple[PlannedTopic, ...] = ()
+    #: Records that were left out by the flow's policy; an unreadable batch counts as one.
+    left_out: int = 0
+    left_out_ranges: tuple[LeftOutRange, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -124,6 +150,8 @@ class JobReport:
             seconds=data["seconds"],
             copy_seconds=data["copy_seconds"],
             failures=tuple(_failures(data)),
+            left_out=data.get("left_out", 0),
+            left_out_ranges=tuple(_left_out(data["partitions"])),
         )
 
 
@@ -133,6 +161,12 @@ def _failures(data: Mapping[str, Any]) -> Iterator[Failure]:
             yield _at_source(row, row["error"])
     for row in data["problems"]:
         yield _at_source(row, row)
+
+
+def _left_out(partitions: Iterable[Mapping[str, Any]]) -> Iterator[LeftOutRange]:
+    for row in partitions:
+        for poison in row.get("poison", ()):
+            yield LeftOutRange(topic=row["topic"], partition=row["partition"], **poison)
 
 
 def _at_source(row: Mapping[str, Any], attributes: Mapping[str, Any]) -> Failure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
@@ -40,6 +41,10 @@ class PartitionFacts:
     first_offset: int | None = None
     #: Somebody decided that this partition is not replicated any more.
     stopped: bool = False
+    #: Where the source ended when it was found to end before this position, as long as nobody has decided about that.
+    truncated_to: int | None = None
+    #: What else the target topic demands of a record.
+    target_rules: RecordRules = ANY_RECORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class PartitionPlan:
     target_max_message_bytes: int
     #: Estimated from the log's size; 0 when the cluster does not say.
     estimated_bytes: int
+    #: What else the target topic demands of a record.
+    target_rules: RecordRules = ANY_RECORD
 
     @property
     def weight(self) -> int:
@@ -66,12 +73,27 @@ WHOLE_TOPIC = -1
 
 
 @dataclass(frozen=True, slots=True)
+class SourceLoss:
+    """Source records [first_offset, next_offset) that the target cannot get, or has as the source had them before.
+
+    The range is empty where nobody can know what was lost.
+    """
+
+    first_offset: int
+    next_offset: int
+    #: The source topic's id now.
+    topic_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionProblem:
     """A partition that this run does not copy, and why."""
 
     #: Its partition is `WHOLE_TOPIC` when not even the partitions of the topic are known.
     source: TopicPartition
     error: MirrorError
+    #: What the source has lost, if that is the problem: a person has to decide about it.
+    loss: SourceLoss | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output and the report file."""
@@ -90,6 +112,10 @@ class RunPlan:
     idle: int
     #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
     starts_at_end: tuple[PartitionPlan, ...] = ()
+    #: Partitions that somebody decided not to replicate any more.
+    stopped: int = 0
+    #: What the target topics may refuse, in words.
+    warnings: tuple[str, ...] = ()
 
     @property
     def partitions(self) -> tuple[PartitionPlan, ...]:
@@ -107,6 +133,7 @@ class RunPlan:
             "flow": str(self.flow),
             "tasks": len(self.bins),
             "idle_partitions": self.idle,
+            "stopped_partitions": self.stopped,
             "estimated_bytes": self.estimated_bytes,
             "partitions": [
                 {
@@ -122,6 +149,7 @@ class RunPlan:
                 for partition in bin_
             ],
             "problems": [problem.to_dict() for problem in self.problems],
+            "warnings": list(self.warnings),
         }
 
 
@@ -139,8 +167,10 @@ class Takeover:
     #: The writer before, None when it is not known (MM2, a deleted record).
     producer_id: int | None = None
     epoch: int | None = None
-    #: Epoch milliseconds at which the lease of the writer before ends, if it said nothing since.
-    lease_until_ms: int = 0
+    #: The first offset that the target still holds.
+    target_log_start: int = 0
+    #: How long the writer before may still live where the broker cannot refuse it.
+    lease_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +185,8 @@ class OpenPartition:
     target_offset: int
     #: Set when the identity and `target_offset` are to be found out by the copy task itself.
     takeover: Takeover | None = None
+    #: Whether that was done.
+    taken_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +231,17 @@ class Poison:
     first_timestamp: int | None = None
     last_timestamp: int | None = None
     quarantined: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output and the report file."""
+        return {
+            "first_offset": self.first_offset,
+            "next_offset": self.next_offset,
+            "records": self.records,
+            "cause": self.cause,
+            "detail": self.detail,
+            "quarantined": self.quarantined,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +298,7 @@ class PartitionResult:
             "batches": self.batches,
             "recovered": self.recovered,
             "left_out": sum(poison.records or 1 for poison in self.poison),
+            "poison": [poison.to_dict() for poison in self.poison],
             "seconds": round(self.seconds, 3),
             "error": self.error.attributes() if self.error else None,
         }

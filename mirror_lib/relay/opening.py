@@ -1,8 +1,8 @@
 """Opening positions before a copy: take over the writer's identity, say so in the position topic, see who was before.
 
-This is the clean start of the commit protocol (docs/architecture.md, "Exactly once"): the last record of a partition
-is `closed` and its target ends where the record says. Anything else is refused with a typed error, and the target is
-left as it is.
+This is the beginning of the commit protocol (docs/architecture.md, "Exactly once"). A start is clean when the last
+record of a partition is `closed` and its target ends where the record says; then nothing is fenced and nothing read.
+Any other start becomes a take-over, which the copy task makes (mirror_lib.relay.recovery), or is refused.
 """
 
 from __future__ import annotations
@@ -10,36 +10,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionSnapshot
+from mirror_lib.cluster.formats import OffsetSync
+from mirror_lib.cluster.internal_topics import PositionSnapshot, newest_offset_syncs
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import ProducerIdentity, open_clients
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import (
-    MirrorError,
-    TargetDivergedError,
-    TargetNotEmptyError,
-    TargetTruncatedError,
-    UncleanStartError,
-    Where,
-)
+from mirror_lib.config.flow_topology import offset_syncs_topic
+from mirror_lib.config.model import Fencing, FlowConfig
+from mirror_lib.errors import MirrorError, UncleanStartError, Where
 from mirror_lib.relay.gather import FlowClusters, of_flow
-from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
+from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Transaction coordinators are asked for this many partitions at a time.
 _CONCURRENT_TAKEOVERS = 64
 _TAKEOVER_SECONDS = 60.0
-
-
-class TargetEnds(NamedTuple):
-    """The extent of a target partition's log."""
-
-    start: int
-    end: int
+#: Kafka's own way to say that there is no producer.
+_NO_PRODUCER = -1
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:
@@ -54,35 +46,66 @@ def open_partitions(
     if not plan.partitions:
         return (), ()
     refused: dict[TopicPartition, MirrorError] = {}
-    startable, ends = _startable(flow, plan.partitions, clusters, refused)
-    takeover = _take_over(flow.flow, {partition.target for partition in startable}, clusters.target_data)
-    for partition in startable:
-        outcome = takeover[partition.target]
-        if isinstance(outcome, MirrorError):
-            refused[partition.source] = of_flow(flow, outcome, partition.source)
-    opened = {
-        partition.source: OpenPartition(
-            plan=partition,
-            transactional_id=transactional_id(flow.flow, partition.target),
-            producer_id=outcome.producer_id,
-            epoch=outcome.epoch,
-            target_offset=ends[partition.target].end,
-        )
-        for partition in startable
-        if isinstance(outcome := takeover[partition.target], ProducerIdentity)
-    }
+    starts = _starts(flow, plan.partitions, clusters, refused)
+    clean = {start.partition.target for start in starts if start.takeover is None}
+    identities = _identities(flow, clean, clusters.target_data)
+    opened: dict[TopicPartition, OpenPartition] = {}
+    for start in starts:
+        identity = identities.get(start.partition.target)
+        if isinstance(identity, MirrorError):
+            refused[start.partition.source] = of_flow(flow, identity, start.partition.source)
+        else:
+            opened[start.partition.source] = _opened(flow, start, identity)
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
-    # Of two runs that open at the same time, the later record sees the earlier one, and its run stands back.
-    for source, why in _claimed_by_others(clusters, opened, run_id).items():
-        del opened[source]
-        refused[source] = UncleanStartError(
-            why,
-            where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
-            action="Let only one run of a flow be active; run again when the other has ended.",
-        )
+    # Of two runs that open at the same time, the later record sees the earlier one, and takes over from its run.
+    for source, claim in _claimed_by_others(clusters, opened, run_id).items():
+        taken = _from_claimant(flow, opened[source], claim)
+        if isinstance(taken, MirrorError):
+            del opened[source]
+            refused[source] = of_flow(flow, taken, source)
+        else:
+            opened[source] = taken
     bins = tuple(tuple(opened[p.source] for p in bin_ if p.source in opened) for bin_ in plan.bins)
     problems = tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
     return bins, problems
+
+
+def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None) -> OpenPartition:
+    fenced = flow.fencing is Fencing.TRANSACTIONAL
+    takeover = start.takeover
+    if takeover is not None:
+        # Until the copy task has an identity of its own, the last known one says whom to fence.
+        identity = ProducerIdentity(
+            _NO_PRODUCER if takeover.producer_id is None else takeover.producer_id,
+            _NO_PRODUCER if takeover.epoch is None else takeover.epoch,
+        )
+    assert identity is not None
+    return OpenPartition(
+        plan=start.partition,
+        transactional_id=transactional_id(flow.flow, start.partition.target) if fenced else None,
+        producer_id=identity.producer_id,
+        epoch=identity.epoch,
+        target_offset=start.ends.end if takeover is None else takeover.target_offset,
+        takeover=takeover,
+    )
+
+
+def _from_claimant(flow: FlowConfig, opened: OpenPartition, claim: _Claim) -> OpenPartition | MirrorError:
+    if claim.other is None:
+        return UncleanStartError(
+            claim.why, action="Let only one run of a flow be active; run again when the other has ended."
+        )
+    if opened.takeover is not None:
+        return opened
+    # Ours was a clean start: all up to the target's end is certain, and what the other run writes lies behind it.
+    takeover = Takeover(
+        opened.plan.start,
+        opened.target_offset,
+        producer_id=claim.other.producer_id,
+        epoch=claim.other.epoch,
+        lease_seconds=flow.run_lease_seconds,
+    )
+    return replace(opened, takeover=takeover)
 
 
 def store_starts_at_end(
@@ -94,46 +117,64 @@ def store_starts_at_end(
     """
     refused: dict[TopicPartition, MirrorError] = {}
     if plan.starts_at_end:
-        startable, ends = _startable(flow, plan.starts_at_end, clusters, refused)
         clusters.positions.write(
             Position(
-                topic=partition.source.topic,
-                partition=partition.source.partition,
-                offset=partition.start - 1,
-                target_offset=ends[partition.target].end,
+                topic=start.partition.source.topic,
+                partition=start.partition.source.partition,
+                offset=start.partition.start - 1,
+                target_offset=start.ends.end,
                 state=PositionState.CLOSED,
                 producer_id=None,
                 epoch=None,
                 run_id=run_id,
-                topic_id=partition.topic_id,
+                topic_id=start.partition.topic_id,
             )
-            for partition in startable
+            for start in _starts(flow, plan.starts_at_end, clusters, refused)
         )
     return tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
 
 
-def _startable(
+class _Start(NamedTuple):
+    """A partition that may begin: behind the end of its target, or by taking over."""
+
+    partition: PartitionPlan
+    ends: TargetEnds
+    takeover: Takeover | None
+
+
+def _starts(
     flow: FlowConfig,
     partitions: Sequence[PartitionPlan],
     clusters: FlowClusters,
     refused: dict[TopicPartition, MirrorError],
-) -> tuple[list[PartitionPlan], dict[TopicPartition, TargetEnds]]:
-    """The partitions that pass `check_clean_start`, and where their targets end; the others go to `refused`."""
+) -> list[_Start]:
+    """How each partition begins; those that may not go to `refused`."""
     last = {source: stored.position for source, stored in clusters.positions_at_plan.positions.items()}
     ends = _target_ends(clusters, partitions, refused)
-    startable = []
+    rules = StartRules(flow.flow, flow.existing_target, flow.run_lease_seconds, _syncs(flow, partitions, last))
+    starts = []
     for partition in partitions:
         if partition.source in refused:
             continue
         writers = clusters.sources_of(partition.target)
         try:
             _check_readable(flow.flow, partition, writers, clusters.positions_at_plan)
-            check_clean_start(flow.flow, partition, last, writers, ends[partition.target])
+            takeover = start_of(rules, partition, last, writers, ends[partition.target])
         except MirrorError as error:
             refused[partition.source] = error
         else:
-            startable.append(partition)
-    return startable, ends
+            starts.append(_Start(partition, ends[partition.target], takeover))
+    return starts
+
+
+def _syncs(
+    flow: FlowConfig, partitions: Sequence[PartitionPlan], last: Mapping[TopicPartition, Position]
+) -> Mapping[TopicPartition, OffsetSync]:
+    """The newest offset-syncs, when MirrorMaker 2 wrote a position of these partitions."""
+    if not any(needs_sync(last.get(partition.source)) for partition in partitions):
+        return {}
+    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
+    return newest_offset_syncs(connection, offset_syncs_topic(flow))
 
 
 def _check_readable(
@@ -155,75 +196,21 @@ def _check_readable(
 
 
 def open_position(opened: OpenPartition, run_id: str) -> Position:
-    """The record that claims a partition: where it stands, and who writes from now on."""
-    plan = opened.plan
+    """The record that claims a partition: up to where all is certain, and who writes from now on."""
+    plan, takeover = opened.plan, opened.takeover
+    # Behind MirrorMaker 2 the certain pair lies before its position, which it must find again if it comes back.
+    certain = takeover is None or takeover.source_offset == plan.start
     return Position(
         topic=plan.source.topic,
         partition=plan.source.partition,
         offset=plan.start - 1,
-        target_offset=opened.target_offset,
+        target_offset=opened.target_offset if certain else None,
         state=PositionState.OPEN,
-        producer_id=opened.producer_id,
-        epoch=opened.epoch,
+        producer_id=opened.producer_id if opened.producer_id >= 0 else None,
+        epoch=opened.epoch if opened.epoch >= 0 else None,
         run_id=run_id,
         topic_id=plan.topic_id,
     )
-
-
-def check_clean_start(
-    flow: FlowId,
-    partition: PartitionPlan,
-    last: Mapping[TopicPartition, Position],
-    writers: Iterable[TopicPartition],
-    ends: TargetEnds,
-) -> None:
-    """Whether copying may begin without looking at what stands on the target.
-
-    Args:
-        last: the last record of every source partition.
-        writers: all source partitions that go to this target partition; more than one in a merge.
-        ends: what the target partition holds now.
-
-    Raises:
-        UncleanStartError: a position that goes to this target partition was not closed.
-        TargetNotEmptyError: nothing was ever copied, yet there are records.
-        TargetDivergedError: the target holds more than was copied.
-        TargetTruncatedError: the target holds less.
-    """
-    where = Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition)
-    known = [last[source] for source in writers if source in last]
-    unclosed = next((position for position in known if position.state is not PositionState.CLOSED), None)
-    expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
-    if unclosed is not None:
-        owner = f"run {unclosed.run_id}" if unclosed.run_id else "MirrorMaker 2, which keeps no target offset"
-        raise UncleanStartError(
-            f"its last position (source offset {unclosed.offset}) was written by {owner} and is not closed: "
-            f"what stands on {partition.target} behind it is not known.",
-            where=where,
-            action="Make sure that no other run is active. Recovery of interrupted runs reads the target's tail.",
-        )
-    if expected is None:
-        if ends.end > ends.start:
-            raise TargetNotEmptyError(
-                f"{partition.target} already holds records ({ends.start} to {ends.end - 1}), "
-                "though nothing is known to have been copied there.",
-                where=where,
-                action="Copy under another name (mirror.topics.rename), or delete the target topic if it may go.",
-            )
-        return
-    if ends.end > expected:
-        raise TargetDivergedError(
-            f"{partition.target} ends at {ends.end}, but this flow wrote it only up to {expected}: "
-            "somebody else writes there.",
-            where=where,
-            action="Find the other writer; only the replicator may write to remote topics.",
-        )
-    if ends.end < expected:
-        raise TargetTruncatedError(
-            f"{partition.target} ends at {ends.end}, but this flow had written it up to {expected}.",
-            where=where,
-            action="The target lost data or was created again; find out why before the position is reset.",
-        )
 
 
 def _target_ends(
@@ -243,10 +230,10 @@ def _target_ends(
     return found
 
 
-def _take_over(
-    flow: FlowId, targets: Iterable[TopicPartition], target: Connection
+def _identities(
+    flow: FlowConfig, targets: Iterable[TopicPartition], target: Connection
 ) -> dict[TopicPartition, ProducerIdentity | MirrorError]:
-    """InitProducerId for every target partition, many at a time."""
+    """A writer's identity for every target partition, many at a time."""
 
     async def all_at_once() -> dict[TopicPartition, ProducerIdentity | MirrorError]:
         limit = asyncio.Semaphore(_CONCURRENT_TAKEOVERS)
@@ -256,7 +243,10 @@ def _take_over(
             async def one(partition: TopicPartition) -> ProducerIdentity | MirrorError:
                 async with limit:
                     try:
-                        return await client.init_producer_id(transactional_id(flow, partition), deadline=deadline)
+                        if flow.fencing is Fencing.NONE:
+                            return await client.new_producer_id()
+                        name = transactional_id(flow.flow, partition)
+                        return await client.init_producer_id(name, deadline=deadline)
                     except MirrorError as error:
                         return error
 
@@ -267,32 +257,45 @@ def _take_over(
     return asyncio.run(all_at_once())
 
 
+class _Claim(NamedTuple):
+    """Why a partition that we opened is not ours alone."""
+
+    why: str
+    #: The other run's record, when taking over from it is possible.
+    other: Position | None = None
+
+
 def _claimed_by_others(
     clusters: FlowClusters, opened: Mapping[TopicPartition, OpenPartition], run_id: str
-) -> dict[TopicPartition, str]:
-    """Why partitions that we opened are not ours alone."""
-    before_us: dict[TopicPartition, str | None] = {}
-    at_all: dict[TopicPartition, str | None] = {}
+) -> dict[TopicPartition, _Claim]:
+    before_us: dict[TopicPartition, Position] = {}
+    at_all: dict[TopicPartition, Position] = {}
     ours: set[TopicPartition] = set()
     for stored in clusters.positions.read_since(clusters.positions_at_plan):
         source = stored.position.source
         if stored.position.run_id == run_id:
             ours.add(source)
             continue
-        at_all[source] = stored.position.run_id
+        at_all[source] = stored.position
         if source not in ours:
-            before_us[source] = stored.position.run_id
+            before_us[source] = stored.position
     claimed = {}
     for source, partition in opened.items():
         # Records about different source partitions have no common order: in a merge both runs stand back.
         others = [other for other in clusters.sources_of(partition.plan.target) if other != source and other in at_all]
-        if source in before_us:
-            claimed[source] = f"another run ({before_us[source] or 'unknown'}) opened this partition at the same time."
-        elif others:
-            claimed[source] = (
-                f"another run ({at_all[others[0]] or 'unknown'}) opened {others[0]}, which goes to "
+        if source not in ours:
+            claimed[source] = _Claim(
+                "our own record that opens this partition cannot be read back from the position topic."
+            )
+        elif others or (source in before_us and len(clusters.sources_of(partition.plan.target)) > 1):
+            other = others[0] if others else source
+            claimed[source] = _Claim(
+                f"another run ({at_all[other].run_id or 'unknown'}) opened {other}, which goes to "
                 f"{partition.plan.target} too, at the same time."
             )
-        elif source not in ours:
-            claimed[source] = "our own record that opens this partition cannot be read back from the position topic."
+        elif source in before_us:
+            claimed[source] = _Claim(
+                f"another run ({before_us[source].run_id or 'unknown'}) opened this partition at the same time.",
+                before_us[source],
+            )
     return claimed

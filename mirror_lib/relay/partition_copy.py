@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
-from mirror_lib.config.model import CopySettings
+from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.offsets.runs import RunBuilder
-from mirror_lib.relay.model import OpenPartition, PartitionResult
+from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
 from mirror_lib.relay.retry import Backoff
 from mirror_lib.topology.names import FlowId
 
@@ -18,7 +19,20 @@ from mirror_lib.topology.names import FlowId
 class PartitionCopy:
     """State of one partition inside a task. Reading and writing both update it; nobody else does."""
 
-    def __init__(self, flow: FlowId, opened: OpenPartition, settings: CopySettings, *, read_committed: bool) -> None:
+    def __init__(
+        self,
+        flow: FlowId,
+        opened: OpenPartition,
+        settings: CopySettings,
+        *,
+        read_committed: bool,
+        recovered: Sequence[OffsetRun] = (),
+    ) -> None:
+        """Begin the account.
+
+        Args:
+            recovered: where records of an earlier attempt were found, before the plan's start.
+        """
         plan = opened.plan
         self.flow = flow
         self.opened = opened
@@ -33,6 +47,8 @@ class PartitionCopy:
             batch_max_bytes=settings.batch_max_bytes,
             target_max_message_bytes=plan.target_max_message_bytes,
             read_committed=read_committed,
+            rules=plan.target_rules,
+            leave_out=settings.poison_policy is not PoisonPolicy.FAIL,
         )
         self.backoff = Backoff(settings.retry_max_seconds)
         self.fetching = False
@@ -52,6 +68,10 @@ class PartitionCopy:
         self._began = time.monotonic()
         self._ended = self._began
         self._runs = RunBuilder()
+        for run in recovered:
+            self._runs.add(*run)
+        self._recovered = sum(run.count for run in recovered)
+        self._poison: list[Poison] = []
         self._target_first: int | None = None
         self._target_next = opened.target_offset
         self._records = self._bytes = self._batches = 0
@@ -82,6 +102,20 @@ class PartitionCopy:
         self.unacknowledged_batches -= 1
         self.unacknowledged_bytes -= len(batch.payload)
 
+    @property
+    def left_something_out(self) -> bool:
+        """Whether records were left out, which the ledger hears of when the round is committed."""
+        return bool(self._poison)
+
+    def note_poison(self, found: Sequence[Poison]) -> None:
+        """Note what is left out; neighbours that have the same cause become one."""
+        for poison in found:
+            last = self._poison[-1] if self._poison else None
+            if last is not None and _continues(last, poison):
+                self._poison[-1] = _joined(last, poison)
+            else:
+                self._poison.append(poison)
+
     def fail(self, error: MirrorError, *, certain: bool = True) -> None:
         """Stop reading. The first error is the one reported, as one of this partition."""
         if self.error is None:
@@ -93,6 +127,16 @@ class PartitionCopy:
             self.error = told
         self.certain = self.certain and certain
         self.read_done = True
+
+    @property
+    def was_taken_over(self) -> bool:
+        """Whether where it begins had to be found out from the target's log."""
+        return self.opened.taken_over
+
+    @property
+    def target_next(self) -> int:
+        """The target's offset after everything that is acknowledged."""
+        return self._target_next
 
     def finish_if_settled(self) -> bool:
         """Close the account when all that was read is acknowledged; returns whether it is closed."""
@@ -123,4 +167,40 @@ class PartitionCopy:
             runs=self._runs.runs(),
             certain=self.certain,
             error=self.error,
+            producer_id=self.opened.producer_id,
+            epoch=self.opened.epoch,
+            leader_epoch=self.assembler.leader_epoch,
+            recovered=self._recovered,
+            # What is still to be copied again will be found again.
+            poison=tuple(
+                _before(self.source_next, poison)
+                for poison in sorted(self._poison, key=lambda each: each.first_offset)
+                if poison.first_offset < self.source_next
+            ),
         )
+
+
+def _before(source_next: int, poison: Poison) -> Poison:
+    """What of it is left out for good: neighbours may have been joined across the point that the copy came to."""
+    if poison.next_offset <= source_next:
+        return poison
+    dense = poison.records == poison.next_offset - poison.first_offset
+    return replace(poison, next_offset=source_next, records=source_next - poison.first_offset if dense else None)
+
+
+def _continues(last: Poison, poison: Poison) -> bool:
+    return (last.next_offset, last.cause, last.quarantined) == (poison.first_offset, poison.cause, poison.quarantined)
+
+
+def _joined(last: Poison, poison: Poison) -> Poison:
+    known = last.records is not None and poison.records is not None
+    times = [
+        time for each in (last, poison) for time in (each.first_timestamp, each.last_timestamp) if time is not None
+    ]
+    return replace(
+        last,
+        next_offset=poison.next_offset,
+        records=(last.records or 0) + (poison.records or 0) if known else None,
+        first_timestamp=min(times, default=None),
+        last_timestamp=max(times, default=None),
+    )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
+from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import ProducedPartition
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.model import OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.retry import Backoff
+
+#: Sequence numbers go round.
+SEQUENCES = 2**31
 
 #: Brokers answer so only where they have appended nothing. Others can also come after the append: a leader that steps
 #: down while it waits for its followers answers NOT_LEADER_OR_FOLLOWER, and the next one may have the batch.
@@ -93,6 +98,8 @@ class PartitionWriter:
         #: Some of `waiting` may be in the log already: to be looked for before anything is sent.
         self.unsure = False
         self.looking = False
+        #: The first of `waiting` was refused for what is in it; nothing is sent until that is seen to.
+        self.dividing = False
         #: Batches that were answered while an earlier one must be sent again: they all go again, in order.
         self.resend: list[Outgoing] = []
         self.backoff = Backoff(retry_seconds)
@@ -109,6 +116,7 @@ class PartitionWriter:
             bool(self.waiting)
             and not self.resend
             and not self.unsure
+            and not self.dividing
             and self.failed is None
             and not self.backoff.waiting
         )
@@ -116,3 +124,28 @@ class PartitionWriter:
     def sendable_over(self, connection: object) -> bool:
         together = connection is not None and connection == self.connection == self.known_over
         return self.sendable and (together or not self.in_flight)
+
+    def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
+        """Put several batches with the same records in the place of the first that waits."""
+        outgoing = self.waiting.popleft()
+        self._place([Outgoing(part, outgoing.copy, 0) for part in parts], outgoing.expected_offset)
+
+    def drop_first(self) -> None:
+        """Take out the first that waits; all behind it move. Nothing of them may be on the target."""
+        outgoing = self.waiting.popleft()
+        behind = [Outgoing(each.batch, each.copy, 0) for each in self.waiting]
+        self.waiting.clear()
+        self.next_sequence = (self.next_sequence - outgoing.batch.count) % SEQUENCES
+        self.next_offset -= outgoing.batch.count
+        self._place(behind, outgoing.expected_offset)
+
+    def _place(self, placed: list[Outgoing], offset: int) -> None:
+        """Put batches in front of `waiting`, from a target offset on."""
+        # What is between there and the end of all that was written has the last of the sequence numbers.
+        sequence = (self.next_sequence - (self.next_offset - offset)) % SEQUENCES
+        for outgoing in placed:
+            outgoing.expected_offset = offset
+            stamp(outgoing.batch, self.producer_id, self.epoch, sequence)
+            sequence = (sequence + outgoing.batch.count) % SEQUENCES
+            offset += outgoing.batch.count
+        self.waiting.extendleft(reversed(placed))

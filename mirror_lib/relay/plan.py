@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 
-from mirror_lib.errors import MirrorError, OffsetOutOfRangeError, TopologyError, Where
+from mirror_lib.config.first_start import EARLIEST, FirstStarts
+from mirror_lib.relay.losses import find_loss
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.topology.names import FlowId
 
-
-class FirstStart(StrEnum):
-    """Where a partition without a position begins (`auto.offset.reset` of the flow's source consumer)."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
+_FROM_THE_START = FirstStarts()
 
 
 def plan_round(
@@ -23,7 +18,7 @@ def plan_round(
     facts: Iterable[PartitionFacts],
     *,
     tasks_max: int,
-    first_start: FirstStart = FirstStart.EARLIEST,
+    first_starts: FirstStarts = _FROM_THE_START,
     problems: Sequence[PartitionProblem] = (),
 ) -> RunPlan:
     """Decide start and end of every partition and pack them into at most `tasks_max` bins.
@@ -35,51 +30,41 @@ def plan_round(
     wanted: list[PartitionPlan] = []
     refused = list(problems)
     starts_at_end: list[PartitionPlan] = []
-    idle = 0
+    idle = stopped = 0
     for fact in facts:
-        start, error = _start(flow, fact, first_start)
-        if error is not None:
-            refused.append(PartitionProblem(fact.source, error))
-        elif start >= fact.log_end:
-            idle += 1
-            if fact.position is None and first_start is FirstStart.LATEST:
-                starts_at_end.append(_plan(fact, fact.log_end))
-        else:
+        if fact.stopped:
+            stopped += 1
+            continue
+        found = find_loss(flow, fact)
+        if found is not None:
+            refused.append(PartitionProblem(fact.source, found.error, found.loss))
+            continue
+        start = first_offset(fact, first_starts) if fact.position is None else fact.position
+        if start < fact.log_end:
             wanted.append(_plan(fact, start))
+            continue
+        idle += 1
+        # Without a position the next run would begin at the end of its own time, or at an offset that exists by then.
+        if fact.position is None and first_starts.of(fact.source.topic) != EARLIEST:
+            starts_at_end.append(_plan(fact, fact.log_end))
     return RunPlan(
         flow=flow,
         bins=pack(wanted, tasks_max),
         problems=tuple(sorted(refused, key=lambda problem: problem.source)),
         idle=idle,
         starts_at_end=tuple(sorted(starts_at_end, key=lambda partition: partition.source)),
+        stopped=stopped,
     )
 
 
-def _start(flow: FlowId, fact: PartitionFacts, first_start: FirstStart) -> tuple[int, MirrorError | None]:
-    if fact.position is None:
-        return (fact.log_start if first_start is FirstStart.EARLIEST else fact.log_end), None
-    where = Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition, offset=fact.position)
-    if fact.position_topic_id not in (None, "", fact.topic_id):
-        return 0, TopologyError(
-            f"the source topic was deleted and created again: it had id {fact.position_topic_id} when it was copied "
-            f"last, and has {fact.topic_id} now.",
-            where=where,
-            action="The position belongs to the old topic; decide whether to copy the new one, then reset it.",
-        )
-    if fact.position < fact.log_start:
-        return 0, OffsetOutOfRangeError(
-            f"records {fact.position} to {fact.log_start - 1} were deleted at the source before they were copied "
-            f"(its log starts at {fact.log_start} now).",
-            where=where,
-            action="Raise the source topic's retention or run more often; reset the position to accept the gap.",
-        )
-    if fact.position > fact.log_end:
-        return 0, OffsetOutOfRangeError(
-            f"the source ends at {fact.log_end}, before the position: it was truncated or created again.",
-            where=where,
-            action="Find out what happened to the source (unclean leader election?) before you reset the position.",
-        )
-    return fact.position, None
+def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
+    """Where a partition without a position begins; always an offset that the log has, or its end."""
+    start = first_starts.of(fact.source.topic)
+    if start.reset is not None:
+        return fact.log_start if start == EARLIEST else fact.log_end
+    # No record is as young as the time asked for, or nobody asked: that leaves the end.
+    wanted = fact.first_offset if start.offset is None else start.offset
+    return fact.log_end if wanted is None else min(max(wanted, fact.log_start), fact.log_end)
 
 
 def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
@@ -91,6 +76,7 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         end=fact.log_end,
         topic_id=fact.topic_id,
         target_max_message_bytes=fact.target_max_message_bytes,
+        target_rules=fact.target_rules,
         estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
     )
 

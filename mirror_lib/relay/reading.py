@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
+from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
@@ -20,6 +21,7 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import may_pass
 from mirror_lib.topology.names import TopicPartition
 
@@ -62,6 +64,7 @@ class SourceReader:
         read_committed: bool,
         deliver: Callable[[PartitionCopy, list[ReadyBatch]], None],
         settled: Callable[[PartitionCopy], None],
+        omissions: Omissions,
     ) -> None:
         self._client = client
         self._copies = {copy.source: copy for copy in copies}
@@ -70,6 +73,7 @@ class SourceReader:
         self._read_committed = read_committed
         self._deliver = deliver
         self._settled = settled
+        self._omissions = omissions
         self._outstanding: dict[int, int] = {}
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
@@ -166,7 +170,7 @@ class SourceReader:
             copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
             copy.last_served = now
             if len(answer.records) or answer.error_code:
-                self._take(copy, answer, alone=len(copies) == 1)
+                await self._take(copy, answer, alone=len(copies) == 1)
             elif not copy.read_done:
                 await self._empty(copy, answer, leader, alone=len(copies) == 1)
             copy.fetching = False
@@ -175,7 +179,7 @@ class SourceReader:
             copy.fetching = False
             self._retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
 
-    def _take(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
+    async def _take(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
         if copy.read_done:
             return
         if answer.error_code:
@@ -189,16 +193,33 @@ class SourceReader:
             copy.empty_fetches = 0
         elif assembler.failure is None:
             self._incomplete(copy, alone=alone)
-        if assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
+        left_out = assembler.take_left_out()
+        # Nothing may wait in the assembler while something is left out: an acknowledgement would let it overtake.
+        if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
             held = assembler.flush()
             if held is not None:
                 ready.append(held)
-        self._deliver(copy, list(ready))
+        if left_out and not await self._left_out(copy, ready, left_out):
+            return
+        self._deliver(copy, ready)
         if assembler.failure is not None:
             copy.fail(assembler.failure)
         elif assembler.finished:
             copy.read_done = True
         self._settled(copy)
+
+    async def _left_out(self, copy: PartitionCopy, ready: list[ReadyBatch], left_out: list[LeftOut]) -> bool:
+        """See to what is left out before anything behind it is sent; returns whether the partition goes on."""
+        try:
+            await self._omissions.leave_out(copy, left_out)
+        except MirrorError as error:
+            if not copy.read_done:
+                first = left_out[0].first_offset
+                self._deliver(copy, [batch for batch in ready if batch.source_next <= first])
+                copy.fail(error)
+        if copy.read_done:
+            self._settled(copy)
+        return not copy.read_done
 
     def _incomplete(self, copy: PartitionCopy, *, alone: bool) -> None:
         """Only part of a batch came. A partition that is asked for alone always gets a whole one (KIP-74)."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.first_start import first_starts
+from mirror_lib.config.flow_topology import flow_topology, quarantine_topic
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
+from mirror_lib.relay.gaps import Decision, note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
-from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.relay.limits import limit_warnings
+from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, PositionTopic, RunPlan
 from mirror_lib.relay.opening import open_partitions, store_starts_at_end
-from mirror_lib.relay.plan import FirstStart, plan_round
+from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
+from mirror_lib.relay.run_lock import RunLease, hold_lock
 
 #: Copies every bin of a job and returns a result for every partition; Spark in production.
 CopyRunner = Callable[[CopyJob], list[PartitionResult]]
@@ -35,6 +39,8 @@ class RunOptions:
     tasks_max: int | None = None
     #: Seconds after which no new round begins; 0 makes one round.
     max_seconds: float | None = None
+    #: What to do about whatever the source has lost; None leaves it to be asked, and the partition standing still.
+    losses: Decision | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,11 @@ class RunReport:
         return sum(result.bytes for result in self.results)
 
     @property
+    def left_out(self) -> int:
+        """Records that cannot be copied and were left out by the flow's policy; an unreadable batch counts as one."""
+        return sum(poison.records or 1 for result in self.results for poison in result.poison)
+
+    @property
     def errors(self) -> tuple[MirrorError, ...]:
         """Why partitions were not copied, or not to their end."""
         failed = [result.error for result in self.results if result.error is not None]
@@ -84,6 +95,7 @@ class RunReport:
             "copy_seconds": round(self.copy_seconds, 3),
             "records": self.records,
             "bytes": self.bytes,
+            "left_out": self.left_out,
             "idle_partitions": self.idle,
             "exit_code": self.exit_code,
             "partitions": [result.to_dict() for result in self.results],
@@ -91,10 +103,17 @@ class RunReport:
         }
 
 
-def plan_flow(flow: FlowConfig, options: RunOptions) -> RunPlan:
-    """What a run would do now, after its topics were synced. Reads both clusters, changes nothing."""
+def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:
+    """What a run would do now, after its topics were synced. Reads both clusters, changes nothing.
+
+    Args:
+        ledger: knows which partitions are stopped; None where there is none yet.
+    """
     with FlowClusters.connect(flow) as clusters:
-        return _plan(flow, clusters, options, topics_synced=False)
+        plan = _plan(flow, clusters, options, ledger, topics_synced=False)
+        remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
+        found = limit_warnings(clusters.source_admin, clusters.target_admin, remote)
+        return replace(plan, warnings=tuple(each.text(flow.copy_settings.poison_policy) for each in found))
 
 
 def replicate(
@@ -110,19 +129,22 @@ def replicate(
             costs seconds that an idle run need not pay, and when it fails nothing has begun yet.
 
     Raises:
+        RunLockedError: another run of the flow is active.
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
     """
     began = time.monotonic()
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
-    run = _Run(flow, ledger, make_runner, options)
-    ledger.start_run(run_id=options.run_id, flow=str(flow.flow), trigger=options.trigger)
-    try:
-        with FlowClusters.connect(flow) as clusters:
-            while run.round(clusters) and time.monotonic() - began < max_seconds:
-                pass
-    except BaseException as error:
-        ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
-        raise
+    name = str(flow.flow)
+    with hold_lock(ledger, flow=name, run_id=options.run_id, lease_seconds=flow.run_lease_seconds) as lease:
+        run = _Run(flow, ledger, lease, make_runner, options)
+        ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
+        try:
+            with FlowClusters.connect(flow) as clusters:
+                while run.round(clusters) and time.monotonic() - began < max_seconds:
+                    pass
+        except BaseException as error:
+            ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
+            raise
     report = run.report(time.monotonic() - began)
     errors = report.errors
     ledger.finish_run(
@@ -142,43 +164,40 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     return {"reason": "unexpected", "what": f"{type(error).__name__}: {error}"}
 
 
-def _plan(flow: FlowConfig, clusters: FlowClusters, options: RunOptions, *, topics_synced: bool = True) -> RunPlan:
-    topology = flow_topology(flow, options.topics)
-    facts, problems = gather_facts(flow, topology, clusters, topics_synced=topics_synced)
+def _plan(
+    flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool = True
+) -> RunPlan:
+    facts, problems = gather_facts(
+        flow,
+        flow_topology(flow, options.topics),
+        clusters,
+        topics_synced=topics_synced,
+        stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
+        truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
+    )
     return plan_round(
         flow.flow,
         facts,
         tasks_max=options.tasks_max or flow.tasks_max,
-        first_start=first_start(flow),
+        first_starts=first_starts(flow),
         problems=problems,
     )
-
-
-def first_start(flow: FlowConfig) -> FirstStart:
-    """Where partitions without a position begin.
-
-    Raises:
-        ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
-    """
-    reset = flow.clients.data_consumer.properties.get("auto.offset.reset", FirstStart.EARLIEST)
-    try:
-        return FirstStart(reset)
-    except ValueError as error:
-        raise ConfigurationError(
-            f"auto.offset.reset is {reset!r}: a flow can begin a topic at its earliest or its latest offset.",
-            where=Where(flow=str(flow.flow)),
-            action=f"Set {flow.flow.source}.consumer.auto.offset.reset to earliest or latest.",
-        ) from error
 
 
 class _Run:
     """The rounds of one run, added up. Partitions that failed in one round are left alone in the next."""
 
     def __init__(
-        self, flow: FlowConfig, ledger: Ledger, make_runner: Callable[[], CopyRunner], options: RunOptions
+        self,
+        flow: FlowConfig,
+        ledger: Ledger,
+        lease: RunLease,
+        make_runner: Callable[[], CopyRunner],
+        options: RunOptions,
     ) -> None:
         self._flow = flow
         self._ledger = ledger
+        self._lease = lease
         self._make_runner = make_runner
         self._runner: CopyRunner | None = None
         self._options = options
@@ -190,7 +209,7 @@ class _Run:
 
     def round(self, clusters: FlowClusters) -> bool:
         """Plan and copy once; returns whether another round could find more to do."""
-        plan = _plan(self._flow, clusters, self._options)
+        plan = self._plan(clusters)
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
@@ -198,6 +217,7 @@ class _Run:
         if not plan.partitions:
             return False
         runner = self._runner = self._runner or self._make_runner()
+        self._lease.check()
         opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
         self._note(refused)
         bins = tuple(bin_ for bin_ in opened if bin_)
@@ -211,14 +231,34 @@ class _Run:
             read_committed=clusters.read_committed,
             settings=self._flow.copy_settings,
             bins=bins,
+            positions=PositionTopic(
+                clusters.positions_connection,
+                self._flow.offset_storage_topic,
+                self._flow.flow.source,
+                self._flow.offset_flush_interval_ms / 1000,
+            ),
+            quarantine_topic=quarantine_topic(self._flow),
         )
         began = time.monotonic()
         with RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
             results = runner(job)
         self._copy_seconds += time.monotonic() - began
+        # Whoever has the lock now takes over from what the positions say, so they are not ours to close.
+        self._lease.check()
         commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
         self._results += results
         return all(result.error is None for result in results)
+
+    def _plan(self, clusters: FlowClusters) -> RunPlan:
+        plan = _plan(self._flow, clusters, self._options, self._ledger)
+        gaps = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=self._options.run_id)
+        if not gaps or self._options.losses is None:
+            return plan
+        self._lease.check()
+        run_id, by = self._options.run_id, self._options.trigger
+        decision = self._options.losses
+        self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
+        return _plan(self._flow, clusters, self._options, self._ledger)
 
     def _note(self, problems: tuple[PartitionProblem, ...]) -> None:
         for problem in problems:

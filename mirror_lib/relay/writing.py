@@ -21,7 +21,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mirror_lib.cluster.batches.assemble import ReadyBatch
+from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
+from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
@@ -30,13 +31,22 @@ from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, Outgoing, PartitionWriter
+from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Outgoing, PartitionWriter
+from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import may_pass
 from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
-_SEQUENCES = 2**31
+#: These tell of a record in the batch, which is then looked for by halves.
+_RECORD_REFUSED = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+    }
+)
 
 
 class TargetWriter:
@@ -53,10 +63,12 @@ class TargetWriter:
         background: Background,
         *,
         acknowledged: Callable[[PartitionCopy, int], None],
+        omissions: Omissions,
     ) -> None:
         self._client = client
         self._settings = settings
         self._acknowledged = acknowledged
+        self._omissions = omissions
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         for copy in copies:
             if copy.target not in self._writers:
@@ -84,7 +96,7 @@ class TargetWriter:
         for batch in batches:
             stamp(batch, writer.producer_id, writer.epoch, writer.next_sequence)
             writer.waiting.append(Outgoing(batch, copy, writer.next_offset))
-            writer.next_sequence = (writer.next_sequence + batch.count) % _SEQUENCES
+            writer.next_sequence = (writer.next_sequence + batch.count) % SEQUENCES
             writer.next_offset += batch.count
             copy.unacknowledged_batches += 1
             copy.unacknowledged_bytes += len(batch.payload)
@@ -209,15 +221,51 @@ class TargetWriter:
         self._acknowledged(copy, size)
 
     def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
-        first = outgoing.batch.source_runs[0][0]
-        error = error_for_code(
-            answer.error_code,
-            where=outgoing.copy.where(first),
-            doing=f"append {outgoing.batch.count} records ({len(outgoing.batch.payload)} bytes) to {writer.target}",
-        )
-        if not may_pass(error):
+        error = self._refusal(writer, outgoing, answer)
+        if not may_pass(error) and not _about_records(outgoing):
             certain = answer.error_code not in NOT_ALONE and not outgoing.maybe_appended
             self._fail(writer, error, certain=certain)
+
+    def _refusal(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> MirrorError:
+        batch = outgoing.batch
+        return error_for_code(
+            answer.error_code,
+            where=outgoing.copy.where(batch.source_runs[0][0]),
+            doing=f"append {batch.count} records ({len(batch.payload)} bytes) to {writer.target}",
+        )
+
+    async def _divide(self, writer: PartitionWriter) -> None:
+        """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
+        if writer.failed is not None:
+            return
+        outgoing = writer.waiting[0]
+        copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
+        assert isinstance(answer, ProducedPartition)
+        parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
+        if parts is not None:
+            writer.divide_first(parts)
+            now = sum(len(part.payload) for part in parts)
+            copy.unacknowledged_batches += 1
+            copy.unacknowledged_bytes += now - size
+            writer.dividing = False
+            self._acknowledged(copy, size - now)
+            self._pump(writer)
+            return
+        error = self._refusal(writer, outgoing, answer)
+        try:
+            if not self._omissions.allowed:
+                error.action = f"{error.action} {POLICIES}".strip()
+                raise error
+            await self._omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)])
+        except MirrorError as failure:
+            writer.dividing = False
+            self._fail(writer, failure, certain=True)
+            return
+        writer.dividing = False
+        if writer.failed is None:
+            writer.drop_first()
+            self._abandon(outgoing)
+            self._pump(writer)
 
     def _go_back(self, writer: PartitionWriter) -> None:
         """Put everything that was not acknowledged back in front, and try again after a pause."""
@@ -240,6 +288,10 @@ class TargetWriter:
         writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
         writer.waiting.extendleft(reversed(writer.resend))
         writer.resend.clear()
+        if not writer.unsure and _about_records(writer.waiting[0]):
+            writer.dividing = True
+            self._background.start(self._divide(writer))
+            return
         self._postpone(writer, cause)
 
     async def _look(self, writer: PartitionWriter) -> None:
@@ -372,3 +424,12 @@ class TargetWriter:
                 self._postpone(writer, error_for_code(code, where=self._where(writer), doing="write to the target"))
             else:
                 self._pump(writer)
+
+
+def _about_records(outgoing: Outgoing) -> bool:
+    """Whether the target refuses the batch for what is in it."""
+    answer = outgoing.answer
+    return isinstance(answer, ProducedPartition) and (
+        answer.error_code in _RECORD_REFUSED
+        or (answer.error_code == ErrorCode.CORRUPT_MESSAGE and not readable(outgoing.batch))
+    )

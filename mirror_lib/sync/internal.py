@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
 from mirror_lib.cluster.kafka_errors import TopicExistsError, UnsupportedRequestError
+from mirror_lib.config.flow_topology import quarantine_topic as quarantine_topic_name
 from mirror_lib.config.flow_topology import replication_policy
-from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation
+from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation, PoisonPolicy
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError, Where
 from mirror_lib.sync.waiting import wait_until_visible
 
@@ -59,10 +60,40 @@ def offset_syncs_topic(flow: FlowConfig) -> TopicSpec:
     )
 
 
+def checkpoints_topic(flow: FlowConfig) -> TopicSpec:
+    """MM2's topic of checkpoints, on the target (mm2 `MirrorCheckpointConnector.createInternalTopics`)."""
+    return TopicSpec(
+        name=replication_policy(flow).checkpoints_topic(flow.flow.source),
+        partitions=1,
+        replication_factor=flow.checkpoints_topic_replication_factor,
+        configs={_CLEANUP_POLICY: _COMPACT},
+    )
+
+
+def quarantine_topic(flow: FlowConfig) -> TopicSpec:
+    """The topic for what cannot be copied, on the target. It keeps everything until somebody deletes it."""
+    return TopicSpec(
+        name=quarantine_topic_name(flow),
+        partitions=1,
+        replication_factor=flow.replication_factor,
+        # What is written there is cut to fit Kafka's default, which the cluster may have lowered.
+        configs={_CLEANUP_POLICY: "delete", "retention.ms": "-1", "max.message.bytes": "1048588"},
+    )
+
+
+def ensure_checkpoints_topic(flow: FlowConfig, target_admin: ClusterAdmin) -> InternalTopic:
+    """Create the topic of checkpoints unless it is there.
+
+    Raises:
+        MirrorError: it could not be created.
+    """
+    return _ensure(flow, target_admin, [checkpoints_topic(flow)], dry_run=False)[0]
+
+
 def ensure_internal_topics(
     flow: FlowConfig, source_admin: ClusterAdmin, target_admin: ClusterAdmin, *, dry_run: bool = False
 ) -> tuple[InternalTopic, ...]:
-    """Create the position topic and, if the flow emits them, the offset-syncs topic, unless they are there.
+    """Create the position topic and, if the flow uses them, the offset-syncs and quarantine topics, unless they exist.
 
     As in MM2, topics that may not be created are taken to exist: already there, creation not supported or not allowed
     (mm2 `MirrorUtils.createCompactedTopic`). A position topic that is not compacted would lose positions by retention.
@@ -73,6 +104,8 @@ def ensure_internal_topics(
     """
     topics = _ensure(flow, target_admin, [position_topic(flow)], dry_run=dry_run)
     _check_compacted(flow, target_admin, topics)
+    if flow.copy_settings.poison_policy is PoisonPolicy.QUARANTINE:
+        topics += _ensure(flow, target_admin, [quarantine_topic(flow)], dry_run=dry_run)
     if flow.emit_offset_syncs_enabled:
         on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
         admin = source_admin if on_source else target_admin
@@ -101,12 +134,12 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
         return InternalTopicState.EXISTS
     if isinstance(error, AuthorizationError | UnsupportedRequestError):
         return InternalTopicState.ASSUMED
-    positions = spec.name == flow.offset_storage_topic
-    setting = (
-        f"{flow.flow.target}.offset.storage.replication.factor"
-        if positions
-        else "offset-syncs.topic.replication.factor"
-    )
+    settings = {
+        flow.offset_storage_topic: f"{flow.flow.target}.offset.storage.replication.factor",
+        checkpoints_topic(flow).name: "checkpoints.topic.replication.factor",
+        quarantine_topic_name(flow): "replication.factor",
+    }
+    setting = settings.get(spec.name, "offset-syncs.topic.replication.factor")
     raise type(error)(
         error.what,
         where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),

@@ -6,24 +6,22 @@ shown, compared and tested without a cluster. Topics are never shrunk and never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin, ConfigEntry, ConfigOrigin, TopicConfigs, TopicDescription, TopicSpec
+from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, TopicDescription, TopicSpec
 from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
-from mirror_lib.config.flow_topology import config_property_filter
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.sync.configs import ConfigRulebook
 from mirror_lib.sync.waiting import wait_until_visible
-from mirror_lib.topology.filters import ConfigPropertyFilter
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.rename import NameFault, NameTable
 from mirror_lib.topology.selection import FlowTopology
 
 #: How long a topic that somebody else changed is waited for.
 _LOOK_SECONDS = 1.0
-_COPIED_ORIGINS = frozenset({ConfigOrigin.TOPIC, ConfigOrigin.BROKER, ConfigOrigin.CLUSTER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +127,7 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     conflicts = _name_conflicts(names, facts)
     conflicts += [Conflict(name, error.what, error.action) for name, error in sorted(facts.unreadable.items())]
     blocked = {conflict.name for conflict in conflicts}
-    config_filter = config_property_filter(flow)
+    rules = ConfigRulebook(flow)
     create: list[CreateTopic] = []
     grow: list[GrowPartitions] = []
     unchanged = 0
@@ -139,7 +137,7 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
         wanted = len(facts.sources[sources[0]].partitions)
         present = facts.targets.get(target)
         if present is None:
-            configs = configs_at_creation(facts.source_configs.get(sources[0]), config_filter)
+            configs = rules.at_creation(facts.source_configs.get(sources[0]))
             create.append(CreateTopic(target, wanted, flow.replication_factor, configs))
         elif len(present.partitions) < wanted:
             grow.append(GrowPartitions(target, len(present.partitions), wanted))
@@ -149,20 +147,6 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
         conflicts += [_too_few_brokers(flow, step, facts.target_brokers) for step in create]
         create = []
     return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged)
-
-
-def configs_at_creation(configs: TopicConfigs | None, config_filter: ConfigPropertyFilter) -> dict[str, str]:
-    """The configs that a new remote topic gets from its source (mm2 `MirrorSourceConnector.targetConfig`).
-
-    What was set on the topic or by `kafka-configs` on brokers is copied; what stands in server.properties is not; a
-    built-in default only with `use.defaults.from=source`.
-    """
-    entries: Iterable[ConfigEntry] = configs.entries.values() if configs is not None else ()
-    return {
-        entry.name: entry.value
-        for entry in sorted(entries, key=lambda entry: entry.name)
-        if entry.value is not None and _is_copied(entry, config_filter)
-    }
 
 
 def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bool = False) -> tuple[TopicResult, ...]:
@@ -241,14 +225,6 @@ def _by_target(targets: Mapping[str, str]) -> dict[str, Sequence[str]]:
     for source, target in sorted(targets.items()):
         grouped.setdefault(target, []).append(source)
     return dict(grouped)
-
-
-def _is_copied(entry: ConfigEntry, config_filter: ConfigPropertyFilter) -> bool:
-    if entry.read_only or entry.sensitive or not config_filter.should_replicate_config_property(entry.name):
-        return False
-    if entry.origin is ConfigOrigin.DEFAULT:
-        return config_filter.should_replicate_source_default(entry.name)
-    return entry.origin in _COPIED_ORIGINS
 
 
 def _too_few_brokers(flow: FlowConfig, step: CreateTopic, brokers: int) -> Conflict:

@@ -12,17 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition, ProducerIdentity
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
-from tests.support.record_batches import SourceRecord, batch, read_with_aiokafka
+from tests.support.record_batches import CONTROL, SourceRecord, batch, marker, read_with_aiokafka
 
+#: The identity that `opened` gives to writers.
+PRODUCER_ID, FIRST_EPOCH = 4711, 3
 _SEQUENCES = 2**31
 _REMEMBERED = 5
 
@@ -56,8 +59,9 @@ class FakePartition:
         return base
 
     def values(self) -> list[bytes | None]:
-        """The values of all records in their order."""
-        return [record[3] for raw in self.batches for record in read_with_aiokafka(raw)]
+        """The values of all records in their order, markers apart."""
+        data = [raw for raw in self.batches if not parse_header(raw).attributes & CONTROL]
+        return [record[3] for raw in data for record in read_with_aiokafka(raw)]
 
 
 Produced = tuple[int, TopicPartition, bytes]
@@ -78,9 +82,12 @@ class FakeCluster:
         #: Bytes of records given to all fetches.
         self.served = 0
         self.produced: list[Produced] = []
+        #: Epochs that the transaction coordinator has given out.
+        self.epochs: dict[str, int] = {}
         #: How often each broker has restarted.
         self.restarts: dict[int, int] = {}
-        self._turns: dict[tuple[int, int | None], asyncio.Lock] = {}
+        #: Locks belong to the event loop of one copy.
+        self._turns: WeakKeyDictionary[object, dict[tuple[int, int | None], asyncio.Lock]] = WeakKeyDictionary()
         self._appending = False
         self._restart_then: list[tuple[int, bool]] = []
         #: What a topic's metadata says instead of its leaders.
@@ -127,6 +134,17 @@ class FakeCluster:
                     log.producer = None
                 else:
                     log.producer.batches = deque(list(log.producer.batches)[-1:], maxlen=_REMEMBERED)
+
+    async def fence(self, transactional_id: str, target: TopicPartition, *, deadline: float) -> ProducerIdentity:
+        """An aborted transaction of a higher epoch: its marker is on the partition, and older epochs are refused."""
+        del deadline
+        await asyncio.sleep(0)
+        # The coordinator raises it when the transaction is begun and when it has ended.
+        epoch = self.epochs[transactional_id] = self.epochs.get(transactional_id, FIRST_EPOCH) + 2
+        log = self.partitions[target]
+        log.append(marker(0, PRODUCER_ID, abort=True))
+        log.producer = _Producer(PRODUCER_ID, epoch - 1)
+        return ProducerIdentity(PRODUCER_ID, epoch)
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
         await asyncio.sleep(0)
@@ -203,7 +221,8 @@ class FakeCluster:
         if connection not in (None, self.connection(node)):
             raise BrokerUnreachableError("the connection has ended.")
         # Brokers work on the requests of a connection one after the other.
-        async with self._turns.setdefault((node, restarts), asyncio.Lock()):
+        turns = self._turns.setdefault(asyncio.get_running_loop(), {})
+        async with turns.setdefault((node, restarts), asyncio.Lock()):
             await _awaited(self.before_produce(node, keys))
             await asyncio.sleep(0)
             self._check_running(node, restarts)
@@ -243,6 +262,8 @@ class FakeCluster:
     @staticmethod
     def _as_producer(log: FakePartition, raw: bytes) -> tuple[int, int]:
         header = parse_header(raw)
+        if header.producer_id < 0:
+            return ErrorCode.NONE, log.append(raw)
         first = header.base_sequence
         last = (first + header.last_offset_delta) % _SEQUENCES
         known = log.producer
@@ -304,7 +325,7 @@ def opened(
         target_max_message_bytes=max_message_bytes,
         estimated_bytes=0,
     )
-    return OpenPartition(plan, f"mirror:A->B:{remote}", 4711, 3, target.partitions[remote].end)
+    return OpenPartition(plan, f"mirror:A->B:{remote}", PRODUCER_ID, FIRST_EPOCH, target.partitions[remote].end)
 
 
 def job(*partitions: OpenPartition, read_committed: bool = False, **settings: object) -> CopyJob:

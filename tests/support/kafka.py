@@ -132,6 +132,28 @@ def _with_offset(record: Record, offset: int) -> Record:
     return Record(record.value, record.key, record.headers, record.timestamp_ms, record.partition, offset)
 
 
+def transaction(cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool) -> None:
+    """Write values in one transaction and end it."""
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"tests-{topic}", "log_level": 3}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value=value, partition=0)
+    producer.flush(30)
+    if commit:
+        producer.commit_transaction(30)
+    else:
+        producer.abort_transaction(30)
+
+
+def delete_records(cluster: KafkaCluster, topic: str, *, before: int, partition: int = 0) -> None:
+    """Delete the records of a partition before an offset."""
+    client, place = admin(cluster), TopicPartition(topic, partition, before)
+    client.delete_records([place])[place].result(timeout=_WAIT_SECONDS)
+
+
 def watermarks(cluster: KafkaCluster, topic: str, partition: int = 0) -> tuple[int, int]:
     """First offset and high watermark of a partition."""
     reader = _consumer(cluster, "read_uncommitted")

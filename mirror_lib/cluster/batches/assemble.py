@@ -4,17 +4,22 @@ A source batch goes on as it is when it can: the header is rewritten, nothing is
 gathered, because a produce request may hold only one batch for a partition. Batches that cannot go as they are (holes
 left by compaction, a range cut out of them, log-append times, old formats, larger than the target accepts) are rebuilt.
 Control batches are dropped, and with `read_committed` what belongs to aborted transactions.
+
+Poison is what cannot be copied: a record that the target refuses, a batch that cannot be read. It ends the partition,
+or is left out and what surrounds it goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
 from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.damage import damage_under_checksum, measure_damage
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -31,13 +36,15 @@ from mirror_lib.cluster.batches.header import (
     Codec,
     clean_header,
 )
+from mirror_lib.cluster.batches.left_out import LeftOut, left_out_damage, left_out_record
 from mirror_lib.cluster.batches.legacy import codec as legacy_codec
 from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.rebuild import BatchBuilder, grown, rebuild
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
-from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
+from mirror_lib.errors import CorruptBatchError, MirrorError, RecordRefusedError, RecordTooLargeError, Where
 
 __all__ = ["BatchAssembler", "ReadyBatch"]
 
@@ -46,6 +53,13 @@ _SMALLEST_LEGACY = LOG_OVERHEAD + 14
 #: After a batch of less than this, others of one record are looked for.
 _PERHAPS_SINGLE = 4096
 _NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
+#: What can be done about poison beside removing its cause.
+POLICIES = "Or leave such records out: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
+_NO_END = "It cannot be left out, because nothing shows where the damage ends."
+
+
+def _clock() -> int:
+    return int(time.time() * 1000)
 
 
 class BatchAssembler:
@@ -65,6 +79,9 @@ class BatchAssembler:
         batch_max_bytes: int,
         target_max_message_bytes: int,
         read_committed: bool,
+        rules: RecordRules = ANY_RECORD,
+        leave_out: bool = False,
+        now_ms: Callable[[], int] = _clock,
     ) -> None:
         """Begin at source offset `start`.
 
@@ -73,6 +90,9 @@ class BatchAssembler:
             batch_max_bytes: uncompressed size at which a gathered batch is full.
             target_max_message_bytes: the target topic's `max.message.bytes`.
             read_committed: whether records of aborted transactions are dropped.
+            rules: what else the target topic demands of a record.
+            leave_out: whether poison is left out, to be had from `take_left_out`, instead of being a failure.
+            now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
         self._topic = topic
         self._partition = partition
@@ -83,9 +103,16 @@ class BatchAssembler:
         self._limit = min(batch_max_bytes, target_max_message_bytes) - HEADER_SIZE
         self._target_max = target_max_message_bytes
         self._read_committed = read_committed
+        self._rules = rules
+        self._leave_out = leave_out
+        self._left_out: list[LeftOut] = []
+        self._now_ms = now_ms
+        self._times = AllowedTimes()
         self._builder: BatchBuilder | None = None
         #: A small batch that waits alone: it needs no rebuilding unless another one joins it.
         self._alone: tuple[BatchHeader, bytes] | None = None
+        #: The source's leader epoch of the newest batch that was fed, -1 before the first and in old formats.
+        self.leader_epoch = -1
         #: The source offset to fetch next: after everything that was fed.
         self.next_offset = start
         #: Why the partition cannot go on at `next_offset`; None while all is well.
@@ -113,23 +140,30 @@ class BatchAssembler:
         out: list[ReadyBatch] = []
         if self.failure is not None:
             return out
+        if self._rules.bounded:
+            self._times = self._rules.allowed_times(self._now_ms())
         transactions = AbortedTransactions(aborted)
         position, size = 0, len(data)
         view = memoryview(data)
-        try:
-            while self.next_offset < self._end and size - position > MAGIC_AT:
+        while self.next_offset < self._end and size - position > MAGIC_AT:
+            try:
                 if data[position + MAGIC_AT] < MAGIC:
                     used = self._take_legacy(view[position:], out)
                 else:
                     used = self._take(view, position, size, transactions, out)
-                if not used:
-                    break
-                position += used
-                if used < _PERHAPS_SINGLE and self._builder is not None:
-                    position = self._gather_singles(view, position)
-        except Exception as error:
-            self._fail(error, out)
+            except Exception as error:
+                used = self._pass_over(error, view[position:], out, more_may_come=position > 0)
+            if not used:
+                break
+            position += used
+            if used < _PERHAPS_SINGLE and self._builder is not None:
+                position = self._gather_singles(view, position)
         return out
+
+    def take_left_out(self) -> list[LeftOut]:
+        """What was left out since the last call, in order. Keep it before anything that `feed` gave with it is sent."""
+        taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
+        return taken
 
     def flush(self) -> ReadyBatch | None:
         """Give what waits for more small batches."""
@@ -151,7 +185,13 @@ class BatchAssembler:
         return held
 
     def _fail(self, cause: Exception, out: list[ReadyBatch]) -> None:
-        """Keep the cause; whatever bytes provoke, such as numbers that no field can hold, stays with the partition."""
+        self.failure = self._placed(cause)
+        more = _NO_END if self._leave_out else POLICIES
+        self.failure.action = f"{self.failure.action} {more}"
+        self._close(out)
+
+    def _placed(self, cause: Exception) -> MirrorError:
+        """The cause as an error of this partition; whatever bytes provoke, such as numbers that no field can hold."""
         damage = f"{cause}" if isinstance(cause, RecordError | CodecError) else f"{type(cause).__name__}: {cause}"
         error = (
             cause if isinstance(cause, MirrorError) else CorruptBatchError(f"the source's batch is damaged: {damage}.")
@@ -162,8 +202,24 @@ class BatchAssembler:
                 "Compare the source's replicas of this partition (kafka-dump-log); the position stays before the batch."
             )
         error.where = replace(error.where, topic=self._topic, partition=self._partition, offset=offset)
-        self.failure = error
-        self._close(out)
+        return error
+
+    def _pass_over(self, cause: Exception, rest: memoryview, out: list[ReadyBatch], *, more_may_come: bool) -> int:
+        """Leave out the unreadable batch that `rest` begins with; returns its bytes, 0 where that is not possible.
+
+        Args:
+            more_may_come: whether the next fetch, beginning with this batch, may show more of what follows it.
+        """
+        damaged = not isinstance(cause, RecordTooLargeError | RecordRefusedError)
+        damage = measure_damage(rest, expected=self.next_offset) if self._leave_out and damaged else None
+        if damage is not None:
+            left_out = left_out_damage(rest, damage, first=self.next_offset, end=self._end, error=self._placed(cause))
+            self._left_out.append(left_out)
+            self.next_offset = left_out.next_offset
+            return damage.size
+        if not (self._leave_out and damaged and more_may_come):
+            self._fail(cause, out)
+        return 0
 
     def _take(
         self, view: memoryview, position: int, size: int, transactions: AbortedTransactions, out: list[ReadyBatch]
@@ -172,7 +228,7 @@ class BatchAssembler:
         if size - position < HEADER_SIZE:
             return 0
         header = BatchHeader(*HEADER.unpack_from(view, position))
-        base, length, _, magic, crc, attributes, last_delta = header[:7]
+        base, length, leader_epoch, magic, crc, attributes, last_delta = header[:7]
         used = LOG_OVERHEAD + length
         if used < HEADER_SIZE or magic != MAGIC:
             raise CorruptBatchError(f"the source's batch header at offset {base} is damaged (magic {magic}).")
@@ -181,6 +237,7 @@ class BatchAssembler:
         end = position + used
         if crc32c(view[position + ATTRIBUTES_AT : end]) != crc:
             raise CorruptBatchError(f"the CRC of the source's batch at offset {base} is wrong.")
+        self.leader_epoch = leader_epoch
         last = base + last_delta
         if last < self.next_offset:
             return used
@@ -191,7 +248,15 @@ class BatchAssembler:
             self.next_offset = last + 1
             return used
         whole = base >= self.next_offset and last < self._end and header.count == last_delta + 1
-        if whole and used <= self._target_max and not attributes & _NEEDS_REBUILDING:
+        if (
+            whole
+            and used <= self._target_max
+            and not attributes & _NEEDS_REBUILDING
+            # The first time need not be the earliest: a record that goes further back is found by the target.
+            and header.first_timestamp >= self._times.earliest
+            and header.max_timestamp <= self._times.latest
+            and not (self._rules.needs_key and _lacks_key(header, view[position:end]))
+        ):
             if used >= self._passthrough_min:
                 self._close(out)
                 out.append(_passed_on(view[position:end], header))
@@ -228,11 +293,17 @@ class BatchAssembler:
     def _gather_singles(self, view: memoryview, position: int) -> int:
         """Work on as many batches of one record as follow; returns the position after them."""
         builder = self._builder
-        if builder is None or builder.codec != Codec.NONE or builder.source_next != self.next_offset:
+        # Keys are looked at in the general way only: here each comparison counts.
+        if builder is None or builder.codec != Codec.NONE or self._rules.needs_key:
+            return position
+        if builder.source_next != self.next_offset:
             return position
         below = min(self._passthrough_min, self._target_max)
-        position = builder.add_singles(view, position, end=self._end, limit=self._limit, below=below)
+        position = builder.add_singles(
+            view, position, end=self._end, limit=self._limit, below=below, allowed=self._times
+        )
         self.next_offset = builder.source_next
+        self.leader_epoch = max(self.leader_epoch, builder.leader_epoch)
         return position
 
     def _open_alone(self, codec: int) -> None:
@@ -246,38 +317,85 @@ class BatchAssembler:
                 return
             self._alone = None
             builder.add_whole(header, body)
-        except (RecordError, CodecError) as error:
+        except (RecordError, CodecError) as cause:
             self._alone = None
             where = Where(offset=header.base_offset)
-            raise CorruptBatchError(f"the source's batch is damaged: {error}.", where=where) from error
+            damaged = CorruptBatchError(f"the source's batch is damaged: {cause}.", where=where)
+            if not self._leave_out:
+                raise damaged from cause
+            damage = damage_under_checksum(header)
+            first, error = header.base_offset, self._placed(damaged)
+            self._left_out.append(left_out_damage(batch, damage, first=first, end=self._end, error=error))
+            return
         self._builder = builder
 
     def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
         self._close(out)
         codec = header.attributes & CODEC_BITS
-        records: Iterable[Record] = read_records(
-            decompress(codec, batch[HEADER_SIZE:]),
-            base_offset=header.base_offset,
-            base_timestamp=header.first_timestamp,
-            count=header.count,
+        # All of them before any is sent: a batch that is damaged somewhere is damaged as a whole.
+        records: Iterable[Record] = list(
+            read_records(
+                decompress(codec, batch[HEADER_SIZE:]),
+                base_offset=header.base_offset,
+                base_timestamp=header.first_timestamp,
+                count=header.count,
+            )
         )
         if header.attributes & LOG_APPEND_TIME_BIT:
             records = (record._replace(timestamp=header.max_timestamp) for record in records)
         last = header.base_offset + header.last_offset_delta
-        self._emit_rebuilt(records, codec=codec, source_next=min(last + 1, self._end), out=out)
+        wanted, refusal = self._sifted(records)
+        self._emit_rebuilt(wanted, codec=codec, source_next=min(last + 1, self._end), refusal=refusal, out=out)
 
-    def _emit_rebuilt(self, records: Iterable[Record], *, codec: int, source_next: int, out: list[ReadyBatch]) -> None:
+    def _sifted(self, records: Iterable[Record]) -> tuple[list[Record], MirrorError | None]:
+        """The records of the range that the target takes, up to the first that ends the partition, and why it does."""
         start, end = self.next_offset, self._end
+        wanted: list[Record] = []
+        checked = self._rules.bounded or self._rules.needs_key
+        for record in records:
+            if not start <= record.offset < end:
+                continue
+            refusal = self._rules.refusal(record, self._times) if checked else None
+            if refusal is None:
+                wanted.append(record)
+            elif self._leave_out:
+                self._leave_out_record(record, refusal)
+            else:
+                return wanted, refusal
+        return wanted, None
+
+    def _leave_out_record(self, record: Record, error: MirrorError) -> None:
+        self._left_out.append(left_out_record(record, self._placed(error)))
+
+    def _emit_rebuilt(
+        self,
+        records: Sequence[Record],
+        *,
+        codec: int,
+        source_next: int,
+        refusal: MirrorError | None,
+        out: list[ReadyBatch],
+    ) -> None:
+        """Send records in batches of their own; the last one covers the source up to `source_next`.
+
+        Raises:
+            MirrorError: `refusal`, which is the fate of the record behind them.
+        """
+        before = len(out)
         ready = rebuild(
-            (record for record in records if start <= record.offset < end),
+            records,
             codec=codec,
-            source_next=source_next,
             batch_max_bytes=self._batch_max,
             max_message_bytes=self._target_max,
+            too_large=self._leave_out_record if self._leave_out else None,
         )
         for batch in ready:
             out.append(batch)
             self.next_offset = batch.source_next
+        if refusal is not None:
+            raise refusal
+        if len(out) > before:
+            self.next_offset = out[-1].source_next = source_next
 
     def _take_legacy(self, rest: memoryview, out: list[ReadyBatch]) -> int:
         """Work on a message set entry of magic 0 or 1; returns its bytes, 0 when it is incomplete."""
@@ -291,13 +409,13 @@ class BatchAssembler:
         last = legacy_last_offset(entry)
         if last >= self.next_offset:
             codec = legacy_codec(entry)
-            self._gather_legacy(list(read_legacy(entry, magic)), codec, min(last + 1, self._end), out)
+            self._gather_legacy(read_legacy(entry, magic), codec, min(last + 1, self._end), out)
             self.next_offset = min(last + 1, self._end)
         return used
 
-    def _gather_legacy(self, records: list[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
+    def _gather_legacy(self, records: Iterable[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
         """Uncompressed messages come one by one, so they wait for one another as small batches do."""
-        wanted = [record for record in records if self.next_offset <= record.offset < self._end]
+        wanted, refusal = self._sifted(list(records))
         size = grown(sum(len(record.tail) for record in wanted), len(wanted))
         if self._alone is not None or (
             self._builder is not None and (self._builder.codec != codec or self._builder.size + size > self._limit)
@@ -305,12 +423,14 @@ class BatchAssembler:
             self._close(out)
         if size > self._limit or not wanted:
             self._close(out)
-            self._emit_rebuilt(wanted, codec=codec, source_next=source_next, out=out)
+            self._emit_rebuilt(wanted, codec=codec, source_next=source_next, refusal=refusal, out=out)
             return
         if self._builder is None:
             self._builder = BatchBuilder(codec)
         for record in wanted:
             self._builder.add(record)
+        if refusal is not None:
+            raise refusal
         self._builder.source_next = source_next
 
     def _close(self, out: list[ReadyBatch]) -> None:
@@ -321,6 +441,10 @@ class BatchAssembler:
             out.append(_passed_on(alone[1], alone[0]))
         elif builder is not None:
             out.append(builder.build(self._target_max))
+
+
+def _lacks_key(header: BatchHeader, batch: memoryview) -> bool:
+    return lacks_key(decompress(header.attributes & CODEC_BITS, batch[HEADER_SIZE:]), header.count)
 
 
 def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from crc32c import crc32c
 
@@ -19,6 +19,7 @@ from mirror_lib.cluster.batches.header import (
 )
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.records import ATTRIBUTES_AND_SMALL, Record, encode_record, reframe
+from mirror_lib.cluster.batches.rules import AllowedTimes
 from mirror_lib.cluster.batches.varint import SMALL, encode_varint
 from mirror_lib.errors import RecordTooLargeError, Where
 
@@ -30,6 +31,7 @@ _SMALLEST_SINGLE = HEADER_SIZE - LOG_OVERHEAD + 5
 _ONE_BYTE = 0x80
 _BITS = 0x7F
 _TWO_BYTES_BITS = 0x3FFF
+_TooLarge = Callable[[Record, RecordTooLargeError], None]
 
 
 def grown(size: int, records: int) -> int:
@@ -59,6 +61,8 @@ class BatchBuilder:
         self.count = 0
         #: Source offset to go on from.
         self.source_next = 0
+        #: The source's leader epoch of the newest batch that `add_singles` took.
+        self.leader_epoch = -1
         self._parts: list[bytes] = []
         self._runs: list[tuple[int, int]] = []
         self._first_timestamp = 0
@@ -77,7 +81,16 @@ class BatchBuilder:
         self._note(header.base_offset, header.count, header.max_timestamp)
         self.size += grown(len(body), header.count)
 
-    def add_singles(self, view: memoryview, position: int, *, end: int, limit: int, below: int) -> int:
+    def add_singles(
+        self,
+        view: memoryview,
+        position: int,
+        *,
+        end: int,
+        limit: int,
+        below: int,
+        allowed: AllowedTimes,
+    ) -> int:
         """Add the source batches of one plain record each that follow one another from `position` on.
 
         Producers that do not linger write such batches, by the hundred thousand. Here is what `add_whole` does with
@@ -88,6 +101,7 @@ class BatchBuilder:
             end: source offset to stop before.
             limit: what `size` may come to.
             below: bytes that a batch must stay under to be gathered.
+            allowed: the timestamps that the target takes now.
 
         Returns:
             The position after the last batch that was added.
@@ -95,9 +109,13 @@ class BatchBuilder:
         size, expected, first_timestamp = len(view), self.source_next, self._first_timestamp
         delta, grown_size, latest = self.count, self.size, self._max_timestamp
         add, unpack, small, stamped = self._parts.append, HEADER.unpack_from, SMALL, ATTRIBUTES_AND_SMALL
-        known = len(small)
+        known, epoch = len(small), self.leader_epoch
+        # No record is older than the first one, so one comparison serves both the encoding and the allowed times.
+        shifts = min(known, allowed.latest - first_timestamp + 1) if first_timestamp >= allowed.earliest else 0
         while size - position >= HEADER_SIZE and expected < end and delta < known:
-            base, length, _, magic, crc, attributes, last_delta, timestamp, _, _, _, _, count = unpack(view, position)
+            base, length, leader, magic, crc, attributes, last_delta, timestamp, _, _, _, _, count = unpack(
+                view, position
+            )
             stop = position + LOG_OVERHEAD + length
             if (
                 base != expected
@@ -117,7 +135,7 @@ class BatchBuilder:
             body = bytes(view[position + HEADER_SIZE : stop])
             shift = timestamp - first_timestamp
             start = _tail_of_single(body)
-            if not start or not 0 <= shift < known:
+            if not start or not 0 <= shift < shifts:
                 grown_size -= length
                 break
             times, offsets = stamped[shift], small[delta]
@@ -131,10 +149,12 @@ class BatchBuilder:
             delta += 1
             expected += 1
             position = stop
+            epoch = leader
         if delta > self.count:
             first, before = self._runs[-1]
             self._runs[-1] = (first, before + delta - self.count)
             self.count, self.size, self._max_timestamp, self.source_next = delta, grown_size, latest, expected
+            self.leader_epoch = epoch
         return position
 
     def add(self, record: Record) -> None:
@@ -191,25 +211,45 @@ class BatchBuilder:
 
 
 def rebuild(
-    records: Iterable[Record], *, codec: int, source_next: int, batch_max_bytes: int, max_message_bytes: int
+    records: Iterable[Record],
+    *,
+    codec: int,
+    batch_max_bytes: int,
+    max_message_bytes: int,
+    too_large: _TooLarge | None = None,
 ) -> Iterator[ReadyBatch]:
-    """Pack records into as few batches as the limits allow; the last one covers the source up to `source_next`.
+    """Pack records into as few batches as the limits allow.
 
     Args:
         batch_max_bytes: where to begin a new batch, in uncompressed bytes.
         max_message_bytes: what the target accepts as one batch, as it is sent.
+        too_large: gets the records that are too large alone, which are then left out.
 
     Raises:
-        RecordTooLargeError: while iterating, at a record that is too large alone.
+        RecordTooLargeError: while iterating, at a record that is too large alone, without `too_large`.
         RecordError: while iterating, from `records`.
     """
     limit = min(batch_max_bytes, max_message_bytes) - HEADER_SIZE
-    builder = BatchBuilder(codec)
+    builder, first = BatchBuilder(codec), None
     for record in records:
-        if builder.count and builder.size + grown(len(record.tail), 1) > limit:
-            yield builder.build(max_message_bytes)
-            builder = BatchBuilder(codec)
+        if first is not None and builder.size + grown(len(record.tail), 1) > limit:
+            yield from _built(builder, first, max_message_bytes, too_large)
+            builder, first = BatchBuilder(codec), None
         builder.add(record)
-    if builder.count:
-        builder.source_next = source_next
-        yield builder.build(max_message_bytes)
+        first = first or record
+    if first is not None:
+        yield from _built(builder, first, max_message_bytes, too_large)
+
+
+def _built(
+    builder: BatchBuilder, first: Record, max_message_bytes: int, too_large: _TooLarge | None
+) -> Iterator[ReadyBatch]:
+    try:
+        batch = builder.build(max_message_bytes)
+    except RecordTooLargeError as error:
+        if too_large is None:
+            raise
+        # It is alone: what several take uncompressed is within the limit.
+        too_large(first, error)
+    else:
+        yield batch

@@ -8,27 +8,19 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import TopologyError
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records, watermarks
-
-
-def transaction(cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool) -> None:
-    """Write values in one transaction and end it."""
-    producer = Producer(
-        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"tests-{topic}", "log_level": 3}
-    )
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value=value, partition=0)
-    producer.flush(30)
-    if commit:
-        producer.commit_transaction(30)
-    else:
-        producer.abort_transaction(30)
+from tests.support.kafka import (
+    Record,
+    consume,
+    create_topic,
+    delete_topic,
+    produce,
+    records,
+    transaction,
+    watermarks,
+)
 
 
 def values(found: list[Record]) -> list[bytes | None]:

@@ -37,9 +37,21 @@ def test_a_run_may_take_its_time_budget_on_top_of_the_timeout(make_flow):
 
 
 def test_tasks_are_those_of_the_design_in_their_order(dag):
-    assert list(dag.task_ids) == ["preflight", "sync_topics", "replicate", "report"]
+    assert {"preflight", "sync_topics", "sync_configs", "sync_acls", "replicate", "report"} <= set(dag.task_ids)
     assert dag.get_task("report").upstream_task_ids == {"replicate"}
     assert dag.get_task("replicate").upstream_task_ids == {"sync_topics"}
+
+
+@pytest.mark.parametrize("task", ["sync_configs", "sync_acls"])
+def test_configs_and_acls_fail_the_run_without_holding_up_the_copy(dag, task):
+    assert dag.get_task(task).upstream_task_ids == {"sync_topics"}
+    assert not dag.get_task(task).downstream_task_ids
+
+
+def test_groups_are_translated_after_the_copy_however_it_ended(dag):
+    task = dag.get_task("sync_groups")
+    assert task.upstream_task_ids == {"replicate"}
+    assert task.trigger_rule == "all_done"
 
 
 def test_tags_find_a_flow_by_either_cluster(dag):
@@ -66,6 +78,7 @@ def test_a_dag_carries_no_secret_anywhere(dag):
         ("tasks", [None, 1, 64], [0, "2", 1.5]),
         ("max_seconds", [None, 0, 2.5], [-1, "1"]),
         ("dry_run", [True, False], [None, "yes"]),
+        ("gaps", ["ask", "accept", "recopy"], [None, "", "stop"]),
     ],
 )
 def test_the_trigger_form_takes_what_makes_sense_and_refuses_the_rest(dag, name, good, bad):

@@ -84,10 +84,10 @@ def test_a_scheduled_run_passes_only_the_flow_and_who_started_it(spark):
 
 
 def test_the_trigger_forms_choices_become_arguments(spark):
-    choices = {"topics": ["orders", " ", "p.*"], "tasks": 3, "max_seconds": 0, "dry_run": True}
+    choices = {"topics": ["orders", " ", "p.*"], "tasks": 3, "max_seconds": 0, "dry_run": True, "gaps": "accept"}
     arguments, _ = spark(DONE, choices)
     assert [word for word in arguments if word.startswith("--topics")] == ["--topics=orders", "--topics=p.*"]
-    assert {"--tasks=3", "--max-seconds=0", "--dry-run"} <= set(arguments)
+    assert {"--tasks=3", "--max-seconds=0", "--dry-run", "--gaps=accept"} <= set(arguments)
 
 
 def test_without_a_connection_spark_runs_here_and_not_on_yarn(spark, monkeypatch):

@@ -33,3 +33,11 @@ def test_a_dry_run_shows_the_plan():
     text = report_text("A->B", {**DONE, "dry_run": True, "planned": planned}, [])
     assert "nothing was changed" in text
     assert "1,100" in text
+
+
+def test_what_was_left_out_is_told_though_the_run_succeeded():
+    outcome = {**DONE, "left_out": 1_200, "left_out_ranges": ["[record-too-large] orders-0, offset 7 (skipped): x"]}
+    assert report_text("A->B", outcome, []).splitlines()[-2:] == [
+        "Left out by mirror.poison.policy, 1,200 records:",
+        "- [record-too-large] orders-0, offset 7 (skipped): x",
+    ]

@@ -50,7 +50,7 @@ class Planner:
         self.plan = plan
         self.asked: list[RunOptions] = []
 
-    def __call__(self, flow: FlowConfig, options: RunOptions) -> RunPlan:
+    def __call__(self, flow: FlowConfig, options: RunOptions, ledger: object) -> RunPlan:
         assert str(flow.flow) == "A->B"
         self.asked.append(options)
         return self.plan

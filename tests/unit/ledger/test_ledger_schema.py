@@ -20,7 +20,17 @@ from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.models import Base
 from mirror_lib.ledger.store import Ledger
 
-TABLES = {"run", "partition_run", "position", "offset_segment", schema.VERSION_TABLE}
+TABLES = {
+    "run",
+    "partition_run",
+    "position",
+    "offset_segment",
+    "run_lock",
+    "gap",
+    "replicated_acl",
+    "sync_time",
+    schema.VERSION_TABLE,
+}
 
 
 def _tables(database: Database) -> set[str]:

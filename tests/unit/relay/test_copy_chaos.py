@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.relay.model import Takeover
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, Produced, fill, job, opened
+from tests.support.fake_cluster import FIRST_EPOCH, PRODUCER_ID, FakeCluster, Produced, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween, WatchedMemory
 
 _PARTITIONS = 6
@@ -167,3 +169,29 @@ def test_a_merge_keeps_the_order_of_each_source(
             assert len(arrived) == len(values)
     if all(result.certain for result in results):
         assert max(result.target_next for result in results) == len(merged)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_attempts_that_take_over_from_one_another_copy_every_record_once(
+    seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
+) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    chosen = break_things(seed, source, target)
+    written = {}
+    for partition in range(_PARTITIONS):
+        sizes = [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 60))]
+        log = source.add("orders", partition, leader=chosen.choice([1, 2]))
+        written[partition] = fill(log, sizes, records_each=chosen.randint(1, 3))
+    copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
+
+    for _ in range(4):
+        # Its accounts are lost, as those of an attempt that was killed: only what was certain before it is known.
+        results = copy_between(source, target, job(*copies, **chosen_settings(chosen)))
+        assert all(result.start + result.records <= result.end for result in results)
+        copies = [replace(each, takeover=Takeover(0, 0, PRODUCER_ID, FIRST_EPOCH)) for each in copies]
+    target.refuse = target.lose = source.on_fetch = target.before_produce = target.before_answer = lambda *_: None
+    results = copy_between(source, target, job(*copies))
+
+    assert all(result.complete for result in results), [str(result.error) for result in results]
+    for partition, values in written.items():
+        assert target.partitions[TopicPartition("A.orders", partition)].values() == values

@@ -6,12 +6,13 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 import mirror_lib.relay.copy as copy_module
 from mirror_lib.cluster.raw import FetchRequestPartition
-from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, UncleanStartError, Where
+from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, Where
 from mirror_lib.relay.copy import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
@@ -102,14 +103,21 @@ def test_connecting_is_tried_again_until_the_time_is_up(
     assert result.complete
 
 
-def test_a_task_that_spark_starts_again_copies_nothing(source: FakeCluster, target: FakeCluster) -> None:
-    fill(source.add("orders"), [100])
+def test_a_task_that_spark_starts_again_goes_on_behind_what_the_first_attempt_appended(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    written = fill(source.add("orders"), [100] * 10)
+    partition = opened(source, target)
+    half = replace(partition, plan=replace(partition.plan, end=5))
+    copy_between(source, target, job(half))
 
-    (result,) = copy_attempt(job(opened(source, target)), 0, 1)
+    (result,) = copy_attempt(job(partition), 0, 1)
 
-    assert isinstance(result.error, UncleanStartError)
-    assert not result.certain
-    assert target.produced == []
+    assert result.complete
+    assert (result.recovered, result.records) == (5, 5)
+    assert result.epoch is not None
+    assert result.epoch > partition.epoch
+    assert target.partitions[partition.plan.target].values() == written
 
 
 def test_an_exception_that_nobody_asked_for_ends_nothing(

@@ -1,4 +1,4 @@
-"""Where a partition without a position begins, by the flow's `auto.offset.reset`."""
+"""Where partitions without a position begin: the flow's own rules, then its consumer's `auto.offset.reset`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts, first_starts
 from mirror_lib.config.load import load
+from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.plan import FirstStart
-from mirror_lib.relay.replicate import first_start
 
 FILE = """
 clusters = A, B
@@ -19,23 +19,49 @@ A->B.enabled = true
 """
 
 
+def rules(folder: Path, *lines: str) -> FirstStarts:
+    path = folder / "mirror.properties"
+    path.write_text(FILE + "\n".join(lines))
+    return first_starts(load(path).flow("A->B"))
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("", FirstStart.EARLIEST),
-        ("A.consumer.auto.offset.reset = latest", FirstStart.LATEST),
-        ("A.consumer.auto.offset.reset = earliest", FirstStart.EARLIEST),
+        ("", EARLIEST),
+        ("A.consumer.auto.offset.reset = latest", LATEST),
+        ("A.consumer.auto.offset.reset = earliest", EARLIEST),
+        ("mirror.first.start = latest", LATEST),
+        ("A->B.mirror.first.start = offset 40", FirstStart(offset=40)),
+        ("mirror.first.start = 2023-11-14T22:13:20Z", FirstStart(timestamp_ms=1_700_000_000_000)),
     ],
 )
-def test_earliest_and_latest_are_known(tmp_path: Path, line: str, expected: FirstStart) -> None:
-    path = tmp_path / "mirror.properties"
-    path.write_text(f"{FILE}{line}\n")
-    assert first_start(load(path).flow("A->B")) is expected
+def test_a_flow_begins_where_its_file_says(tmp_path: Path, line: str, expected: FirstStart) -> None:
+    assert rules(tmp_path, line).of("orders") == expected
 
 
-def test_any_other_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "mirror.properties"
-    path.write_text(f"{FILE}A.consumer.auto.offset.reset = none\n")
+def test_the_flows_own_rule_is_stronger_than_the_consumers(tmp_path: Path) -> None:
+    found = rules(tmp_path, "A.consumer.auto.offset.reset = none", "mirror.first.start = latest")
+
+    assert found.of("orders") == LATEST
+
+
+def test_topics_have_their_own_rules_and_the_first_that_matches_the_whole_name_wins(tmp_path: Path) -> None:
+    found = rules(
+        tmp_path,
+        "A.consumer.auto.offset.reset = latest",
+        "mirror.first.start.topics = audit=earliest, pay.*=offset 7, payments=earliest",
+    )
+
+    assert {topic: found.of(topic) for topic in ("audit", "audit-2", "payments", "orders")} == {
+        "audit": EARLIEST,
+        "audit-2": LATEST,
+        "payments": FirstStart(offset=7),
+        "orders": LATEST,
+    }
+
+
+def test_any_other_reset_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="'none'") as caught:
-        first_start(load(path).flow("A->B"))
+        rules(tmp_path, "A.consumer.auto.offset.reset = none")
     assert "A.consumer.auto.offset.reset" in caught.value.action

@@ -12,6 +12,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import OffsetOutOfRangeError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay import job
+from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job_report import JobReport
 from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport
@@ -45,7 +46,8 @@ class Job:
         ledger.start_run(run_id=options.run_id, flow=str(flow.flow), trigger=options.trigger)
         return RunReport(options.run_id, str(flow.flow), 1, 0, 0.5, 0.0, results=(), problems=self.problems)
 
-    def plan(self, flow: FlowConfig, options: RunOptions) -> RunPlan:
+    def plan(self, flow: FlowConfig, options: RunOptions, ledger: Ledger | None) -> RunPlan:
+        assert ledger is None, "a dry run makes no ledger"
         self.asked.append(options)
         return RunPlan(FlowId.parse(str(flow.flow)), bins=(), problems=self.problems, idle=3)
 
@@ -79,6 +81,15 @@ def test_the_arguments_become_the_runs_options(here: Job) -> None:
 
     assert (code, report.exit_code, report.run_id) == (0, 0, "r1")
     assert here.asked == [RunOptions(run_id="r1", trigger="me", topics=("a", "b"), tasks_max=2, max_seconds=None)]
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"), [("ask", None), ("accept", Decision.ACCEPT), ("recopy", Decision.RECOPY)]
+)
+def test_what_to_do_about_lost_records_is_for_the_run(here: Job, choice: str, expected: Decision | None) -> None:
+    here.main(f"--gaps={choice}")
+
+    assert [options.losses for options in here.asked] == [expected]
 
 
 def test_a_partition_that_needs_a_person_decides_the_exit_code(here: Job) -> None:

@@ -22,6 +22,7 @@ _ARGUMENTS = st.builds(
     tasks=st.none() | st.integers(),
     max_seconds=st.none() | st.floats(min_value=0, allow_infinity=False),
     dry_run=st.booleans(),
+    gaps=st.sampled_from(["ask", "accept", "recopy"]),
 )
 
 
@@ -43,7 +44,10 @@ def test_what_is_left_open_is_not_on_the_command_line() -> None:
     assert arguments.command_line() == ["--config=/f", "--flow=A->B", "--trigger=cli", "--max-seconds=90"]
 
 
-@pytest.mark.parametrize("argv", [[], ["--config=f"], ["--config=f", "--flow=A->B", "--tasks=many"]])
+@pytest.mark.parametrize(
+    "argv",
+    [[], ["--config=f"], ["--config=f", "--flow=A->B", "--tasks=many"], ["--config=f", "--flow=A->B", "--gaps=stop"]],
+)
 def test_wrong_usage_ends_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         JobArguments.parse(argv)

@@ -13,12 +13,13 @@ from mirror_lib.errors import FencedError, MirrorError, TopicMissingError, Where
 from mirror_lib.relay.job_report import (
     Failure,
     JobReport,
+    LeftOutRange,
     PlannedTopic,
     error_report,
     plan_report,
     write_report,
 )
-from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, PartitionResult, RunPlan
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, PartitionResult, Poison, RunPlan
 from mirror_lib.relay.replicate import RunReport
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -125,3 +126,19 @@ def test_what_only_one_class_of_errors_tells_is_kept(tmp_path: Path) -> None:
     assert report.exit_code == 2
     assert report.error is not None
     assert report.error.more == {"problems": error.attributes()["problems"]}
+
+
+def test_what_was_left_out_comes_back_with_its_place(tmp_path: Path) -> None:
+    known = Poison(2, 5, 3, "record-too-large", "It is too large.", quarantined=True)
+    hidden = Poison(7, 9, None, "corrupt-batch", "Its CRC is wrong.")
+
+    report = _read_back(tmp_path, _report(replace(_DONE, poison=(known, hidden))).to_dict())
+
+    assert (report.exit_code, report.left_out) == (0, 4)
+    assert report.left_out_ranges == (
+        LeftOutRange("orders", 0, 2, 5, 3, "record-too-large", "It is too large.", quarantined=True),
+        LeftOutRange("orders", 0, 7, 9, None, "corrupt-batch", "Its CRC is wrong.", quarantined=False),
+    )
+    assert str(report.left_out_ranges[0]) == (
+        "[record-too-large] orders-0, offsets 2 to 4 (in the quarantine topic): It is too large."
+    )

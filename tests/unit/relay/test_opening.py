@@ -1,4 +1,4 @@
-"""Opening partitions while others may: of two runs on a target partition at least one stands back."""
+"""Opening partitions while others may: of two runs on a target partition one takes over from the other."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 import mirror_lib.relay.opening as opening
-from mirror_lib.cluster.admin import OffsetFact
-from mirror_lib.cluster.formats import RecordFormatError
+from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
+from mirror_lib.cluster.formats import OffsetSync, RecordFormatError
 from mirror_lib.cluster.internal_topics import PositionSnapshot, StoredPosition, UnreadablePosition
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import ProducerIdentity
 from mirror_lib.cluster.small_topics import RecordPlace
-from mirror_lib.errors import TargetDivergedError, UncleanStartError
-from mirror_lib.relay.model import PartitionPlan, RunPlan
+from mirror_lib.config.model import ExistingTarget, Fencing
+from mirror_lib.errors import UncleanStartError
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, RunPlan, Takeover
 from mirror_lib.relay.opening import open_partitions
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -24,9 +25,12 @@ FIRST, SECOND, MERGED = (TopicPartition(name, 0) for name in ("first", "second",
 
 
 class FlowOnly:
-    """The one field of a flow's configuration that opening reads."""
+    """The fields of a flow's configuration that opening reads."""
 
     flow = FLOW
+    fencing = Fencing.TRANSACTIONAL
+    existing_target = ExistingTarget.FAIL
+    run_lease_seconds = 30.0
 
 
 def closed(source: TopicPartition, target_offset: int, *, run_id: str = "before", **other: Any) -> Position:
@@ -67,8 +71,9 @@ class Clusters:
     def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
         return self._sources
 
-    def list_offsets(self, partitions: Iterable[TopicPartition], _: object) -> dict[TopicPartition, OffsetFact]:
-        return {partition: OffsetFact(offset=self._end) for partition in partitions}
+    def list_offsets(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
+        offset = 0 if spec is OffsetSpec.EARLIEST else self._end
+        return {partition: OffsetFact(offset=offset) for partition in partitions}
 
     def write(self, positions: Iterable[Position]) -> None:
         self.written += positions
@@ -80,19 +85,27 @@ class Clusters:
 
 @pytest.fixture(autouse=True)
 def identities(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take_over(_: FlowId, targets: Iterable[TopicPartition], __: object) -> dict[TopicPartition, ProducerIdentity]:
+    def take(_: object, targets: Iterable[TopicPartition], __: object) -> dict[TopicPartition, ProducerIdentity]:
         return {target: ProducerIdentity(1, 0) for target in targets}
 
-    monkeypatch.setattr(opening, "_take_over", take_over)
+    monkeypatch.setattr(opening, "_identities", take)
+
+
+def opened_partitions(
+    clusters: Clusters, *sources: TopicPartition
+) -> tuple[list[OpenPartition], dict[TopicPartition, Exception]]:
+    """The partitions that may be copied, and why the others may not."""
+    round_plan = plan(*((source, MERGED) for source in sources))
+    bins, problems = open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+    return [each for bin_ in bins for each in bin_], {each.source: each.error for each in problems}
 
 
 def opened(
     clusters: Clusters, *sources: TopicPartition
 ) -> tuple[list[TopicPartition], dict[TopicPartition, Exception]]:
     """Which partitions may be copied, and why the others may not."""
-    round_plan = plan(*((source, MERGED) for source in sources))
-    bins, problems = open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
-    return [each.plan.source for bin_ in bins for each in bin_], {each.source: each.error for each in problems}
+    found, problems = opened_partitions(clusters, *sources)
+    return [each.plan.source for each in found], problems
 
 
 def test_partitions_that_were_closed_are_opened() -> None:
@@ -112,7 +125,7 @@ def test_more_than_all_of_a_merge_wrote_is_another_writer() -> None:
 
     _, problems = opened(clusters, SECOND)
 
-    assert isinstance(problems[SECOND], TargetDivergedError)
+    assert isinstance(problems[SECOND], UncleanStartError)
 
 
 def test_an_unreadable_position_of_a_merge_stops_all_of_it() -> None:
@@ -125,15 +138,51 @@ def test_an_unreadable_position_of_a_merge_stops_all_of_it() -> None:
     assert clusters.written == []
 
 
-def test_a_run_that_opened_before_us_goes_on_alone() -> None:
-    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
+def test_a_clean_start_needs_no_take_over() -> None:
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST])
+
+    ((partition,), _) = opened_partitions(clusters, FIRST)
+
+    assert partition.takeover is None
+    assert (partition.producer_id, partition.epoch, partition.target_offset) == (1, 0, 40)
+    (claim,) = clusters.written
+    assert (claim.offset, claim.target_offset, claim.state) == (9, 40, PositionState.OPEN)
+    assert (claim.producer_id, claim.epoch, claim.run_id) == (1, 0, "ours")
+
+
+def test_a_run_that_opened_before_us_is_taken_over_from() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN, producer_id=1, epoch=5)
     clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST], before_us=[other])
 
-    started, problems = opened(clusters, FIRST)
+    ((partition,), problems) = opened_partitions(clusters, FIRST)
 
-    assert started == []
-    assert isinstance(problems[FIRST], UncleanStartError)
-    assert "theirs" in problems[FIRST].what
+    assert problems == {}
+    # What was certain before both lies before the target's end at that time.
+    assert partition.takeover == Takeover(10, 40, producer_id=1, epoch=5, lease_seconds=30.0)
+
+
+def test_an_interrupted_run_is_taken_over_from_its_last_position() -> None:
+    interrupted = closed(FIRST, 40, state=PositionState.OPEN, producer_id=1, epoch=5)
+    clusters = Clusters(interrupted, target_end=55, sources=[FIRST])
+
+    ((partition,), problems) = opened_partitions(clusters, FIRST)
+
+    assert problems == {}
+    assert partition.takeover == Takeover(10, 40, producer_id=1, epoch=5, lease_seconds=30.0)
+    (claim,) = clusters.written
+    # Until the copy task has looked, only the old pair is certain, and its writer is the one to be fenced.
+    assert (claim.offset, claim.target_offset, claim.producer_id, claim.epoch) == (9, 40, 1, 5)
+
+
+def test_the_claim_on_what_mirror_maker_copied_keeps_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_syncs", lambda *_: {FIRST: OffsetSync("first", 0, 4, 70)})
+    clusters = Clusters(Position("first", 0, 9), target_end=80, sources=[FIRST])
+
+    ((partition,), _) = opened_partitions(clusters, FIRST)
+
+    assert partition.takeover == Takeover(4, 70, lease_seconds=30.0)
+    (claim,) = clusters.written
+    assert (claim.offset, claim.target_offset, claim.producer_id) == (9, None, None)
 
 
 def test_a_run_that_opened_after_us_does_not_stop_us() -> None:

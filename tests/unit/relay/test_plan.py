@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.errors import OffsetOutOfRangeError, TopologyError
-from mirror_lib.relay.model import PartitionFacts, PartitionPlan
-from mirror_lib.relay.plan import FirstStart, pack, plan_round
+from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts
+from mirror_lib.config.model import FirstStart
+from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedError, SourceTruncatedError
+from mirror_lib.relay.model import PartitionFacts, PartitionPlan, SourceLoss
+from mirror_lib.relay.plan import first_offset, pack, plan_round
+from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 FLOW = FlowId("A", "B")
+FROM_THE_END = FirstStarts(default=LATEST)
 
 
 def facts(
@@ -25,18 +30,38 @@ def facts(
     position: int | None = None,
     position_topic_id: str | None = None,
     log_bytes: int | None = None,
+    topic_id: str | None = "id-1",
+    **more: Any,
 ) -> PartitionFacts:
     return PartitionFacts(
         source=TopicPartition(topic, partition),
         target=TopicPartition(f"A.{topic}", partition),
         log_start=log_start,
         log_end=log_end,
-        topic_id="id-1",
+        topic_id=topic_id,
         position=position,
         position_topic_id=position_topic_id,
         log_bytes=log_bytes,
         target_max_message_bytes=1_048_588,
+        **more,
     )
+
+
+def the_loss(fact: PartitionFacts) -> tuple[MirrorError, SourceLoss]:
+    """Plan the partition beside a healthy one, which goes on, and tell why this one does not."""
+    healthy = facts(9, position=40, position_topic_id="id-1")
+
+    plan = plan_round(FLOW, [fact, healthy], tasks_max=1)
+
+    assert [partition.source.partition for partition in plan.partitions] == [9]
+    (problem,) = plan.problems
+    assert problem.source == fact.source
+    assert problem.loss is not None
+    where = problem.error.where
+    assert (where.flow, where.topic, where.partition, where.offset) == ("A->B", "orders", 0, fact.position)
+    for command in ("accept", "recopy", "stop"):
+        assert f"mirror gaps {command}" in problem.error.action
+    return problem.error, problem.loss
 
 
 def planned(partition: int, weight: int, *, target: TopicPartition | None = None) -> PartitionPlan:
@@ -59,7 +84,7 @@ def test_a_partition_without_position_starts_at_the_log_start() -> None:
 
 
 def test_a_first_start_at_latest_has_nothing_to_copy() -> None:
-    plan = plan_round(FLOW, [facts()], tasks_max=1, first_start=FirstStart.LATEST)
+    plan = plan_round(FLOW, [facts()], tasks_max=1, first_starts=FROM_THE_END)
 
     assert plan.partitions == ()
     assert plan.idle == 1
@@ -77,32 +102,102 @@ def test_a_partition_that_is_copied_to_the_end_is_idle() -> None:
     assert (plan.partitions, plan.problems, plan.idle) == ((), (), 1)
 
 
-def test_records_deleted_before_they_were_copied_stop_the_partition_and_only_it() -> None:
-    plan = plan_round(FLOW, [facts(0, log_start=60, position=40), facts(1, position=40)], tasks_max=1)
+class TestGivenASourceThatLostRecords:
+    def test_retention_that_passed_the_position_is_a_gap_up_to_the_log_start(self) -> None:
+        error, loss = the_loss(facts(log_start=60, position=40))
 
-    assert [p.source.partition for p in plan.partitions] == [1]
-    (problem,) = plan.problems
-    assert isinstance(problem.error, OffsetOutOfRangeError)
-    assert "40 to 59" in str(problem.error)
-    assert problem.error.where.topic == "orders"
+        assert isinstance(error, RetentionGapError)
+        assert "40 to 59" in error.what
+        assert loss == SourceLoss(40, 60, "id-1")
+
+    def test_an_end_before_the_position_is_a_truncation_of_what_was_copied(self) -> None:
+        error, loss = the_loss(facts(log_end=30, position=40))
+
+        assert isinstance(error, SourceTruncatedError)
+        assert loss == SourceLoss(30, 40, "id-1")
+
+    def test_a_leader_epoch_that_ends_before_the_position_is_a_truncation_however_far_the_log_grew(self) -> None:
+        error, loss = the_loss(facts(log_end=500, position=40, position_leader_epoch=3, leader_epoch_end=25))
+
+        assert isinstance(error, SourceTruncatedError)
+        assert "records 25 to 39" in error.what
+        assert loss == SourceLoss(25, 40, "id-1")
+
+    def test_the_epoch_tells_more_exactly_than_the_end_where_the_history_divides(self) -> None:
+        _, loss = the_loss(facts(log_end=30, position=40, position_leader_epoch=3, leader_epoch_end=25))
+
+        assert loss.first_offset == 25
+
+    @pytest.mark.parametrize("epoch_end", [40, 41, 500])
+    def test_an_epoch_that_holds_the_position_is_the_history_that_was_copied(self, epoch_end: int) -> None:
+        fact = facts(log_end=500, position=40, position_leader_epoch=3, leader_epoch_end=epoch_end)
+
+        assert plan_round(FLOW, [fact], tasks_max=1).problems == ()
+
+    def test_a_leader_that_does_not_know_the_epoch_has_another_log(self) -> None:
+        error, loss = the_loss(facts(log_start=5, position=40, position_leader_epoch=3, leader_epoch_end=-1))
+
+        assert isinstance(error, SourceTruncatedError)
+        assert "does not know the leader epoch 3" in error.what
+        assert loss == SourceLoss(5, 40, "id-1")
+
+    def test_a_truncation_that_nobody_decided_about_is_not_hidden_by_new_growth(self) -> None:
+        error, loss = the_loss(facts(log_end=500, position=40, truncated_to=30))
+
+        assert isinstance(error, SourceTruncatedError)
+        assert loss == SourceLoss(30, 40, "id-1")
+
+    def test_a_truncated_log_that_is_growing_again_has_its_new_history_from_where_it_was_cut(self) -> None:
+        _, loss = the_loss(facts(log_end=35, position=40, truncated_to=30))
+
+        assert loss.first_offset == 30
+
+    @pytest.mark.parametrize(("log_end", "held"), [(500, "0 to 499"), (0, "nothing yet")])
+    def test_another_topic_id_is_another_topic_whatever_its_size(self, log_end: int, held: str) -> None:
+        error, loss = the_loss(facts(log_end=log_end, position=40, position_topic_id="id-0"))
+
+        assert isinstance(error, SourceRecreatedError)
+        assert held in error.what
+        assert loss == SourceLoss(40, 40, "id-1")
+
+    def test_a_topic_that_has_no_id_any_more_is_not_the_one_that_was_copied(self) -> None:
+        error, _ = the_loss(facts(position=40, position_topic_id="id-0", topic_id=None))
+
+        assert isinstance(error, SourceRecreatedError)
+
+    @pytest.mark.parametrize("unknown", [None, ""])
+    def test_a_position_without_topic_id_and_epoch_such_as_mm2s_is_judged_by_offsets(self, unknown: str | None) -> None:
+        assert plan_round(FLOW, [facts(position=40, position_topic_id=unknown)], tasks_max=1).problems == ()
+
+    def test_a_first_start_can_have_lost_nothing(self) -> None:
+        assert plan_round(FLOW, [facts(log_start=60)], tasks_max=1).problems == ()
+
+    @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(-1, 100))
+    def test_a_partition_is_copied_only_from_a_position_that_its_log_still_has(
+        self, log_start: int, length: int, position: int, epoch_end: int | None
+    ) -> None:
+        log_end = log_start + length
+
+        plan = plan_round(
+            FLOW,
+            [facts(log_start=log_start, log_end=log_end, position=position, leader_epoch_end=epoch_end)],
+            tasks_max=1,
+        )
+
+        intact = log_start <= position <= log_end and (epoch_end is None or epoch_end >= position)
+        assert intact is not bool(plan.problems)
+        for problem in plan.problems:
+            assert problem.loss is not None
+            assert problem.loss.first_offset <= problem.loss.next_offset
+            assert position in (problem.loss.first_offset, problem.loss.next_offset)
 
 
-def test_a_source_that_ends_before_the_position_stops_the_partition() -> None:
-    plan = plan_round(FLOW, [facts(log_end=30, position=40)], tasks_max=1)
+def test_a_stopped_partition_is_counted_and_neither_copied_nor_refused() -> None:
+    plan = plan_round(FLOW, [facts(position=40, log_start=60, stopped=True), facts(1, position=40)], tasks_max=1)
 
-    assert isinstance(plan.problems[0].error, OffsetOutOfRangeError)
-
-
-def test_a_topic_created_again_under_the_same_name_stops_the_partition() -> None:
-    plan = plan_round(FLOW, [facts(position=40, position_topic_id="id-0")], tasks_max=1)
-
-    assert isinstance(plan.problems[0].error, TopologyError)
-
-
-def test_a_position_written_by_mm2_has_no_topic_id_and_is_trusted() -> None:
-    plan = plan_round(FLOW, [facts(position=40, position_topic_id=None)], tasks_max=1)
-
-    assert plan.problems == ()
+    assert [partition.source.partition for partition in plan.partitions] == [1]
+    assert (plan.problems, plan.idle, plan.stopped) == ((), 0, 1)
+    assert plan.to_dict()["stopped_partitions"] == 1
 
 
 def test_outstanding_bytes_are_the_share_of_the_log_that_is_left() -> None:
@@ -146,15 +241,67 @@ def test_at_least_one_task_runs(tasks_max: int) -> None:
 
 class TestGivenAFirstStartAtTheEnd:
     def test_the_position_is_planned_and_nothing_is_copied(self) -> None:
-        plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_start=FirstStart.LATEST)
+        plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert plan.bins == ()
         assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
 
     def test_a_partition_with_a_position_goes_on_from_there(self) -> None:
-        plan = plan_round(FLOW, [facts(log_end=100, position=100)], tasks_max=1, first_start=FirstStart.LATEST)
+        plan = plan_round(FLOW, [facts(log_end=100, position=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert plan.starts_at_end == ()
-        plan = plan_round(FLOW, [facts(log_end=120, position=100)], tasks_max=1, first_start=FirstStart.LATEST)
+        plan = plan_round(FLOW, [facts(log_end=120, position=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert [(partition.start, partition.end) for partition in plan.partitions] == [(100, 120)]
 
     def test_an_empty_first_start_from_the_beginning_stores_nothing(self) -> None:
         assert plan_round(FLOW, [facts(log_end=0)], tasks_max=1).starts_at_end == ()
+
+    @pytest.mark.parametrize("start", [FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)])
+    def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self, start: FirstStart) -> None:
+        plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
+
+        assert plan.bins == ()
+        assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
+
+
+class TestGivenFirstStartsByTopic:
+    RULES = FirstStarts(
+        default=EARLIEST,
+        topics=(
+            (compile_java("audit"), LATEST),
+            (compile_java("pay.*"), FirstStart(offset=30)),
+            (compile_java("pay-late|late"), FirstStart(timestamp_ms=1_700_000_000_000)),
+        ),
+    )
+
+    @pytest.mark.parametrize(
+        ("topic", "expected"),
+        [
+            ("orders", 10),
+            ("audit", 100),
+            # A pattern must match the whole name.
+            ("audit-2", 10),
+            ("payments", 30),
+            # The first rule that matches wins.
+            ("pay-late", 30),
+            ("late", 55),
+        ],
+    )
+    def test_each_topic_begins_by_its_own_rule(self, topic: str, expected: int) -> None:
+        fact = facts(topic=topic, log_start=10, first_offset=55 if topic == "late" else None)
+
+        assert first_offset(fact, self.RULES) == expected
+
+    @pytest.mark.parametrize(("wanted", "expected"), [(0, 10), (9, 10), (10, 10), (99, 99), (100, 100), (10**12, 100)])
+    def test_an_offset_outside_the_log_becomes_its_start_or_its_end(self, wanted: int, expected: int) -> None:
+        rules = FirstStarts(default=FirstStart(offset=wanted))
+
+        assert first_offset(facts(log_start=10), rules) == expected
+
+    def test_a_time_after_the_last_record_is_the_end(self) -> None:
+        rules = FirstStarts(default=FirstStart(timestamp_ms=1))
+
+        assert first_offset(facts(log_start=10, first_offset=None), rules) == 100
+
+    def test_a_position_is_stronger_than_any_rule(self) -> None:
+        plan = plan_round(FLOW, [facts(topic="audit", position=40)], tasks_max=1, first_starts=self.RULES)
+
+        assert [(partition.start, partition.end) for partition in plan.partitions] == [(40, 100)]

@@ -15,7 +15,14 @@ from mirror_lib.cluster.admin import (
     TopicSpec,
 )
 from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError, UnsupportedRequestError
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, OffsetSyncsLocation
+from mirror_lib.config.model import (
+    ClientSettings,
+    CopySettings,
+    FlowClients,
+    FlowConfig,
+    OffsetSyncsLocation,
+    PoisonPolicy,
+)
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError
 from mirror_lib.sync.internal import InternalTopic, InternalTopicState, ensure_internal_topics
 from mirror_lib.topology.names import FlowId
@@ -98,6 +105,19 @@ def test_without_offset_syncs_only_the_position_topic_is_made() -> None:
     source, target = FakeAdmin("A"), FakeAdmin("B")
     assert len(ensure(a_flow(emit_offset_syncs_enabled=False), source, target)) == 1
     assert source.created == []
+
+
+def test_a_quarantine_topic_that_keeps_everything_is_made_for_that_policy_only() -> None:
+    quarantine = TopicSpec(
+        "mm2-quarantine.A.internal",
+        1,
+        2,
+        {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": "1048588"},
+    )
+    for policy, made in ((PoisonPolicy.QUARANTINE, [quarantine]), (PoisonPolicy.SKIP, []), (PoisonPolicy.FAIL, [])):
+        target = FakeAdmin("B")
+        ensure(a_flow(copy_settings=CopySettings(poison_policy=policy)), FakeAdmin("A"), target)
+        assert target.created == [POSITIONS, *made]
 
 
 def test_a_dry_run_creates_nothing() -> None:

@@ -17,9 +17,10 @@ from mirror_lib.cluster.admin import (
     TopicSpec,
 )
 from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
-from mirror_lib.config.flow_topology import config_property_filter, flow_topology
+from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
 from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.sync.configs import ConfigRulebook
 from mirror_lib.sync.topics import (
     CreateTopic,
     GrowPartitions,
@@ -27,7 +28,6 @@ from mirror_lib.sync.topics import (
     TopicPlan,
     TopicResult,
     apply_plan,
-    configs_at_creation,
     plan_topics,
 )
 from mirror_lib.topology.names import FlowId
@@ -185,7 +185,7 @@ def test_the_origin_decides_whether_a_config_is_copied(
 ) -> None:
     configs = some_configs("t", ConfigEntry("retention.ms", "5", origin))
     for source, expected in (("target", with_target_defaults), ("source", with_source_defaults)):
-        copied = configs_at_creation(configs, config_property_filter(a_flow(use_defaults_from=source)))
+        copied = ConfigRulebook(a_flow(use_defaults_from=source)).at_creation(configs)
         assert copied == ({"retention.ms": "5"} if expected else {})
 
 
@@ -199,7 +199,7 @@ def test_read_only_sensitive_hidden_and_excluded_configs_are_not_copied() -> Non
         ConfigEntry("message.timestamp.type", "LogAppendTime", ConfigOrigin.TOPIC),
         ConfigEntry("cleanup.policy", "compact", ConfigOrigin.TOPIC),
     )
-    assert configs_at_creation(configs, config_property_filter(a_flow())) == {"cleanup.policy": "compact"}
+    assert ConfigRulebook(a_flow()).at_creation(configs) == {"cleanup.policy": "compact"}
 
 
 class FakeTarget:

@@ -1,0 +1,83 @@
+"""The DAG that writes heartbeats alone, at an interval of its own.
+
+MM2 writes one a second (`emit.heartbeats.interval.seconds`), which a process that always runs can do and a scheduler of
+tasks cannot: starting a task takes about as long, and each would leave a row and a log behind. So a flow's run writes
+its own before it copies, this DAG writes those of all pairs once a minute at the most, for clusters whose
+heartbeats others watch too, and `mirror heartbeat emit --every 1` is the process for whoever needs MM2's pace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mirror_lib.airflow import heartbeat_tasks
+from mirror_lib.airflow.compatibility import DAG, PythonOperator
+from mirror_lib.config.load import load
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.sync.heartbeats import emitting_flows
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_SHORTEST_INTERVAL_SECONDS = 60
+_TIMEOUT = timedelta(minutes=5)
+
+
+def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """A DAG for every file in which some pair of clusters emits heartbeats; with `only`, just the DAG of that id.
+
+    Raises:
+        ConfigurationError: a file cannot be used; every file's problems are named.
+    """
+    dags: dict[str, DAG] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            config = load(path)
+        except MirrorError as error:
+            problems.append(str(error))
+            continue
+        if emitting_flows(config) and only in (None, heartbeat_dag_id(path)):
+            dags[heartbeat_dag_id(path)] = build_heartbeat_dag(config, path.absolute())
+    if problems and not (only and dags):
+        raise ConfigurationError("\n".join(problems))
+    return dags
+
+
+def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
+    """The DAG of one file: a single short task."""
+    pairs = emitting_flows(config)
+    with DAG(
+        dag_id=heartbeat_dag_id(path),
+        dag_display_name=f"Heartbeats of {path.name}",
+        description=f"Writes heartbeats of {len(pairs)} pairs of clusters",
+        doc_md=__doc__,
+        schedule=heartbeat_interval(config),
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        dagrun_timeout=_TIMEOUT,
+        tags=["mirror", "heartbeats"],
+        default_args={"owner": "mirror"},
+    ) as dag:
+        PythonOperator(
+            task_id=heartbeat_tasks.emit_all_heartbeats.__name__,
+            python_callable=heartbeat_tasks.emit_all_heartbeats,
+            op_kwargs={"config_path": str(path)},
+            doc_md=heartbeat_tasks.emit_all_heartbeats.__doc__,
+            execution_timeout=_TIMEOUT,
+        )
+    return dag
+
+
+def heartbeat_dag_id(path: Path) -> str:
+    """The id of a file's DAG, by the file's name."""
+    return f"mirror_heartbeats__{re.sub(r'[^a-zA-Z0-9_.-]', '_', path.stem)}"
+
+
+def heartbeat_interval(config: MirrorConfig) -> timedelta:
+    """The shortest `emit.heartbeats.interval.seconds` of the file, but not under a minute."""
+    seconds = min(pair.emit_heartbeats_interval_seconds for pair in emitting_flows(config))
+    return timedelta(seconds=max(seconds, _SHORTEST_INTERVAL_SECONDS))

@@ -1,0 +1,106 @@
+"""What the heartbeat tasks do: of a flow's DAG, before and after its copy, and of the DAG of heartbeats alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.trigger_form import TriggerChoices
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.sync.flow_heartbeats import HeartbeatCheck
+
+_log = logging.getLogger(__name__)
+
+
+def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes a heartbeat into the source, for the copy to carry, and the flow's own into the target.
+
+    What cannot be written is told and holds nothing up: heartbeats watch the copy, they are not part of it.
+    """
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.sync.heartbeats import emitting_flows
+
+    if TriggerChoices.from_params(params).dry_run:
+        raise AirflowSkipException("a dry run writes no heartbeats.")
+    config, settings = load_flow(Path(config_path), flow)
+    return _emit(emitting_flows(config, settings.flow))
+
+
+def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
+    """Writes a heartbeat of every pair of clusters of the file into the pair's target."""
+    from mirror_lib.config.load import load
+    from mirror_lib.sync.heartbeats import emitting_flows
+
+    done = _emit(emitting_flows(load(config_path)))
+    if done["problems"]:
+        raise AirflowFailException("; ".join(done["problems"]))
+    return done
+
+
+def check_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Shows what heartbeats on the target say about clusters upstream; fails if this run's own has not arrived."""
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = load_flow(Path(config_path), flow)
+    topology = flow_topology(settings, choices.topics)
+    if choices.dry_run or not topology.replicates(topology.policy.heartbeats_topic()):
+        raise AirflowSkipException("this run copies no heartbeats.")
+    written_ms = _written_ms(settings, context["ti"].xcom_pull(task_ids=emit_heartbeats.__name__))
+    with open_ledger(config) as ledger:
+        checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
+    _tell(checked)
+    if written_ms is None and checked.source.hops is None:
+        raise AirflowSkipException(f"nobody writes heartbeats into cluster {settings.flow.source}.")
+    # A topic that is there and empty is one whose copy began at its end.
+    if written_ms is not None and checked.source_is_cut_off and not _is_empty(checked):
+        raise AirflowFailException(f"flow {flow}: {settings.flow.source}: {checked.source.problem}")
+    return checked.to_dict()
+
+
+def _emit(pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
+    from mirror_lib.sync.flow_heartbeats import emit_heartbeats as emit
+
+    if not pairs:
+        raise AirflowSkipException("emit.heartbeats.enabled is false.")
+    emitted = emit(pairs)
+    problems = [f"{each.pair}: {each.error}" for each in emitted if each.error is not None]
+    for each in emitted:
+        if each.error is None:
+            _log.info("Heartbeat of %s written into %s on cluster %s.", each.pair, each.topic, each.cluster)
+    for problem in problems:
+        _log.warning("Heartbeat of %s", problem)
+    return {"emitted": [each.to_dict() for each in emitted], "problems": problems}
+
+
+def _written_ms(settings: FlowConfig, emitted: Mapping[str, Any] | None) -> int | None:
+    """When this run wrote into its source; None when it did not."""
+    from mirror_lib.topology.names import FlowId
+
+    watching = str(FlowId(settings.flow.target, settings.flow.source))
+    for each in (emitted or {}).get("emitted", ()):
+        if each["pair"] == watching and each["error"] is None:
+            return int(each["timestamp_ms"])
+    return None
+
+
+def _is_empty(checked: HeartbeatCheck) -> bool:
+    return checked.source.hops is not None and checked.source.newest_ms is None
+
+
+def _tell(checked: HeartbeatCheck) -> None:
+    from mirror_lib.sync.heartbeats import HeartbeatState, describe
+
+    for upstream in checked.upstreams:
+        level = logging.INFO if upstream.state is HeartbeatState.FRESH else logging.WARNING
+        _log.log(level, "Flow %s, upstream cluster %s", checked.flow, describe(upstream))
+    for topic in checked.unreadable:
+        _log.warning("Topic %s on cluster %s holds records that are no heartbeats.", topic, checked.flow.target)

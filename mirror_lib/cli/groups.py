@@ -1,0 +1,159 @@
+"""`mirror groups`: where consumer groups go on on the target, and bringing them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.sync.flow_groups import GroupSync
+    from mirror_lib.sync.groups import GroupReason, GroupRow
+
+_app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
+
+_CHANGE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "on the target", "checkpoint", "commit")
+_ROW_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "on the target", "reason", "what")
+_FINDING_COLUMNS = ("group", "reason", "what")
+
+_GroupOption = Annotated[str | None, typer.Option("--group", help="List only this group.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def plan(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    group: _GroupOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the checkpoints and commits that are due; changes nothing. Exit code 3 when a group cannot be read."""
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.sync.flow_groups import plan_flow_groups
+
+    with reporting(as_json) as output:
+        _, settings = load_flow(config, flow)
+        with output.progress(f"Reading the groups of {settings.flow}"):
+            done = plan_flow_groups(settings, flow_topology(settings, topics or ()))
+        _begin(output, done, group)
+        changes = [row for row in _rows(done, group) if row.emit or row.commit]
+        capped_table(output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
+        _end(output, done)
+
+
+@_app.command()
+def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+    """Write checkpoints now and, if the flow does so, commit offsets for groups without members on the target.
+
+    Exit code 3 when a group cannot be read, or the target refuses its offsets.
+    """
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.sync.flow_groups import apply_flow_groups
+
+    with reporting(as_json) as output:
+        _, settings = load_flow(config, flow)
+        with output.progress(f"Moving the groups of {settings.flow}"):
+            done = apply_flow_groups(settings, flow_topology(settings, topics or ()))
+        _begin(output, done, None)
+        _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
+        _end(output, done)
+
+
+@_app.command()
+def status(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    group: _GroupOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every group and partition that is not in sync now, with its reason; changes nothing."""
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.sync.flow_groups import plan_flow_groups
+
+    with reporting(as_json) as output:
+        _, settings = load_flow(config, flow)
+        with output.progress(f"Reading the groups of {settings.flow}"):
+            done = plan_flow_groups(settings, flow_topology(settings, topics or ()))
+        _begin(output, done, group)
+        _show_reasons(output, ((row, row.present_reason) for row in _rows(done, group)))
+        present = done.plan.counts(present=True)
+        output.document({"reasons": present})
+        output.values("reasons", present)
+        _notices(output, done)
+
+
+def _begin(output: Output, done: GroupSync, group: str | None) -> None:
+    output.exit_code = done.exit_code
+    document = done.to_dict()
+    document["rows"] = [row.to_dict() for row in _rows(done, group)]
+    output.document(document)
+
+
+def _end(output: Output, done: GroupSync) -> None:
+    summary = done.plan.summary()
+    output.values("reasons", summary["reasons"])
+    verb = "wrote" if done.applied else "would write"
+    commits = f"{'committed' if done.applied else 'commit'} {summary['commits']:,} offsets"
+    output.note(
+        f"{verb} {summary['checkpoints']:,} checkpoints and {commits}: "
+        f"{summary['groups']:,} groups, {summary['partitions']:,} groups and partitions"
+    )
+    _notices(output, done)
+
+
+def _notices(output: Output, done: GroupSync) -> None:
+    if not done.plan.target_read:
+        output.note("sync.group.offsets.enabled is false: the target's committed offsets are not looked at.")
+    for notice in done.plan.notices:
+        output.note(notice)
+    findings = [(finding.group, finding.reason.value, finding.what) for finding in done.plan.findings]
+    capped_table(output, "left_out_groups", _FINDING_COLUMNS, findings)
+
+
+def _show_reasons(output: Output, rows: Iterable[tuple[GroupRow, GroupReason | None]]) -> None:
+    """What is not in sync."""
+    cells = [
+        (
+            row.group,
+            row.source.topic,
+            row.source.partition,
+            row.upstream,
+            None if row.checkpoint is None else row.checkpoint.downstream_offset,
+            row.target_committed,
+            reason.value,
+            row.what,
+        )
+        for row, reason in rows
+        if reason is not None
+    ]
+    capped_table(output, "not_in_sync", _ROW_COLUMNS, cells)
+
+
+def _change(row: GroupRow) -> tuple[object, ...]:
+    return (
+        row.group,
+        row.source.topic,
+        row.source.partition,
+        row.upstream,
+        None if row.checkpoint is None else row.checkpoint.downstream_offset,
+        row.target_committed,
+        row.emit,
+        row.commit,
+    )
+
+
+def _rows(done: GroupSync, group: str | None) -> list[GroupRow]:
+    return [row for row in done.plan.rows if group is None or row.group == group]

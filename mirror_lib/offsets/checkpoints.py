@@ -1,0 +1,105 @@
+"""When a group's committed source offset becomes a checkpoint, and how exact it is (mm2 `MirrorCheckpointTask`).
+
+A translation counts from a sync, so it is exact only at a sync and one behind it; further on it is too early by at most
+the records in between (KAFKA-12468: it must never be too late). Checkpoints of one group and target partition never go
+backwards, except when the group itself did so on the source (`MirrorCheckpointTask.checkpointIsMoreRecent`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from mirror_lib.offsets.sync_store import TOO_OLD, OffsetSyncStore
+from mirror_lib.topology.names import TopicPartition
+
+
+class CheckpointOffsets(NamedTuple):
+    """A group that goes on at `upstream_offset` on the source goes on at `downstream_offset` on the target."""
+
+    upstream_offset: int
+    downstream_offset: int
+
+
+class Precision(StrEnum):
+    """What a translation is worth."""
+
+    #: The next record on the target is the next one that the group would read on the source.
+    EXACT = "exact"
+    #: The group reads some records again: its offset is between two syncs.
+    BETWEEN_SYNCS = "between-syncs"
+    #: The group has read what is not copied yet: on the target it goes on at the present end of the copy.
+    BEYOND_COPIED = "beyond-copied"
+    #: The offset is older than every sync that is still known: there is no translation.
+    BEHIND_OLDEST_SYNC = "behind-oldest-sync"
+    #: Nothing is known of the partition: there is no translation.
+    NO_SYNC = "no-sync"
+
+
+class Translation(NamedTuple):
+    """A target offset, None where there is no translation, and what it is worth."""
+
+    downstream_offset: int | None
+    precision: Precision
+
+
+def translate(
+    store: OffsetSyncStore, partition: TopicPartition, upstream_offset: int, *, copied_to: int | None = None
+) -> Translation:
+    """Where a group that has committed a source offset goes on on the target, by MM2's rule.
+
+    Args:
+        partition: of the source.
+        copied_to: the source offset that the copy goes on from, if it is known. Behind the newest sync there may be
+            offsets without records, such as transaction markers: a group there is not ahead of the copy.
+    """
+    downstream = store.translate(partition, upstream_offset)
+    if downstream is None:
+        return Translation(None, Precision.NO_SYNC)
+    nearest = store.nearest(partition, upstream_offset)
+    if downstream == TOO_OLD or nearest is None:
+        return Translation(None, Precision.BEHIND_OLDEST_SYNC)
+    return Translation(downstream, _precision(store, partition, upstream_offset, nearest.upstream_offset, copied_to))
+
+
+def _precision(
+    store: OffsetSyncStore, partition: TopicPartition, upstream_offset: int, nearest: int, copied_to: int | None
+) -> Precision:
+    if upstream_offset - nearest <= 1:
+        return Precision.EXACT
+    newest = store.slots(partition)[0].upstream_offset
+    if nearest < newest:
+        return Precision.BETWEEN_SYNCS
+    # The newest sync is that of the last record copied.
+    return Precision.EXACT if upstream_offset <= (copied_to or 0) else Precision.BEYOND_COPIED
+
+
+def is_more_recent(previous: CheckpointOffsets | None, new: CheckpointOffsets) -> bool:
+    """Whether a checkpoint is to be written after the previous one of its group and target partition."""
+    return (
+        previous is None
+        or new.upstream_offset < previous.upstream_offset
+        or new.downstream_offset > previous.downstream_offset
+    )
+
+
+def checkpoint_after(
+    previous: CheckpointOffsets | None, upstream_offset: int, downstream_offset: int | None
+) -> CheckpointOffsets | None:
+    """The checkpoint that counts for a group now: a new one, or still the previous one.
+
+    Args:
+        upstream_offset: what the group has committed on the source.
+        downstream_offset: its translation, if there is one.
+
+    Returns:
+        None when there is none, and when the previous one lies behind a source offset that the group has gone back
+        over: going on there would leave records out. MM2 would still use it.
+    """
+    if downstream_offset is not None:
+        new = CheckpointOffsets(upstream_offset, downstream_offset)
+        if is_more_recent(previous, new):
+            return new
+    if previous is None or previous.upstream_offset > upstream_offset:
+        return None
+    return previous

@@ -1,0 +1,193 @@
+"""What topics accept, on both sides: compared before a copy, and told to the copy so that it knows what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs
+from mirror_lib.cluster.batches.rules import RecordRules
+from mirror_lib.config.model import PoisonPolicy
+
+#: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
+DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+#: Java's `Long.MAX_VALUE`, which stands for no bound.
+_UNBOUNDED = 2**63 - 1
+_TOPICS_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLimits:
+    """What one topic accepts, broker defaults included; a bound that is None does not exist.
+
+    Attributes:
+        max_message_bytes: of a batch, as it is sent.
+        timestamp_before_max_ms: how far in the past timestamps may lie; None with log-append times too.
+        timestamp_after_max_ms: how far in the future.
+        log_append_time: the broker replaces the records' timestamps.
+        compacted: records need a key.
+    """
+
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    timestamp_before_max_ms: int | None = None
+    timestamp_after_max_ms: int | None = None
+    log_append_time: bool = False
+    compacted: bool = False
+
+    @classmethod
+    def of(cls, configs: TopicConfigs) -> TopicLimits:
+        """Read a topic's configs as brokers do (Java `LogConfig`)."""
+        append_time = configs.value("message.timestamp.type") == "LogAppendTime"
+        return cls(
+            max_message_bytes=_number(configs, "max.message.bytes") or DEFAULT_MAX_MESSAGE_BYTES,
+            timestamp_before_max_ms=None if append_time else _bound(configs, "message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=None if append_time else _bound(configs, "message.timestamp.after.max.ms"),
+            log_append_time=append_time,
+            compacted="compact" in [part.strip() for part in (configs.value("cleanup.policy") or "").split(",")],
+        )
+
+
+def _bound(configs: TopicConfigs, name: str) -> int | None:
+    """A bound of timestamps; where it is not set, or unknown before Kafka 3.6, the older one counts (KIP-937)."""
+    for candidate in (name, "message.timestamp.difference.max.ms"):
+        value = _number(configs, candidate)
+        if value is not None and value != _UNBOUNDED:
+            return value
+    return None
+
+
+def _number(configs: TopicConfigs, name: str) -> int | None:
+    value = configs.value(name)
+    return None if value is None else int(value)
+
+
+def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules:
+    """What the copy checks of each record.
+
+    A source that is compacted takes no records without a key either, so its keys are not looked at: that would mean to
+    decompress every batch. The few from before it was compacted are found by the target.
+    """
+    return RecordRules(
+        timestamp_before_max_ms=target.timestamp_before_max_ms,
+        timestamp_after_max_ms=target.timestamp_after_max_ms,
+        needs_key=target.compacted and not (source is not None and source.compacted),
+    )
+
+
+def read_limits(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, TopicLimits]:
+    """The limits of those topics that exist and whose configs may be read; one request for some hundred topics."""
+    names = sorted(set(topics))
+    return {topic: TopicLimits.of(configs) for topic, configs in admin.topic_configs(names).items()} if names else {}
+
+
+def read_rules(
+    source: ClusterAdmin, limits: Mapping[str, TopicLimits], remote: Mapping[str, str]
+) -> dict[str, RecordRules]:
+    """What the copy checks, by source topic.
+
+    Args:
+        limits: of the target topics.
+        remote: target topic by source topic.
+    """
+    known = {topic: limits[target] for topic, target in remote.items() if target in limits}
+    # Only where the target needs keys does the source have a say.
+    sources = read_limits(source, [topic for topic, target in known.items() if target.compacted])
+    return {topic: record_rules(sources.get(topic), target) for topic, target in known.items()}
+
+
+class LimitKind(StrEnum):
+    """In which way a target topic accepts less than its source."""
+
+    SIZE = "size"
+    TIMESTAMP_BEFORE = "timestamp-before"
+    TIMESTAMP_AFTER = "timestamp-after"
+    LOG_APPEND_TIME = "log-append-time"
+    KEY = "key"
+
+
+_ACTIONS = {
+    LimitKind.SIZE: "raise max.message.bytes of the target topics",
+    LimitKind.TIMESTAMP_BEFORE: "raise message.timestamp.before.max.ms of the target topics",
+    LimitKind.TIMESTAMP_AFTER: "raise message.timestamp.after.max.ms of the target topics",
+    LimitKind.LOG_APPEND_TIME: "set message.timestamp.type=CreateTime on the target topics",
+    LimitKind.KEY: "take `compact` out of cleanup.policy of the target topics",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LimitWarning:
+    """Target topics that accept less than their sources hold, perhaps; nothing says that such records exist."""
+
+    kind: LimitKind
+    #: Source topics, in order.
+    topics: tuple[str, ...]
+    #: What differs, with the numbers of the first topic.
+    what: str
+
+    def text(self, policy: PoisonPolicy) -> str:
+        """The warning with what follows from it and what to do."""
+        named = ", ".join(self.topics[:_TOPICS_NAMED])
+        more = f" and {len(self.topics) - _TOPICS_NAMED} more" if len(self.topics) > _TOPICS_NAMED else ""
+        return f"{self.what} Topics: {named}{more}. {_consequence(self.kind, policy)}; {_ACTIONS[self.kind]}."
+
+
+def _consequence(kind: LimitKind, policy: PoisonPolicy) -> str:
+    if kind is LimitKind.LOG_APPEND_TIME:
+        return "Every record gets the time of its copy"
+    if policy is PoisonPolicy.FAIL:
+        return "A partition stops before the first such record (mirror.poison.policy=fail)"
+    done = "put into the quarantine topic" if policy is PoisonPolicy.QUARANTINE else "left out"
+    return f"Such records are {done} (mirror.poison.policy={policy.value})"
+
+
+def compare_limits(
+    remote: Mapping[str, str], sources: Mapping[str, TopicLimits], targets: Mapping[str, TopicLimits]
+) -> list[LimitWarning]:
+    """Where target topics accept less than their sources, by kind. Topics whose limits are not known are left out.
+
+    Args:
+        remote: target topic by source topic.
+    """
+    found: dict[LimitKind, list[tuple[str, str]]] = {kind: [] for kind in LimitKind}
+    for topic, target in sorted(remote.items()):
+        if topic in sources and target in targets:
+            for kind, what in _differences(sources[topic], targets[target]):
+                found[kind].append((topic, what))
+    return [LimitWarning(kind, tuple(topic for topic, _ in each), each[0][1]) for kind, each in found.items() if each]
+
+
+def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[LimitKind, str]]:
+    if target.max_message_bytes < source.max_message_bytes:
+        yield (
+            LimitKind.SIZE,
+            f"The target accepts batches of {target.max_message_bytes:,} bytes, the source of "
+            f"{source.max_message_bytes:,}: a single record may be too large.",
+        )
+    # An age that the source allows is one that its records had when they were written; they are older now.
+    if target.timestamp_before_max_ms is not None:
+        yield (
+            LimitKind.TIMESTAMP_BEFORE,
+            f"The target refuses records that are older than {target.timestamp_before_max_ms:,} ms.",
+        )
+    if _narrower(target.timestamp_after_max_ms, source.timestamp_after_max_ms) and not source.log_append_time:
+        yield (
+            LimitKind.TIMESTAMP_AFTER,
+            f"The target refuses timestamps more than {target.timestamp_after_max_ms:,} ms in the future, which the "
+            "source allows.",
+        )
+    if target.log_append_time:
+        yield LimitKind.LOG_APPEND_TIME, "The target replaces timestamps (message.timestamp.type=LogAppendTime)."
+    if target.compacted and not source.compacted:
+        yield LimitKind.KEY, "The target is compacted and refuses records without a key, the source is not."
+
+
+def _narrower(target: int | None, source: int | None) -> bool:
+    return target is not None and (source is None or target < source)
+
+
+def limit_warnings(source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str]) -> Sequence[LimitWarning]:
+    """Read the limits of both sides, a request for some hundred topics each, and compare them."""
+    targets = read_limits(target, remote.values())
+    sources = read_limits(source, [topic for topic, there in remote.items() if there in targets])
+    return compare_limits(remote, sources, targets)

@@ -1,0 +1,102 @@
+"""Storing positions while a long copy runs, so that a restart has little to compare.
+
+Only what the target has acknowledged is stored, as `open`: the run has not ended. The end of a run stores `closed`
+(mirror_lib.relay.commit).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.model import CopyJob
+from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.topology.names import TopicPartition
+
+if TYPE_CHECKING:
+    from mirror_lib.cluster.internal_topics import PositionStore
+
+_log = logging.getLogger(__name__)
+
+
+class PositionFlush:
+    """Stores how far the partitions of a task are, every flush interval."""
+
+    def __init__(self, job: CopyJob, copies: Sequence[PartitionCopy]) -> None:
+        self._job = job
+        sharing = Counter(copy.target for copy in copies)
+        # In a merge one target offset says nothing about a single source: its positions are stored at the end only.
+        self._copies = [copy for copy in copies if sharing[copy.target] == 1]
+        self._stored: dict[TopicPartition, int] = {copy.source: copy.opened.plan.start for copy in self._copies}
+        self._stack = ExitStack()
+        self._store: PositionStore | None = None
+        self._writing: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Flush again and again, until cancelled."""
+        while self._job.positions is not None:
+            await asyncio.sleep(self._job.positions.flush_seconds)
+            await self.flush()
+
+    async def close(self) -> None:
+        """Wait for what is being stored, and let go of the connection."""
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        self._stack.close()
+
+    async def flush(self) -> None:
+        """Store what moved since the last time."""
+        moved = [copy for copy in self._copies if copy.source_next > self._stored[copy.source]]
+        # A position must not pass records of which the ledger does not know yet that they were left out.
+        await self.store([copy for copy in moved if not copy.left_something_out])
+
+    async def store(self, copies: Sequence[PartitionCopy]) -> None:
+        """Store how far these partitions are; a failure is only logged, since the next run can do without."""
+        moved = [copy for copy in copies if copy.source in self._stored]
+        positions = [open_position_of(copy, self._job.run_id) for copy in moved]
+        if not positions or self._job.positions is None:
+            return
+        # Taken down before: the copies move on while this waits. A write goes on when the copy ends meanwhile.
+        self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, positions))
+        try:
+            await asyncio.shield(self._writing)
+        except MirrorError as error:
+            _log.warning("positions of flow %s were not stored; the next run can do without: %s", self._job.flow, error)
+            return
+        for position in positions:
+            self._stored[position.source] = position.offset + 1
+
+    def _write(self, positions: Sequence[Position]) -> None:
+        # Most tasks end before the first flush, and need not load another Kafka client.
+        from mirror_lib.cluster.internal_topics import PositionStore
+
+        topic = self._job.positions
+        assert topic is not None
+        if self._store is None:
+            store = PositionStore(topic.connection, topic.topic, topic.source_alias)
+            self._store = self._stack.enter_context(store)
+        self._store.write(positions)
+
+
+def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
+    """How far a partition is, as the record that a restart begins from."""
+    opened = copy.opened
+    epoch = copy.assembler.leader_epoch
+    return Position(
+        topic=copy.source.topic,
+        partition=copy.source.partition,
+        offset=copy.source_next - 1,
+        target_offset=copy.target_next,
+        state=PositionState.OPEN,
+        producer_id=opened.producer_id,
+        epoch=opened.epoch,
+        run_id=run_id,
+        topic_id=opened.plan.topic_id,
+        leader_epoch=epoch if epoch >= 0 else None,
+    )

@@ -1,0 +1,210 @@
+"""Poison: what the flow's policy leaves out of a copy, the copies of it in the quarantine topic, and its gaps.
+
+A record of the quarantine topic is one thing that was left out, or a part of it: its value the raw bytes, its headers
+where they stood and what is wrong with them. It is acknowledged before anything that stood behind it is sent to the
+target, so no position can pass it. A task that is repeated may write it again: its key says what it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.left_out import LeftOut
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.rebuild import rebuild
+from mirror_lib.cluster.batches.records import Record
+from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
+from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+#: Bytes of one record's value; what is longer is cut.
+PART_BYTES = 512 * 1024
+#: Kafka's default for `max.message.bytes`, which the topic is created with.
+MAX_MESSAGE_BYTES = 1_048_588
+_PRODUCE_TIMEOUT_MS = 30_000
+_NO_PRODUCER = (-1, -1, -1)
+
+
+class Omissions:
+    """What one copy task leaves out by its flow's policy."""
+
+    def __init__(self, job: CopyJob, target: RawClient) -> None:
+        self._flow = job.flow
+        self._policy = job.settings.poison_policy
+        self._topic = TopicPartition(job.quarantine_topic, 0)
+        self._client = target
+        self._retry_seconds = job.settings.retry_max_seconds
+
+    @property
+    def allowed(self) -> bool:
+        """Whether anything may be left out."""
+        return self._policy is not PoisonPolicy.FAIL
+
+    async def leave_out(self, copy: PartitionCopy, left_out: Sequence[LeftOut]) -> None:
+        """Note what does not go to the target; with `quarantine`, after copies of it are acknowledged.
+
+        Raises:
+            MirrorError: the quarantine topic does not take it; nothing was noted, and the partition must stop.
+        """
+        quarantined = self._policy is PoisonPolicy.QUARANTINE
+        if quarantined:
+            now_ms = int(time.time() * 1000)
+            for batch in quarantine_batches(self._flow, copy.source, left_out, now_ms=now_ms):
+                await self._append(batch)
+        copy.note_poison([poison_of(each, quarantined=quarantined) for each in left_out])
+
+    async def _append(self, batch: ReadyBatch) -> None:
+        stamp(batch, *_NO_PRODUCER)
+        backoff = Backoff(self._retry_seconds)
+        while True:
+            try:
+                await self._try_to_append(batch)
+            except MirrorError as error:
+                if not may_pass(error) or not backoff.failed(error):
+                    raise self._not_kept(error) from error
+            else:
+                return
+            await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+            with suppress(MirrorError):
+                await self._client.refresh_leaders({self._topic.topic})
+
+    async def _try_to_append(self, batch: ReadyBatch) -> None:
+        where = Where(cluster=self._client.cluster, topic=self._topic.topic)
+        code: int = ErrorCode.NONE
+        leader = self._client.leader(self._topic)
+        if leader is None:
+            failed = await self._client.refresh_leaders({self._topic.topic})
+            leader = self._client.leader(self._topic)
+            code = failed.get(self._topic.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+        if leader is not None:
+            request = [(self._topic.topic, self._topic.partition, batch.payload)]
+            (answer,) = await self._client.produce(leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS)
+            code = answer.error_code
+        if code:
+            raise error_for_code(code, where=where, doing=f"write to {self._topic.topic}")
+
+    def _not_kept(self, error: MirrorError) -> MirrorError:
+        return type(error)(
+            f"a record that cannot be copied could not be kept in the quarantine topic {self._topic.topic} either: "
+            f"{error.what}",
+            where=error.where,
+            action=f"{error.action} The topic sync before a run creates the topic.".strip(),
+        )
+
+
+def poison_of(left_out: LeftOut, *, quarantined: bool) -> Poison:
+    """How a partition's account tells what was left out."""
+    return Poison(
+        first_offset=left_out.first_offset,
+        next_offset=left_out.next_offset,
+        records=left_out.records,
+        cause=left_out.error.reason,
+        detail=left_out.error.what,
+        first_timestamp=left_out.first_timestamp,
+        last_timestamp=left_out.last_timestamp,
+        quarantined=quarantined,
+    )
+
+
+def quarantine_batches(
+    flow: FlowId, source: TopicPartition, left_out: Sequence[LeftOut], *, now_ms: int
+) -> Iterator[ReadyBatch]:
+    """Batches for the quarantine topic, in order."""
+    records = (record for each in left_out for record in _records(flow, source, each, now_ms))
+    return rebuild(records, codec=Codec.NONE, batch_max_bytes=PART_BYTES, max_message_bytes=MAX_MESSAGE_BYTES)
+
+
+def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: int) -> Iterator[Record]:
+    parts = max(-(-len(left_out.raw) // PART_BYTES), 1)
+    headers = {
+        "flow": str(flow),
+        "topic": source.topic,
+        "partition": str(source.partition),
+        "first_offset": str(left_out.first_offset),
+        "last_offset": str(left_out.next_offset - 1),
+        "reason": left_out.error.reason,
+        "detail": left_out.error.what,
+        "codec": _text(None if left_out.codec is None else left_out.codec.name.lower()),
+        "unit": left_out.unit.value,
+        "timestamp": _text(left_out.first_timestamp),
+    }
+    key = f"{source}-{left_out.first_offset}".encode()
+    for number in range(parts):
+        value = left_out.raw[number * PART_BYTES : (number + 1) * PART_BYTES]
+        named = {**headers, "part": f"{number + 1}/{parts}"}
+        yield Record(left_out.first_offset, now_ms, _sized(key) + _sized(value) + _headers(named))
+
+
+def _text(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _sized(value: bytes) -> bytes:
+    return encode_varint(len(value)) + value
+
+
+def _headers(named: dict[str, str]) -> bytes:
+    pairs = [_sized(name.encode()) + _sized(value.encode()) for name, value in named.items()]
+    return encode_varint(len(pairs)) + b"".join(pairs)
+
+
+def gap_rows(
+    flow: FlowId,
+    run_id: str,
+    results: Sequence[PartitionResult],
+    policy: PoisonPolicy,
+    *,
+    found_at: datetime | None = None,
+) -> list[GapRow]:
+    """What a round left out, as gaps that its policy has accepted.
+
+    The same round gives the same ids again, whenever it is asked.
+    """
+    found = found_at or datetime.now(UTC)
+    return [
+        GapRow(
+            id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{run_id} {flow} {result.source} {poison.first_offset}")),
+            flow=str(flow),
+            topic=result.source.topic,
+            partition=result.source.partition,
+            cause=poison.cause,
+            first_offset=poison.first_offset,
+            next_offset=poison.next_offset,
+            records=poison.records,
+            first_time=_time(poison.first_timestamp),
+            last_time=_time(poison.last_timestamp),
+            detail=poison.detail,
+            run_id=run_id,
+            found_at=found,
+            state=GapState.ACCEPTED.value,
+            decided_by=f"policy {policy.value}",
+            decided_at=found,
+        )
+        for result in results
+        for poison in result.poison
+    ]
+
+
+def _time(milliseconds: int | None) -> datetime | None:
+    """None also for times that are none: before 1970, or beyond what a calendar holds."""
+    if milliseconds is None or milliseconds < 0:
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,317 @@
+"""Taking over a target partition from a writer that did not finish, or may still live.
+
+The commit protocol's unclean start (docs/architecture.md, "Exactly once"): the former writer is fenced, so that the
+broker refuses whatever it still sends and all that it appended is visible; then the target's log behind the last
+certain pair of offsets is compared with the source. What stands there is skipped, and copying goes on behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.header import HEADER_SIZE
+from mirror_lib.cluster.batches.rebuild import grown
+from mirror_lib.cluster.batches.records import Record, RecordError
+from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.raw import FetchRequestPartition, ProducerIdentity, RawClient
+from mirror_lib.config.model import CopySettings, PoisonPolicy
+from mirror_lib.errors import (
+    CorruptBatchError,
+    MirrorError,
+    RecordTooLargeError,
+    TargetDivergedError,
+    TargetTruncatedError,
+    TransientError,
+    UncleanStartError,
+    Where,
+)
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
+from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.relay.tail_match import MismatchError, TailMatcher
+from mirror_lib.topology.names import TopicPartition
+
+#: Each reads both logs, so this bounds memory too.
+_AT_A_TIME = 8
+_FENCING_SECONDS = 60.0
+_FETCH_WAIT_MS = 500
+_READ_BYTES = 4 * 1024 * 1024
+_REPLICATION_PAUSE = 0.05
+_CHOICES = (
+    "Only the replicator may write to remote topics: find the other writer. The partition can be copied again under "
+    "another name (mirror.topics.rename)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was found on the target: where copying goes on, by whom, and where the records found are."""
+
+    opened: OpenPartition
+    runs: tuple[OffsetRun, ...] = ()
+    #: What the interrupted run had left out, and may not have told.
+    poison: tuple[Poison, ...] = ()
+
+
+async def take_over_all(
+    job: CopyJob, partitions: Sequence[OpenPartition], source: RawClient, target: RawClient
+) -> list[tuple[OpenPartition, Recovered | MirrorError]]:
+    """Take over many partitions, some at a time; each has its own outcome."""
+    limit = asyncio.Semaphore(_AT_A_TIME)
+    sharing = Counter(opened.plan.target for opened in partitions)
+
+    async def one(opened: OpenPartition) -> tuple[OpenPartition, Recovered | MirrorError]:
+        if sharing[opened.plan.target] > 1:
+            return opened, _merged(job, opened)
+        async with limit:
+            try:
+                return opened, await take_over(job, opened, source, target)
+            except MirrorError as error:
+                return opened, error
+
+    return list(await asyncio.gather(*(one(opened) for opened in partitions)))
+
+
+def _merged(job: CopyJob, opened: OpenPartition) -> UncleanStartError:
+    plan = opened.plan
+    return UncleanStartError(
+        f"an earlier attempt wrote to {plan.target}, into which several topics are merged: how far each of them came "
+        "cannot be told from its log.",
+        where=Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition),
+        action="Copy the merged topics again into a new topic (mirror.topics.rename).",
+    )
+
+
+async def take_over(job: CopyJob, opened: OpenPartition, source: RawClient, target: RawClient) -> Recovered:
+    """Fence the writer before, find out how far it came, and return the partition opened for the rest.
+
+    Raises:
+        TargetDivergedError: the target holds what the source does not; somebody else wrote there.
+        TargetTruncatedError: the target is shorter than what was certainly copied.
+        UncleanStartError: what the target holds cannot be found out for certain.
+        MirrorError: a cluster did not answer in time, or refused.
+    """
+    return await _Recovery(job, opened, source, target).run()
+
+
+class _Recovery:
+    def __init__(self, job: CopyJob, opened: OpenPartition, source: RawClient, target: RawClient) -> None:
+        assert opened.takeover is not None
+        self._job = job
+        self._opened = opened
+        self._takeover: Takeover = opened.takeover
+        self._source = _LogReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
+        self._target = _LogReader(target, opened.plan.target, job.settings, read_committed=False)
+        self._client = target
+        self._now_ms = int(time.time() * 1000)
+        plan = opened.plan
+        self._where = Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition)
+
+    async def run(self) -> Recovered:
+        identity = await self._fence()
+        end = await self._replicated_end()
+        if end < self._takeover.target_offset:
+            raise TargetTruncatedError(
+                f"{self._opened.plan.target} ends at {end}, but this flow had written it up to "
+                f"{self._takeover.target_offset}.",
+                where=self._where,
+                action="The target lost data or was created again; find out why before the position is reset.",
+            )
+        matcher = TailMatcher(
+            self._takeover.source_offset, self._takeover.target_offset, end, may_be_left_out=self._may_be_left_out
+        )
+        await self._walk(matcher)
+        found = matcher.match()
+        if found.source_next < self._opened.plan.start:
+            raise TargetTruncatedError(
+                f"{self._opened.plan.target} holds the source's records only up to offset {found.source_next - 1}, "
+                f"though they were stored as copied up to {self._opened.plan.start - 1}.",
+                where=self._where,
+                action="The target lost data; find out why before the position is reset.",
+            )
+        opened = replace(
+            self._opened,
+            plan=replace(self._opened.plan, start=found.source_next),
+            producer_id=identity.producer_id,
+            epoch=identity.epoch,
+            target_offset=end,
+            takeover=None,
+            taken_over=True,
+        )
+        return Recovered(opened, found.runs, tuple(self._poison(record) for record in found.left_out))
+
+    async def _fence(self) -> ProducerIdentity:
+        """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
+        name = self._opened.transactional_id
+        if name is None:
+            identity = await self._client.new_producer_id()
+        else:
+            deadline = time.monotonic() + _FENCING_SECONDS
+            identity = await self._client.fence(name, self._opened.plan.target, deadline=deadline)
+        # A transactional id whose epochs are used up, or that expired, comes with a new producer id: fencing by it
+        # does not reach the old one.
+        if self._takeover.producer_id not in (None, identity.producer_id):
+            await asyncio.sleep(self._takeover.lease_seconds)
+        return identity
+
+    async def _replicated_end(self) -> int:
+        """The target's end once all of it is replicated: what is not might still vanish."""
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while True:
+            try:
+                leader = await self._target.leader()
+                high_watermark, end = await self._client.log_ends(leader, self._opened.plan.target)
+                if high_watermark >= end:
+                    return end
+                raise TransientError(
+                    f"records up to offset {end - 1} of {self._opened.plan.target} are not replicated yet.",
+                    where=self._where,
+                    action="Check that the target's replicas are in sync.",
+                )
+            except MirrorError as error:
+                await self._target.pause(backoff, error)
+
+    async def _walk(self, matcher: TailMatcher) -> None:
+        source_ended = False
+        end = self._opened.plan.end
+        try:
+            while not matcher.finished:
+                if matcher.needs_target:
+                    matcher.feed_target(await self._read_target(matcher.target_offset))
+                elif not source_ended:
+                    more = await self._source.read(matcher.source_offset)
+                    matcher.feed_source(more)
+                    source_ended = not more or matcher.source_offset >= end
+                matcher.walk(source_ended=source_ended)
+        except MismatchError as error:
+            raise TargetDivergedError(
+                f"{self._opened.plan.target} offset {error.target_offset} does not hold what the source has at offset "
+                f"{error.source_offset}: somebody else wrote there, or records were deleted since that would tell.",
+                where=replace(self._where, offset=error.source_offset),
+                action=_CHOICES,
+            ) from error
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"the end of {self._opened.plan.target} cannot be compared with the source: {error}.",
+                where=self._where,
+                action="Compare the replicas of both partitions (kafka-dump-log).",
+            ) from error
+
+    def _may_be_left_out(self, record: Record) -> bool:
+        """Whether the flow's policy leaves such a record out; what the target alone knows to refuse is not among it."""
+        return self._job.settings.poison_policy is not PoisonPolicy.FAIL and self._refusal(record) is not None
+
+    def _refusal(self, record: Record) -> MirrorError | None:
+        plan = self._opened.plan
+        size = HEADER_SIZE + grown(len(record.tail), 1)
+        if size > plan.target_max_message_bytes:
+            return RecordTooLargeError(
+                f"the record takes about {size} bytes, the target accepts {plan.target_max_message_bytes}."
+            )
+        return plan.target_rules.refusal(record, plan.target_rules.allowed_times(self._now_ms))
+
+    def _poison(self, record: Record) -> Poison:
+        refusal = self._refusal(record)
+        assert refusal is not None
+        return Poison(
+            first_offset=record.offset,
+            next_offset=record.offset + 1,
+            records=1,
+            cause=refusal.reason,
+            detail=refusal.what,
+            first_timestamp=record.timestamp,
+            last_timestamp=record.timestamp,
+            quarantined=self._job.settings.poison_policy is PoisonPolicy.QUARANTINE,
+        )
+
+    async def _read_target(self, offset: int) -> Sequence[Stretch]:
+        offset = max(offset, self._takeover.target_log_start)
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while not (found := await self._target.read(offset)):
+            # Its end was asked for a moment ago.
+            await self._target.pause(
+                backoff,
+                TransientError(
+                    f"{self._opened.plan.target} gives no records from offset {offset} on.",
+                    where=self._where,
+                    action="Check the target's brokers.",
+                ),
+            )
+        return found
+
+
+class _LogReader:
+    """Reads one partition a fetch at a time, through leader changes and restarts."""
+
+    def __init__(
+        self, client: RawClient, partition: TopicPartition, settings: CopySettings, *, read_committed: bool
+    ) -> None:
+        self._client = client
+        self._partition = partition
+        self._retry_seconds = settings.retry_max_seconds
+        self._read_committed = read_committed
+        self._where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
+
+    async def read(self, offset: int) -> Sequence[Stretch]:
+        """What stands from `offset` on; empty at the end of what can be read."""
+        backoff = Backoff(self._retry_seconds)
+        while True:
+            try:
+                return await self._fetch(offset)
+            except MirrorError as error:
+                await self.pause(backoff, error)
+
+    async def _fetch(self, offset: int) -> Sequence[Stretch]:
+        wanted = FetchRequestPartition(*self._partition, offset, _READ_BYTES)
+        (answer,) = await self._client.fetch(
+            await self.leader(),
+            [wanted],
+            max_bytes=_READ_BYTES,
+            max_wait_ms=_FETCH_WAIT_MS,
+            read_committed=self._read_committed,
+        )
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise UncleanStartError(
+                f"{self._partition} on {self._client.cluster} no longer holds offset {offset}, so an interrupted copy "
+                "cannot be compared with its source.",
+                where=replace(self._where, offset=offset),
+                action=_CHOICES,
+            )
+        if answer.error_code:
+            where = replace(self._where, offset=offset)
+            raise error_for_code(answer.error_code, where=where, doing="read the end of the log")
+        stretches, _ = read_stretches(answer.records, answer.aborted, read_committed=self._read_committed)
+        return stretches
+
+    async def leader(self) -> int:
+        """The partition's leader.
+
+        Raises:
+            TransientError: there is none now.
+        """
+        leader = self._client.leader(self._partition)
+        if leader is None:
+            failed = await self._client.refresh_leaders([self._partition.topic])
+            leader = self._client.leader(self._partition)
+            if leader is None:
+                code = failed.get(self._partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+                raise error_for_code(code, where=self._where, doing="find the leader")
+        return leader
+
+    async def pause(self, backoff: Backoff, error: MirrorError) -> None:
+        """Wait before another try; raises the error when it will not pass or has lasted too long."""
+        if not may_pass(error) or not backoff.failed(error):
+            raise error
+        await asyncio.sleep(max(backoff.not_before - time.monotonic(), _REPLICATION_PAUSE))
+        try:
+            await self._client.refresh_leaders([self._partition.topic])
+        except MirrorError as silence:
+            if not may_pass(silence):
+                raise

@@ -1,0 +1,204 @@
+"""One run of a flow at a time: a lock in the ledger with a lease, which its holder renews while it lives.
+
+The lock keeps honest runs apart, so that they do not fence each other; that nothing is copied twice does not depend on
+it. Its holder counts the lease from before it asked for the renewal, everybody else from when the ledger stored it: the
+holder notices first that it has run out.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from mirror_lib.errors import LedgerError, RunLockedError, Where
+from mirror_lib.ledger.locks import is_held_by
+from mirror_lib.ledger.rows import RunLockRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.lock_holder import LockHolder, shown_holder
+
+_log = logging.getLogger(__name__)
+#: A lease has time for so many renewals, so that a few may fail.
+_RENEWALS_PER_LEASE = 3
+#: How often a lock that another holds is looked at, in parts of its lease, and at least.
+_LOOKS_PER_LEASE, _LONGEST_LOOK_SECONDS = 20, 1.0
+_LONGEST_JOIN_SECONDS = 5.0
+
+
+class RunLease:
+    """A held lock; made by `hold_lock`. Threads may share it."""
+
+    def __init__(self, ledger: Ledger, *, flow: str, run_id: str, lease_seconds: float) -> None:
+        """Nothing is held yet."""
+        self.flow = flow
+        self.run_id = run_id
+        self.lease_seconds = lease_seconds
+        #: As the ledger has it.
+        self.holder = str(LockHolder.here())
+        self._ledger = ledger
+        self._guard = threading.Lock()
+        self._renewed = _clock()
+        self._lost: RunLockedError | None = None
+        self._silence: LedgerError | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"run-lock-{flow}", daemon=True)
+
+    @property
+    def lost(self) -> RunLockedError | None:
+        """Why the lock is not ours any more, None while it is; once lost it stays so."""
+        with self._guard:
+            if self._lost is None and _clock() - self._renewed >= self.lease_seconds:
+                self._lost = self._not_renewed()
+            return self._lost
+
+    def check(self) -> None:
+        """Nothing while the lock is ours.
+
+        Raises:
+            RunLockedError: it is not; this run must write no more.
+        """
+        if (lost := self.lost) is not None:
+            # A new one for every caller: threads would add to each other's traceback.
+            raise RunLockedError(lost.what, where=lost.where, action=lost.action)
+
+    def acquire(self) -> None:
+        """Take the lock and keep renewing it; called by `hold_lock`.
+
+        Raises:
+            RunLockedError: another run has it, and lives.
+            LedgerError: the ledger cannot be used.
+        """
+        watched: RunLockRow | None = None
+        watched_since = 0.0
+        dead: RunLockRow | None = None
+        while True:
+            asked = _clock()
+            present = self._ledger.acquire_lock(
+                flow=self.flow,
+                run_id=self.run_id,
+                holder=self.holder,
+                lease_seconds=self.lease_seconds,
+                instead_of=dead,
+            )
+            if is_held_by(present, self.run_id, self.holder):
+                break
+            if watched is None:
+                watched, watched_since = present, asked
+                _log.info("flow %s: waiting for the lock of run %s, held by %s.", *_named(present))
+            elif present != watched:
+                raise _locked(present)
+            holder = LockHolder.parse(present.holder)
+            # By our own clock as well: the database's may have been set back meanwhile.
+            silent = _clock() - watched_since >= present.lease_seconds
+            dead = present if silent or (holder is not None and holder.known_dead) else None
+            if dead is None:
+                time.sleep(min(present.lease_seconds / _LOOKS_PER_LEASE, _LONGEST_LOOK_SECONDS))
+        if watched is not None:
+            _log.info("flow %s: the lock of run %s, held by %s, is ours now.", *_named(watched))
+        self._renewed = asked
+        self._thread.start()
+
+    def release(self) -> None:
+        """Give the lock up; called by `hold_lock`. A ledger that does not answer is only logged: the lease will end."""
+        self._ended.set()
+        # A renewal that is still under way after that finds nothing to renew.
+        self._thread.join(min(self.lease_seconds, _LONGEST_JOIN_SECONDS))
+        try:
+            self._ledger.release_lock(flow=self.flow, run_id=self.run_id, holder=self.holder)
+        except LedgerError as error:
+            _log.warning("flow %s: the run lock could not be released, its lease will end: %s", self.flow, error)
+
+    def _keep(self) -> None:
+        pause = self.lease_seconds / _RENEWALS_PER_LEASE
+        while not self._ended.wait(pause) and self.lost is None:
+            asked = _clock()
+            try:
+                renewed = self._ledger.renew_lock(flow=self.flow, run_id=self.run_id, holder=self.holder)
+                present = None if renewed else self._ledger.lock_holder(self.flow)
+            except LedgerError as error:
+                if self._silence is None:
+                    _log.warning("flow %s: the run lock could not be renewed yet: %s", self.flow, error)
+                with self._guard:
+                    self._silence = error
+                pause = self.lease_seconds / _LOOKS_PER_LEASE
+                continue
+            pause = self.lease_seconds / _RENEWALS_PER_LEASE
+            with self._guard:
+                self._silence = None
+                if not renewed:
+                    self._lost = self._lost or self._taken(present)
+                elif _clock() - self._renewed < self.lease_seconds:
+                    # A later answer tells that nobody came in between, but this run may have stopped already.
+                    self._renewed = asked
+        if not self._ended.is_set():
+            _log.error("%s", self.lost)
+
+    def _taken(self, present: RunLockRow | None) -> RunLockedError:
+        if present is None:
+            what = f"the lock of run {self.run_id} has been taken away from it."
+        else:
+            what = (
+                f"run {present.run_id} ({shown_holder(present.holder)}) has taken over the lock of run {self.run_id} "
+                f"at {_time(present.acquired_at)}."
+            )
+        return RunLockedError(what, where=Where(flow=self.flow), action="Nothing is left to do: the next run goes on.")
+
+    def _not_renewed(self) -> RunLockedError:
+        why = "the ledger did not answer." if self._silence is None else self._silence.what
+        return RunLockedError(
+            f"run {self.run_id} could not renew its lock for {self.lease_seconds:g} s: {why}",
+            where=Where(flow=self.flow),
+            action=(self._silence.action if self._silence else "") or "Check that the ledger's database runs.",
+        )
+
+
+@contextmanager
+def hold_lock(ledger: Ledger, *, flow: str, run_id: str, lease_seconds: float) -> Iterator[RunLease]:
+    """Hold a flow's run lock; waits for a holder that does not renew until its lease ends.
+
+    A holder on this host whose process is gone is succeeded at once. The lock is renewed in the background; what works
+    under it calls `RunLease.check` before it writes.
+
+    Args:
+        ledger: with its tables.
+        flow: as configured.
+        run_id: the run that is going to hold it.
+        lease_seconds: how long the lock holds when it is not renewed.
+
+    Raises:
+        RunLockedError: another run has the lock and lives.
+        LedgerError: the ledger cannot be used.
+    """
+    lease = RunLease(ledger, flow=flow, run_id=run_id, lease_seconds=lease_seconds)
+    lease.acquire()
+    try:
+        yield lease
+    finally:
+        lease.release()
+
+
+def _locked(row: RunLockRow) -> RunLockedError:
+    return RunLockedError(
+        f"run {row.run_id} is active since {_time(row.acquired_at)}: {shown_holder(row.holder)} renewed its lock at "
+        f"{_time(row.renewed_at)}.",
+        where=Where(flow=row.flow),
+        action="Wait for it to end, or stop it.",
+    )
+
+
+def _named(row: RunLockRow) -> tuple[str, str, str]:
+    return row.flow, row.run_id, shown_holder(row.holder)
+
+
+def _time(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _clock() -> float:
+    """Seconds that never jump, and on Linux also pass while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()

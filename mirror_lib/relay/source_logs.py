@@ -1,0 +1,136 @@
+"""What the source's logs are like now: their extent, their leader epochs, their sizes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.internal_topics import StoredPosition
+from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.config.first_start import FirstStarts
+from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
+from mirror_lib.topology.names import TopicPartition
+
+Positions = Mapping[TopicPartition, StoredPosition]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLogs:
+    """Answers of the source about some partitions; each may be an error."""
+
+    starts: Mapping[TopicPartition, OffsetFact]
+    #: Where a reader of the flow's isolation level would stop.
+    ends: Mapping[TopicPartition, OffsetFact]
+    #: For first starts by time: the offset of that time, -1 where all records are older.
+    firsts: Mapping[TopicPartition, OffsetFact]
+    #: Where the leader epoch of the last copied record ends, -1 where the leader does not know it.
+    epoch_ends: Mapping[TopicPartition, int | MirrorError]
+    #: Bytes on disk; empty when we may not ask, since sizes only balance the bins.
+    sizes: Mapping[TopicPartition, int]
+    #: Topics that have something new.
+    behind: frozenset[str]
+
+    def error(self, source: TopicPartition) -> MirrorError | None:
+        """Why a partition cannot be planned now, None if it can."""
+        first, epoch_end = self.firsts.get(source), self.epoch_ends.get(source)
+        error = self.starts[source].error or self.ends[source].error or (first.error if first else None)
+        if error is None and isinstance(epoch_end, MirrorError) and not _never_answers(epoch_end):
+            # A truncation would go unnoticed by not waiting for the new leader.
+            error = epoch_end
+        return error
+
+    def epoch_end(self, source: TopicPartition) -> int | None:
+        """As `epoch_ends`, None where nobody asked or the cluster does not say."""
+        end = self.epoch_ends.get(source)
+        return None if isinstance(end, MirrorError) else end
+
+    def first_offset(self, source: TopicPartition) -> int | None:
+        """As `firsts`, None where nobody asked or all records are older."""
+        first = self.firsts.get(source)
+        return None if first is None or first.offset < 0 else first.offset
+
+
+def _never_answers(error: MirrorError) -> bool:
+    return isinstance(error, (AuthorizationError, UnsupportedRequestError))
+
+
+def read_source_logs(
+    admin: ClusterAdmin,
+    data: Connection,
+    partitions: Sequence[TopicPartition],
+    positions: Positions,
+    *,
+    read_committed: bool,
+    first_starts: FirstStarts,
+) -> SourceLogs:
+    """Ask the source about partitions; sizes and leader epochs only where there is something to copy."""
+    starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
+    ends = dict(admin.list_offsets(partitions, OffsetSpec.LAST_STABLE if read_committed else OffsetSpec.LATEST))
+    if read_committed:
+        ends.update(_hidden_ends(admin, ends, positions))
+    times = {
+        source: milliseconds
+        for source in partitions
+        if source not in positions and (milliseconds := first_starts.of(source.topic).timestamp_ms) is not None
+    }
+    behind = frozenset(
+        source.topic for source in partitions if _is_behind(starts[source], ends[source], positions.get(source))
+    )
+    epochs = dict(_epochs(ends, positions))
+    sizes, epoch_ends = asyncio.run(_ask_leaders(data, behind, epochs)) if behind or epochs else ({}, {})
+    return SourceLogs(starts, ends, admin.offsets_at(times) if times else {}, epoch_ends, sizes, behind)
+
+
+def _hidden_ends(
+    admin: ClusterAdmin, stable: Mapping[TopicPartition, OffsetFact], positions: Positions
+) -> Iterator[tuple[TopicPartition, OffsetFact]]:
+    """The positions that lie behind the last stable offset and not behind the log's end: nothing to read there now.
+
+    They come from a time when the flow still copied open transactions.
+    """
+    beyond = {
+        source: positions[source].position.offset + 1
+        for source, fact in stable.items()
+        if fact.error is None and source in positions and positions[source].position.offset + 1 > fact.offset
+    }
+    for source, end in admin.list_offsets(sorted(beyond), OffsetSpec.LATEST).items() if beyond else ():
+        if end.error is None and end.offset >= beyond[source]:
+            yield source, OffsetFact(offset=beyond[source])
+
+
+def _is_behind(start: OffsetFact, end: OffsetFact, stored: StoredPosition | None) -> bool:
+    if start.error or end.error or start.offset == end.offset:
+        return False
+    return stored is None or stored.position.offset + 1 != end.offset
+
+
+def _epochs(ends: Mapping[TopicPartition, OffsetFact], positions: Positions) -> Iterator[tuple[TopicPartition, int]]:
+    """The leader epochs of positions that the log goes beyond, or does not reach any more."""
+    for source, end in ends.items():
+        position = positions[source].position if source in positions else None
+        if position is None or position.leader_epoch is None or end.error is not None:
+            continue
+        if position.offset + 1 != end.offset:
+            yield source, position.leader_epoch
+
+
+async def _ask_leaders(
+    data: Connection, topics: Iterable[str], epochs: Mapping[TopicPartition, int]
+) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int | MirrorError]]:
+    """Sizes of some topics and ends of leader epochs, over one set of connections."""
+    try:
+        async with open_clients(data) as (client,):
+            return await asyncio.gather(_log_sizes(client, topics), client.epoch_ends(epochs))
+    except ClusterError as error:
+        return {}, dict.fromkeys(epochs, error)
+
+
+async def _log_sizes(client: RawClient, topics: Iterable[str]) -> Mapping[TopicPartition, int]:
+    try:
+        return await client.log_sizes(topics) if topics else {}
+    except ClusterError:
+        return {}

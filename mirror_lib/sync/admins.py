@@ -1,0 +1,27 @@
+"""The administration of both clusters of a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
+
+
+@contextmanager
+def flow_admins(flow: FlowConfig) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]:
+    """Source and target, with `admin.timeout.ms` for each call."""
+    with source_admin(flow) as source, target_admin(flow) as target:
+        yield source, target
+
+
+def source_admin(flow: FlowConfig) -> ClusterAdmin:
+    """The source's; to be used as a context manager."""
+    return ClusterAdmin(Connection.from_settings(flow.clients.source_admin), flow.admin_timeout_ms / 1000)
+
+
+def target_admin(flow: FlowConfig) -> ClusterAdmin:
+    """The target's; to be used as a context manager."""
+    return ClusterAdmin(Connection.from_settings(flow.clients.target_admin), flow.admin_timeout_ms / 1000)

@@ -1,0 +1,170 @@
+"""The topic configs of a flow between two real clusters: read, planned and changed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.configs import ConfigFacts, ConfigPlan, TopicConfigSteps, plan_configs
+from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.topology.rename import NameFault
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of topics helps nobody.
+_LINES_SHOWN = 50
+#: Names that cannot be used at all; others only keep a topic from being created.
+_UNUSABLE = (NameFault.COLLISION, NameFault.RESERVED)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSync:
+    """What was planned for the configs of a flow's topics and, unless it was a dry run, what the cluster refused."""
+
+    plan: ConfigPlan
+    applied: bool = False
+    #: By remote topic.
+    failed: tuple[tuple[TopicConfigSteps, MirrorError], ...] = ()
+
+    @property
+    def errors(self) -> tuple[MirrorError, ...]:
+        """Everything that went wrong."""
+        return (*self.plan.problems, *(error for _, error in self.failed))
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing is in the way, else the highest of the errors'."""
+        return max((error.exit_code for error in self.errors), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            **self.plan.to_dict(),
+            "applied": self.applied,
+            "failed": [{**error.attributes(), "topic": change.topic} for change, error in self.failed],
+        }
+
+
+def plan_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
+    """What would be changed now. Reads both clusters, changes nothing.
+
+    Raises:
+        MirrorError: a cluster cannot be used, or the flow's rules are wrong.
+    """
+    with flow_admins(flow) as (source, target):
+        return ConfigSync(plan_configs(flow, gather_config_facts(topology, source, target)))
+
+
+def apply_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
+    """Bring the configs of remote topics to what the rules want. A topic that is refused stops no other.
+
+    Raises:
+        MirrorError: a cluster cannot be used, or the flow's rules are wrong.
+    """
+    with flow_admins(flow) as (source, target):
+        plan = plan_configs(flow, gather_config_facts(topology, source, target))
+        return ConfigSync(plan, applied=True, failed=apply_configs(plan, target))
+
+
+def sync_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool) -> dict[str, Any]:
+    """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+
+    Returns:
+        Plain data; with `skipped` when the step was not due.
+
+    Raises:
+        MirrorError: as `apply_flow_configs`.
+    """
+    now = datetime.now(UTC)
+    why_not = _interval(flow).why_not(ledger.last_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS), now)
+    if why_not is not None:
+        _log.info("Flow %s: topic configs are not looked at: %s.", flow.flow, why_not)
+        return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
+    done = plan_flow_configs(flow, topology) if dry_run else apply_flow_configs(flow, topology)
+    _tell(done)
+    # A run that is limited to some topics leaves the others due.
+    if done.applied and not topology.limits and not done.errors:
+        ledger.note_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS, now)
+    return {
+        "dry_run": dry_run,
+        "skipped": None,
+        "changed": len(done.plan.changes) - len(done.failed),
+        "unchanged": done.plan.unchanged,
+        "problems": [str(error) for error in done.errors[:_LINES_SHOWN]],
+        "failed": len(done.errors),
+    }
+
+
+def gather_config_facts(topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin) -> ConfigFacts:
+    """Read what a plan needs: a few requests for thousands of topics.
+
+    Raises:
+        MirrorError: a cluster cannot be reached.
+    """
+    selected = [topic for topic in source.list_topics() if topology.replicates(topic)]
+    # Of partitions nothing has to be known here.
+    names = topology.name_table(dict.fromkeys(selected, 1))
+    unusable = {finding.target for finding in names.findings if finding.fault in _UNUSABLE}
+    errors = names.errors(str(topology.flow))
+    unreadable: dict[str, MirrorError] = {
+        topic: errors[topic] for topic in selected if names.targets[topic] in unusable and topic in errors
+    }
+    existing = set(target.list_topics())
+    sources: dict[str, str] = {}
+    for topic in selected:
+        remote = names.targets[topic]
+        if remote in existing and remote not in unusable:
+            # Where several sources merge into one target, the first by name gives the configs.
+            sources.setdefault(remote, topic)
+    source_configs = source.topic_configs(sources.values())
+    target_configs = target.topic_configs(sources)
+    for answers in (source_configs, target_configs):
+        # A topic that vanished after it was listed is simply not there any more.
+        unreadable |= {
+            name: error for name, error in answers.errors.items() if not isinstance(error, TopicMissingError)
+        }
+    not_created = sum(names.targets[topic] not in existing for topic in selected)
+    return ConfigFacts(sources, source_configs, target_configs, unreadable, not_created)
+
+
+def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> tuple[tuple[TopicConfigSteps, MirrorError], ...]:
+    """Change the target; returns what the cluster refused, each with its error.
+
+    Raises:
+        MirrorError: the cluster as a whole cannot be reached.
+    """
+    outcome = target.alter_topic_configs(
+        {
+            change.topic: [ConfigChange(step.name, step.operation, step.new) for step in change.steps]
+            for change in plan.changes
+        }
+    )
+    refused = ((change, outcome.get(change.topic)) for change in plan.changes)
+    return tuple((change, error) for change, error in refused if error is not None)
+
+
+def _interval(flow: FlowConfig) -> Interval:
+    return Interval(
+        "sync.topic.configs.enabled",
+        flow.sync_topic_configs_enabled,
+        "sync.topic.configs.interval.seconds",
+        flow.sync_topic_configs_interval_seconds,
+    )
+
+
+def _tell(done: ConfigSync) -> None:
+    flow, verb = done.plan.flow, "changes" if done.applied else "would change"
+    for change in done.plan.changes[:_LINES_SHOWN]:
+        _log.info("Flow %s %s %s.", flow, verb, change)
+    if len(done.plan.changes) > _LINES_SHOWN:
+        _log.info("... and %d more.", len(done.plan.changes) - _LINES_SHOWN)
+    _log.info("%d topics have the configs that they should have.", done.plan.unchanged)
+    for error in done.errors[:_LINES_SHOWN]:
+        _log.error("Flow %s: %s", flow, error)

@@ -1,0 +1,337 @@
+"""The consumer groups of a flow between two real clusters: read, translated, and moved on the target."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin_groups import Committed, GroupActiveError, GroupAdmin, GroupKind, GroupState, ListedGroup
+from mirror_lib.cluster.checkpoint_topics import CheckpointWriter, read_checkpoints, read_offset_syncs
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.formats import Checkpoint
+from mirror_lib.cluster.internal_topics import PositionStore
+from mirror_lib.config.flow_topology import group_filter
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, Where
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
+from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.sync.groups import (
+    GroupFacts,
+    GroupFinding,
+    GroupPartition,
+    GroupPlan,
+    GroupReason,
+    TargetGroups,
+    after_applying,
+    plan_groups,
+    select_groups,
+)
+from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic, offset_syncs_topic
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
+#: A log line for each of thousands of groups helps nobody.
+_LINES_SHOWN = 50
+_PROBLEMS_RETURNED = 10
+_UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSync:
+    """What was planned for a flow's groups; after it was applied, with what the target said to it."""
+
+    plan: GroupPlan
+    applied: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 when a cluster did not tell or did not take the offsets of some group: a person has to look."""
+        return 3 if self.plan.problems else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {**self.plan.to_dict(), "applied": self.applied}
+
+
+def plan_flow_groups(flow: FlowConfig, topology: FlowTopology) -> GroupSync:
+    """What would be done for a flow's groups now. Reads both clusters, changes nothing.
+
+    Raises:
+        ConfigurationError: the flow emits no checkpoints.
+        MirrorError: a cluster cannot be used, or a topic cannot be read.
+    """
+    _check_enabled(flow)
+    with _groups(flow) as (source, target):
+        return GroupSync(_plan(flow, topology, source, target, commit=flow.sync_group_offsets_enabled))
+
+
+def apply_flow_groups(flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None) -> GroupSync:
+    """Write checkpoints and, if the flow does so, commit offsets on the target. A group that fails stops no other.
+
+    Args:
+        commit: whether offsets are committed; None leaves it to `sync.group.offsets.enabled`.
+
+    Raises:
+        ConfigurationError: the flow emits no checkpoints.
+        MirrorError: a cluster cannot be used, or checkpoints cannot be read or written.
+    """
+    _check_enabled(flow)
+    if commit is None:
+        commit = flow.sync_group_offsets_enabled
+    with _groups(flow) as (source, target):
+        plan = _plan(flow, topology, source, target, commit=commit)
+        _write_checkpoints(flow, plan)
+        return GroupSync(_commit(plan, target), applied=True)
+
+
+def sync_flow_groups(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, complete: bool = True
+) -> dict[str, Any]:
+    """The same as a step of a scheduled run, at MM2's intervals: tells the log, returns counts, never rows.
+
+    Checkpoints are written whenever offsets are committed, so that none is committed without its checkpoint.
+
+    Args:
+        complete: whether the topology is that of the whole flow, so that the intervals begin anew.
+
+    Returns:
+        Plain data; with `skipped` when nothing was due.
+
+    Raises:
+        MirrorError: as `apply_flow_groups`.
+    """
+    now = datetime.now(UTC)
+    name = str(flow.flow)
+    emit_why_not = why_not_emitted(flow) or _emit_interval(flow).why_not(
+        ledger.last_sync(name, SyncStep.CHECKPOINTS), now
+    )
+    commit_why_not = why_not_emitted(flow) or _commit_interval(flow).why_not(
+        ledger.last_sync(name, SyncStep.GROUP_OFFSETS), now
+    )
+    if emit_why_not and commit_why_not:
+        _log.info("Flow %s: groups are not looked at: %s; %s.", name, emit_why_not, commit_why_not)
+        return {"flow": name, "dry_run": dry_run, "skipped": emit_why_not, "problems": [], "failed": 0}
+    commit = not commit_why_not
+    done = plan_flow_groups(flow, topology) if dry_run else apply_flow_groups(flow, topology, commit=commit)
+    _tell(done)
+    if done.applied and complete and not done.plan.problems:
+        ledger.note_sync(name, SyncStep.CHECKPOINTS, now)
+        if commit:
+            ledger.note_sync(name, SyncStep.GROUP_OFFSETS, now)
+    problems = done.plan.problems
+    return {
+        **done.plan.summary(),
+        "dry_run": dry_run,
+        "skipped": None,
+        "problems": list(problems[:_PROBLEMS_RETURNED]),
+        "failed": len(problems),
+    }
+
+
+def why_not_emitted(flow: FlowConfig) -> str | None:
+    """Why the flow emits no checkpoints, in words; None when it does (mm2 `MirrorCheckpointConfig.validate`)."""
+    if not flow.emit_checkpoints_enabled:
+        return "emit.checkpoints.enabled is false"
+    if not flow.emit_offset_syncs_enabled:
+        return "emit.offset-syncs.enabled is false, and groups are translated by offset syncs"
+    return None
+
+
+def gather_group_facts(
+    flow: FlowConfig, topology: FlowTopology, source: GroupAdmin, target: GroupAdmin, *, commit: bool
+) -> GroupFacts:
+    """Read what a plan needs: a few requests for thousands of groups.
+
+    Groups are looked for anew every time, as MM2 does when it starts; so `refresh.groups.*` has no say here.
+
+    Args:
+        commit: whether to look at the groups on the target too.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or a topic cannot be read.
+    """
+    takes = group_filter(flow).should_replicate_group
+    listed = [each for each in source.list_groups().values() if takes(each.group)]
+    accepted = {each.group for each in listed if each.kind.of_consumers}
+    committed = source.committed(accepted)
+    groups = select_groups(topology, accepted, committed.offsets)
+    checkpoints, notices = _read_checkpoints(flow)
+    syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
+    return GroupFacts(
+        committed=groups,
+        syncs=syncs,
+        checkpoints=checkpoints or {},
+        target=_target_groups(target, groups) if commit else None,
+        copied_to=_copied_to(flow),
+        findings=_findings(listed, committed),
+        unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
+        notices=(*notices, *more_notices),
+    )
+
+
+def _plan(
+    flow: FlowConfig, topology: FlowTopology, source: GroupAdmin, target: GroupAdmin, *, commit: bool
+) -> GroupPlan:
+    return plan_groups(topology, gather_group_facts(flow, topology, source, target, commit=commit))
+
+
+def _findings(listed: list[ListedGroup], committed: Committed) -> tuple[GroupFinding, ...]:
+    kinds = [
+        GroupFinding(each.group, GroupReason.GROUP_KIND_NOT_SUPPORTED, f"it is a {each.kind.value} group")
+        for each in listed
+        if each.kind in _UNTRANSLATED_KINDS
+    ]
+    errors = [
+        GroupFinding(group, GroupReason.UNREADABLE, str(error)) for group, error in sorted(committed.errors.items())
+    ]
+    return (*kinds, *errors)
+
+
+def _target_groups(target: GroupAdmin, groups: Mapping[str, object]) -> TargetGroups:
+    listed = {name: each for name, each in target.list_groups().items() if name in groups}
+    # The offsets of groups with members are their own affair, those of groups that do not exist are none.
+    idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
+    committed = target.committed(idle)
+    errors = dict(committed.errors)
+    for (group, _), error in committed.partition_errors.items():
+        # Not knowing where it stands, we could set it back.
+        errors.setdefault(group, error)
+    return TargetGroups(listed, committed.offsets, errors)
+
+
+def _read_checkpoints(flow: FlowConfig) -> tuple[dict[GroupPartition, Checkpoint] | None, list[str]]:
+    """The last checkpoint of every group and partition; None where we may not read them (KAFKA-15905)."""
+    topic = checkpoints_topic(flow).name
+    connection = Connection.from_settings(flow.clients.target_internal)
+    try:
+        found = read_checkpoints(connection, topic, timeout=_timeout(flow))
+    except AuthorizationError as error:
+        return None, [f"{error} Without earlier checkpoints only the newest offset sync of a partition can be used."]
+    newest = {GroupPartition(each.group, TopicPartition(each.topic, each.partition)): each for each in found.entries}
+    return newest, _about_unreadable(found.unreadable, topic, flow.flow.target)
+
+
+def _read_syncs(flow: FlowConfig, mode: LoadMode) -> tuple[OffsetSyncStore, list[str]]:
+    topic = offset_syncs_topic(flow).name
+    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
+    found = read_offset_syncs(connection, topic, timeout=_timeout(flow))
+    store = OffsetSyncStore(mode)
+    for sync in found.entries:
+        store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
+    store.loaded()
+    return store, _about_unreadable(found.unreadable, topic, connection.cluster)
+
+
+def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
+    if not count:
+        return []
+    return [
+        f"{count} records of {topic} on cluster {cluster} are not of MirrorMaker's format and were passed over; "
+        "a record without a value stops MirrorMaker's own readers."
+    ]
+
+
+def _copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:
+    connection = Connection.from_settings(flow.clients.target_internal)
+    with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=_timeout(flow)) as store:
+        positions = store.read_all().positions
+    return {partition: stored.position.offset + 1 for partition, stored in positions.items()}
+
+
+def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
+    with ClusterAdmin(Connection.from_settings(flow.clients.target_admin), _timeout(flow)) as admin:
+        ensure_checkpoints_topic(flow, admin)
+    checkpoints = list(plan.checkpoints)
+    if not checkpoints:
+        return
+    connection = Connection.from_settings(flow.clients.target_internal)
+    with CheckpointWriter(connection, checkpoints_topic(flow).name, timeout=_timeout(flow)) as writer:
+        writer.write(checkpoints, timestamp_ms=time.time_ns() // 1_000_000)
+
+
+def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
+    wanted = plan.commits
+    if not wanted:
+        return plan
+    refused: dict[GroupPartition, MirrorError] = {
+        GroupPartition(group, partition): error
+        for group, outcome in target.commit(wanted).items()
+        for partition, error in outcome.items()
+        if error is not None
+    }
+    active = [key for key, error in refused.items() if isinstance(error, GroupActiveError)]
+    return after_applying(plan, refused, active)
+
+
+def _tell(done: GroupSync) -> None:
+    summary = done.plan.summary()
+    _log.info(
+        "Flow %s: %s %d checkpoints and %d committed offsets, of %d groups on %d partitions.",
+        summary["flow"],
+        "wrote" if done.applied else "would write",
+        summary["checkpoints"],
+        summary["commits"],
+        summary["groups"],
+        summary["partitions"],
+    )
+    for reason, count in summary["reasons"].items():
+        _log.info("%s: %d", reason, count)
+    for notice in done.plan.notices:
+        _log.warning("Flow %s: %s", summary["flow"], notice)
+    for finding in done.plan.findings[:_LINES_SHOWN]:
+        _log.warning("Group %s is left out (%s): %s", finding.group, finding.reason, finding.what)
+    spoken = [row for row in done.plan.rows if row.what]
+    for row in spoken[:_LINES_SHOWN]:
+        _log.warning("Group %s on %s (%s): %s", row.group, row.source, row.reason, row.what)
+    if len(spoken) > _LINES_SHOWN:
+        _log.warning("... and %d more.", len(spoken) - _LINES_SHOWN)
+
+
+def _emit_interval(flow: FlowConfig) -> Interval:
+    return Interval(
+        "emit.checkpoints.enabled",
+        flow.emit_checkpoints_enabled,
+        "emit.checkpoints.interval.seconds",
+        flow.emit_checkpoints_interval_seconds,
+    )
+
+
+def _commit_interval(flow: FlowConfig) -> Interval:
+    return Interval(
+        "sync.group.offsets.enabled",
+        flow.sync_group_offsets_enabled,
+        "sync.group.offsets.interval.seconds",
+        flow.sync_group_offsets_interval_seconds,
+    )
+
+
+def _check_enabled(flow: FlowConfig) -> None:
+    why_not = why_not_emitted(flow)
+    if why_not is not None:
+        raise ConfigurationError(
+            f"the flow has no checkpoints: {why_not}.",
+            where=Where(flow=str(flow.flow)),
+            action="Remove the setting to have consumer groups translated.",
+        )
+
+
+def _timeout(flow: FlowConfig) -> float:
+    return flow.admin_timeout_ms / 1000
+
+
+@contextmanager
+def _groups(flow: FlowConfig) -> Iterator[tuple[GroupAdmin, GroupAdmin]]:
+    timeout = _timeout(flow)
+    with ExitStack() as opened:
+        source = opened.enter_context(GroupAdmin(Connection.from_settings(flow.clients.source_admin), timeout))
+        target = opened.enter_context(GroupAdmin(Connection.from_settings(flow.clients.target_admin), timeout))
+        yield source, target

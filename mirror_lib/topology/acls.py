@@ -1,0 +1,67 @@
+"""ACLs as plain values, in the words of Kafka's `AclBinding`, `ResourcePattern` and `AccessControlEntry`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: As a literal resource name: every resource of the type (`ResourcePattern.WILDCARD_RESOURCE`).
+WILDCARD = "*"
+#: Operations keep Kafka's names as text, so that those of later versions come through unharmed.
+ALL, READ, WRITE = "ALL", "READ", "WRITE"
+
+
+class AclResource(StrEnum):
+    """The types of resources whose ACLs can be carried over (Java `ResourceType`)."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    TRANSACTIONAL_ID = "transactional-id"
+
+
+class AclPattern(StrEnum):
+    """How a resource name is meant (Java `PatternType`, KIP-290)."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+class AclPermission(StrEnum):
+    """What an ACL does (Java `AclPermissionType`)."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AclBinding:
+    """One ACL of a cluster."""
+
+    resource: AclResource
+    name: str
+    pattern: AclPattern
+    #: `User:alice`, or another type and name.
+    principal: str
+    #: An address, or `*` for all.
+    host: str
+    #: Java's name of the operation: `READ`, `DESCRIBE_CONFIGS`, ...
+    operation: str
+    permission: AclPermission
+
+    @property
+    def grants_writes(self) -> bool:
+        """Whether somebody may write to topics by it."""
+        allows = self.permission is AclPermission.ALLOW
+        return self.resource is AclResource.TOPIC and allows and self.operation in (WRITE, ALL)
+
+    def matches(self, name: str) -> bool:
+        """Whether the pattern covers a resource of that name."""
+        if self.pattern is AclPattern.PREFIXED:
+            return name.startswith(self.name)
+        return self.name in (WILDCARD, name)
+
+    def __str__(self) -> str:
+        pattern = " prefixed" if self.pattern is AclPattern.PREFIXED else ""
+        host = "" if self.host == WILDCARD else f" from {self.host}"
+        place = f"{pattern} {self.resource.value} {self.name}"
+        return f"{self.permission.value} {self.principal}{host} {self.operation} on{place}"

@@ -1,0 +1,333 @@
+"""What a source loses stops its partition and no other, is noted once, and goes on as a person decides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import (
+    MirrorError,
+    RetentionGapError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+    UncleanStartError,
+)
+from mirror_lib.ledger.rows import GapRow
+from mirror_lib.relay.gaps import Decision
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.replicate import RunOptions, RunReport, plan_flow
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair, start_together
+from tests.support.flows import Flow, make_flow, pair_flow
+from tests.support.kafka import (
+    Record,
+    consume,
+    create_topic,
+    delete_records,
+    delete_topic,
+    produce,
+    records,
+    watermarks,
+)
+
+
+class Scene:
+    """A flow of one topic with two partitions, of which the first is going to lose something."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path, **settings: str) -> None:
+        self.pair, self.topic = pair, topic
+        create_topic(pair.source, topic, partitions=2)
+        self.flow = pair_flow(folder, pair, topics=topic, settings={"A->B.tasks.max": "2", **settings})
+
+    def produce(self, count: int, *, start: int = 0, partition: int = 0) -> list[Record]:
+        return produce(self.pair.source, self.topic, records(count, start=start, partition=partition))
+
+    def copied(self, count: int = 10) -> list[Record]:
+        """Records in both partitions that are on the target by the end of this."""
+        written = self.produce(count)
+        self.produce(count, partition=1)
+        assert self.flow.run().errors == ()
+        return written
+
+    def run(self, **options: Any) -> RunReport:
+        return self.flow.run(sync=False, **options)
+
+    def on_target(self) -> list[bytes | None]:
+        """The values in the target's first partition."""
+        return values(consume(self.pair.target, f"A.{self.topic}", partitions=[0]))
+
+    def gaps(self) -> list[GapRow]:
+        return list(self.flow.ledger.gaps("A->B"))
+
+    def decide(self, *words: str) -> dict[str, Any]:
+        """`mirror gaps ...`, which must succeed."""
+        code, found = self.tried(*words)
+        assert code == 0, found
+        return found
+
+    def tried(self, *words: str) -> tuple[int, dict[str, Any]]:
+        told = ["gaps", words[0], "--config", str(self.flow.path), "--flow", "A->B", "--json", *words[1:]]
+        result = CliRunner().invoke(app, told)
+        return result.exit_code, json.loads(result.stdout)
+
+    def forget(self, **changes: Any) -> Position:
+        """Store a changed position of the first partition, as if it had been written so; returns the former."""
+        with FlowClusters.connect(self.flow.config) as clusters:
+            former = clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
+            clusters.positions.write([replace(former, **changes)])
+        return former
+
+    def refused(self, kind: type[MirrorError], **options: Any) -> MirrorError:
+        """A run that stops the first partition only; the second has something new and gets it."""
+        end = watermarks(self.pair.source, self.topic, 1)[1]
+        self.produce(3, start=end, partition=1)
+
+        report = self.run(**options)
+
+        (error,) = report.errors
+        assert isinstance(error, kind), error
+        assert (error.where.flow, error.where.topic, error.where.partition) == ("A->B", self.topic, 0)
+        assert report.exit_code == 3
+        assert report.records == 3
+        return error
+
+
+def values(found: list[Record]) -> list[bytes | None]:
+    return [record.value for record in found]
+
+
+@pytest.fixture
+def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    return Scene(kafka_pair, topic_name, tmp_path)
+
+
+class TestRetentionThatPassedThePosition:
+    @pytest.fixture
+    def first(self, scene: Scene) -> list[Record]:
+        """Ten records that were copied; ten more were written, of which retention took five."""
+        first = scene.copied()
+        scene.produce(10, start=10)
+        delete_records(scene.pair.source, scene.topic, before=15)
+        return first
+
+    def test_it_is_noted_once_with_its_range_and_time(self, scene: Scene, first: list[Record]) -> None:
+        scene.refused(RetentionGapError)
+        before_second = datetime.now(UTC)
+        scene.refused(RetentionGapError)
+
+        (gap,) = scene.gaps()
+        assert (gap.cause, gap.first_offset, gap.next_offset, gap.state) == ("retention-gap", 10, 15, "open")
+        assert (gap.topic, gap.partition) == (scene.topic, 0)
+        assert gap.first_time is not None
+        # The builder's records are of the year 2024: what is lost was written after the last of those copied.
+        assert gap.first_time.timestamp() * 1000 == first[-1].timestamp_ms
+        assert gap.last_time is not None
+        assert gap.last_time < before_second
+        assert scene.on_target() == values(first)
+
+    def test_accepted_it_is_left_out_and_what_follows_is_copied(self, scene: Scene, first: list[Record]) -> None:
+        scene.refused(RetentionGapError)
+
+        told = scene.decide("accept", "--topic", scene.topic, "--partition", "0", "--note", "only a test", "--yes")
+
+        assert [(each["position"], each["new_position"]) for each in told["decisions"]] == [(10, 15)]
+        report = scene.run()
+        assert (report.errors, report.records) == ((), 5)
+        assert scene.on_target() == values([*first, *records(5, start=15)])
+        (gap,) = scene.gaps()
+        assert (gap.state, gap.note) == ("accepted", "only a test")
+        assert gap.decided_by is not None
+        assert "@" in gap.decided_by
+
+    def test_a_stopped_partition_is_neither_copied_nor_an_error_until_it_is_resumed(
+        self, scene: Scene, first: list[Record]
+    ) -> None:
+        scene.refused(RetentionGapError)
+
+        scene.decide("stop", "--all", "--yes")
+
+        report = scene.run()
+        assert (report.errors, report.records, report.exit_code) == ((), 0, 0)
+        planned = plan_flow(scene.flow.config, RunOptions(), scene.flow.ledger)
+        assert (planned.stopped, planned.problems) == (1, ())
+        scene.decide("resume", "--topic", scene.topic, "--yes")
+        scene.refused(RetentionGapError)
+        (gap,) = scene.gaps()
+        assert gap.state == "open"
+        assert "stopped by" in (gap.note or "")
+
+    def test_a_run_may_be_told_to_accept_whatever_it_finds(self, scene: Scene, first: list[Record]) -> None:
+        report = scene.run(losses=Decision.ACCEPT, trigger="airflow mirror__A__B manual")
+
+        assert (report.errors, report.records) == ((), 5)
+        (gap,) = scene.gaps()
+        assert (gap.state, gap.decided_by) == ("accepted", "airflow mirror__A__B manual")
+        assert scene.on_target() == values([*first, *records(5, start=15)])
+
+    def test_without_consent_nothing_is_changed(self, scene: Scene, first: list[Record]) -> None:
+        scene.refused(RetentionGapError)
+
+        code, told = scene.tried("accept", "--all")
+
+        assert (code, told["done"], told["decisions"][0]["new_position"]) == (1, 0, 15)
+        scene.refused(RetentionGapError)
+
+
+class TestATopicThatWasCreatedAgain:
+    @pytest.mark.parametrize("count", [10, 4], ids=["same size", "smaller"])
+    def test_its_records_are_copied_only_when_somebody_says_so(self, scene: Scene, count: int) -> None:
+        first = scene.copied()
+        delete_topic(scene.pair.source, scene.topic)
+        create_topic(scene.pair.source, scene.topic, partitions=2)
+        again = scene.produce(count, start=100)
+
+        errors = scene.run().errors
+
+        # The whole topic is another one.
+        assert [type(error) for error in errors] == [SourceRecreatedError, SourceRecreatedError]
+        assert [gap.cause for gap in scene.gaps()] == ["source-recreated"] * 2
+        assert scene.on_target() == values(first)
+        scene.decide("accept", "--all", "--yes")
+        report = scene.run()
+        assert (report.errors, report.records) == ((), count)
+        assert scene.on_target() == values([*first, *again])
+        assert scene.run().records == 0
+
+
+class TestASourceThatEndsBeforeThePosition:
+    """The position says that nine records more were copied than the source has."""
+
+    @pytest.fixture
+    def first(self, scene: Scene) -> list[Record]:
+        first = scene.copied()
+        scene.forget(offset=18)
+        return first
+
+    def test_growing_again_does_not_hide_it(self, scene: Scene, first: list[Record]) -> None:
+        scene.refused(SourceTruncatedError)
+        scene.produce(30, start=10)
+
+        scene.refused(SourceTruncatedError)
+
+        (gap,) = scene.gaps()
+        assert (gap.cause, gap.first_offset, gap.next_offset) == ("source-truncated", 10, 19)
+        assert scene.on_target() == values(first)
+
+    def test_accepted_the_new_history_is_copied_from_where_the_old_one_was_cut(
+        self, scene: Scene, first: list[Record]
+    ) -> None:
+        scene.refused(SourceTruncatedError)
+        new = scene.produce(30, start=10)
+
+        scene.decide("accept", "--id", scene.gaps()[0].id[:8], "--yes")
+
+        assert scene.run().records == 30
+        assert scene.on_target() == values([*first, *new])
+
+    def test_recopied_the_source_is_copied_from_its_start_behind_what_is_there(
+        self, scene: Scene, first: list[Record]
+    ) -> None:
+        scene.refused(SourceTruncatedError)
+
+        told = scene.decide("recopy", "--topic", scene.topic, "--yes")
+
+        assert [(each["new_position"], each["target_offset"]) for each in told["decisions"]] == [(0, 10)]
+        assert scene.run().records == 10
+        assert scene.on_target() == values([*first, *first])
+        assert scene.gaps()[0].state == "recopied"
+
+    def test_what_an_interrupted_run_may_have_left_is_not_accepted_away(
+        self, scene: Scene, first: list[Record]
+    ) -> None:
+        scene.refused(SourceTruncatedError)
+        scene.forget(target_offset=5)
+
+        code, told = scene.tried("accept", "--all", "--yes")
+
+        assert (code, told["done"]) == (3, 0)
+        assert told["error"]["reason"] == UncleanStartError.reason
+        assert scene.gaps()[0].state == "open"
+
+
+def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leader_epochs(
+    kafka_pair: KafkaPair, kafka_jars: Path, topic_name: str, tmp_path: Path, cluster_folder: Path
+) -> None:
+    source = KafkaCluster("cut", directory=cluster_folder / "cut", jars=kafka_jars)
+    with start_together(source):
+        create_topic(source, topic_name)
+        first = produce(source, topic_name, records(10))
+        # Each election begins a new leader epoch.
+        source.restart(source.node_ids[0])
+        source.wait_ready()
+        new = produce(source, topic_name, records(20, start=50))
+        flow = make_flow(
+            tmp_path, source.bootstrap_servers, kafka_pair.target.bootstrap_servers, topics=topic_name, settings={}
+        )
+        pretend_copied(flow, topic_name, first)
+
+        (error,) = flow.run(sync=False).errors
+
+        assert isinstance(error, SourceTruncatedError)
+        assert "records 10 to 12" in error.what
+        (gap,) = flow.ledger.gaps("A->B")
+        assert (gap.first_offset, gap.next_offset) == (10, 13)
+        report = flow.run(losses=Decision.ACCEPT)
+        assert (report.errors, report.records) == ((), 20)
+        assert values(consume(kafka_pair.target, f"A.{topic_name}"))[-20:] == values(new)
+
+
+def pretend_copied(flow: Flow, topic: str, first: list[Record]) -> None:
+    """Thirteen records of the source's first epoch were copied, of which it has only ten any more."""
+
+    def only(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    flow.sync_topics()
+    place = TopicPartition(topic, 0)
+    with FlowClusters.connect(flow.config) as clusters:
+        description = clusters.source_admin.describe_topics([topic])[topic]
+        clusters.positions.write(
+            [closed(place, offset=12, target_offset=0, topic_id=description.topic_id, leader_epoch=0)]
+        )
+    assert len(first) == 10
+
+
+def closed(place: TopicPartition, **fields: Any) -> Position:
+    return Position(place.topic, place.partition, state=PositionState.CLOSED, run_id="before", **fields)
+
+
+class TestFirstStarts:
+    @pytest.mark.parametrize(
+        ("rule", "expected"),
+        [
+            ("earliest", slice(0, None)),
+            ("latest", slice(20, None)),
+            ("offset 7", slice(7, None)),
+            ("offset 700", slice(20, None)),
+            # The timestamp of record 12.
+            ("2024-01-01T00:00:12Z", slice(12, None)),
+            ("2030-01-01T00:00:00Z", slice(20, None)),
+        ],
+    )
+    def test_a_topic_begins_where_its_rule_says_and_goes_on_from_there(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, rule: str, expected: slice
+    ) -> None:
+        settings = {"mirror.first.start": "latest", "mirror.first.start.topics": f"{topic_name}={rule}"}
+        scene = Scene(kafka_pair, topic_name, tmp_path, **settings)
+        written = scene.produce(20)
+        assert scene.flow.run().errors == ()
+
+        written += scene.produce(5, start=20)
+        report = scene.run()
+
+        assert report.errors == ()
+        assert scene.on_target() == values(written[expected])

@@ -1,0 +1,526 @@
+"""ACLs carried between real clusters with authorizers: MM2's rewrite, what we remember of it, and the cutover."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from typer import Typer
+from typer.testing import CliRunner
+
+from mirror_lib.cli import acls as acls_cli
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import ClientSettings
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.dev.broker_config import WITH_ACLS
+from mirror_lib.errors import AuthorizationError
+from mirror_lib.sync.acls import AclDifference
+from mirror_lib.sync.flow_acls import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
+from mirror_lib.sync.staged_acls import release_acls, revoke_acls
+from mirror_lib.topology.acls import AclBinding as OurBinding
+from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import admin, create_topic
+
+app = Typer()
+acls_cli.register(app)
+
+WAIT_SECONDS = 30.0
+TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
+LITERAL, PREFIXED = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
+#: Name, principal, operation, permission; as an independent client sees them.
+Seen = tuple[str, str, str, str]
+
+
+def binding(
+    name: str,
+    operation: str,
+    *,
+    principal: str = "User:alice",
+    permission: AclPermissionType = ALLOW,
+    resource: ResourceType = TOPIC,
+    pattern: ResourcePatternType = LITERAL,
+) -> AclBinding:
+    return AclBinding(resource, name, pattern, principal, "*", AclOperation[operation], permission)
+
+
+def add(cluster: KafkaCluster, *acls: AclBinding) -> None:
+    client = admin(cluster)
+    for future in client.create_acls(list(acls)).values():
+        future.result(WAIT_SECONDS)
+    eventually(lambda: all(found(cluster, acl) for acl in acls))
+
+
+def remove(cluster: KafkaCluster, *acls: AclBinding) -> None:
+    client = admin(cluster)
+    filters = [AclBindingFilter(*acl._to_tuple()) for acl in acls]
+    for future in client.delete_acls(filters).values():
+        future.result(WAIT_SECONDS)
+    eventually(lambda: not any(found(cluster, acl) for acl in acls))
+
+
+def found(cluster: KafkaCluster, acl: AclBinding) -> bool:
+    client = admin(cluster)
+    return bool(client.describe_acls(AclBindingFilter(*acl._to_tuple())).result(WAIT_SECONDS))
+
+
+def seen(cluster: KafkaCluster, text: str, resource: ResourceType = TOPIC) -> set[Seen]:
+    """The ACLs on resources with this text in their names."""
+    anything: Any = None
+    every = AclBindingFilter(
+        resource, anything, ResourcePatternType.ANY, anything, anything, AclOperation.ANY, AclPermissionType.ANY
+    )
+    client = admin(cluster)
+    return {
+        (acl.name, acl.principal, acl.operation.name, acl.permission_type.name)
+        for acl in client.describe_acls(every).result(WAIT_SECONDS)
+        if text in acl.name
+    }
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """What the controller has accepted shows on the brokers a moment later."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not become so"
+        time.sleep(0.05)
+
+
+def a_flow(tmp_path: Path, pair: KafkaPair, topics: str, settings: dict[str, str] | None = None) -> Flow:
+    return pair_flow(tmp_path, pair, topics=topics, settings=settings)
+
+
+def apply(flow: Flow) -> AclSync:
+    return apply_flow_acls(flow.config, flow_topology(flow.config), flow.ledger, by="test")
+
+
+def plan(flow: Flow) -> AclSync:
+    return plan_flow_acls(flow.config, flow_topology(flow.config), flow.ledger)
+
+
+STAGING = {"A->B.mirror.acls.stage.writes.enabled": "true"}
+
+
+def test_acls_are_rewritten_as_mm2_does(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    other = f"other-{topic_name}"
+    add(
+        kafka_pair.source,
+        binding(topic_name, "READ"),
+        binding(topic_name, "WRITE"),
+        binding(topic_name, "ALL", principal="User:bob"),
+        binding(topic_name, "WRITE", principal="User:carol", permission=DENY),
+        binding(topic_name, "DESCRIBE", pattern=PREFIXED),
+        binding(other, "READ"),
+        binding(topic_name, "READ", resource=GROUP),
+    )
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+
+    done = apply(flow)
+
+    remote = f"A.{topic_name}"
+    expected = {
+        (remote, "User:alice", "READ", "ALLOW"),
+        (remote, "User:bob", "READ", "ALLOW"),
+        (remote, "User:carol", "WRITE", "DENY"),
+    }
+    assert (done.exit_code, len(done.plan.create)) == (0, 3)
+    eventually(lambda: seen(kafka_pair.target, topic_name) == expected)
+    assert seen(kafka_pair.target, topic_name, GROUP) == set()
+    again = apply(flow)
+    assert (again.plan.create, again.plan.unchanged) == ((), 3)
+    assert {(row.name, row.state, row.changed_by) for row in flow.ledger.acls("A->B")} == {(remote, "created", "test")}
+
+
+def test_a_plan_changes_neither_cluster_nor_ledger(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    add(kafka_pair.source, binding(topic_name, "READ"), binding(topic_name, "WRITE"))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+
+    made = plan(flow)
+
+    assert (len(made.plan.create), len(made.plan.stage)) == (1, 1)
+    assert seen(kafka_pair.target, topic_name) == set()
+    assert flow.ledger.acls("A->B") == ()
+
+
+def test_prefixes_groups_and_principals_on_request(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, f"{topic_name}-1")
+    dn = f"User:CN={topic_name},O=x"
+    add(
+        kafka_pair.source,
+        binding(f"{topic_name}-", "READ", principal=dn, pattern=PREFIXED),
+        binding(topic_name, "READ", principal=dn, resource=GROUP),
+        binding(topic_name, "WRITE", principal=dn, resource=ResourceType.TRANSACTIONAL_ID),
+    )
+    settings = {
+        "A->B.mirror.acls.resources": "topic, group, transactional-id",
+        "A->B.mirror.acls.patterns": "literal, prefixed",
+        "A->B.mirror.acls.principals": f"{dn}=User:app",
+        "A->B.groups": f"{topic_name}.*",
+    }
+    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", settings)
+
+    assert apply(flow).exit_code == 0
+
+    prefix = binding(f"A.{topic_name}-", "READ", principal="User:app", pattern=PREFIXED)
+    eventually(lambda: found(kafka_pair.target, prefix))
+    app_row = (topic_name, "User:app")
+    eventually(lambda: seen(kafka_pair.target, topic_name, GROUP) == {(*app_row, "READ", "ALLOW")})
+    transactional = seen(kafka_pair.target, topic_name, ResourceType.TRANSACTIONAL_ID)
+    assert transactional == {(*app_row, "WRITE", "ALLOW")}
+
+
+def test_only_what_we_created_is_ever_deleted(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    remote = f"A.{topic_name}"
+    create_topic(kafka_pair.source, topic_name)
+    add(kafka_pair.source, binding(topic_name, "READ"), binding(topic_name, "DESCRIBE"))
+    add(kafka_pair.target, binding(remote, "READ"), binding(remote, "READ", principal="User:own"))
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    apply(flow)
+    eventually(lambda: len(seen(kafka_pair.target, remote)) == 3)
+
+    remove(kafka_pair.source, binding(topic_name, "READ"), binding(topic_name, "DESCRIBE"))
+    kept = apply(flow)
+
+    assert kept.plan.delete == ()
+    assert {(row.acl.operation, row.acl.principal, row.difference) for row in kept.plan.drift} == {
+        ("DESCRIBE", "User:alice", AclDifference.WITHDRAWN),
+        ("READ", "User:alice", AclDifference.FOREIGN),
+        ("READ", "User:own", AclDifference.FOREIGN),
+    }
+    deleting = a_flow(tmp_path, kafka_pair, topic_name, {"A->B.mirror.acls.delete.enabled": "true"})
+    assert [acl.operation for acl in apply(deleting).plan.delete] == ["DESCRIBE"]
+    expected = {(remote, "User:alice", "READ", "ALLOW"), (remote, "User:own", "READ", "ALLOW")}
+    eventually(lambda: seen(kafka_pair.target, remote) == expected)
+    assert flow.ledger.acls("A->B") == ()
+
+
+def test_writes_wait_for_the_release_and_can_be_revoked(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    remote = f"A.{topic_name}"
+    add(kafka_pair.source, binding(topic_name, "WRITE"), binding(topic_name, "WRITE", principal="User:own"))
+    add(kafka_pair.target, binding(remote, "WRITE", principal="User:own"))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+    staged = apply(flow)
+    assert (len(staged.plan.waiting), staged.plan.create) == (2, ())
+    before = {(remote, "User:own", "WRITE", "ALLOW")}
+    assert seen(kafka_pair.target, remote) == before
+    # At a failover the source may be gone.
+    without_source = a_flow(tmp_path, kafka_pair, topic_name, {**STAGING, "A.bootstrap.servers": "127.0.0.1:1"})
+
+    released = release_acls(without_source.config, flow.ledger, by="test")
+
+    assert [acl.principal for acl in released.changed] == ["User:alice"]
+    assert [acl.principal for acl in released.present] == ["User:own"]
+    eventually(lambda: seen(kafka_pair.target, remote) == {*before, (remote, "User:alice", "WRITE", "ALLOW")})
+    assert len(plan(flow).plan.released) == 1
+    assert release_acls(without_source.config, flow.ledger, by="test").changed == ()
+
+    revoked = revoke_acls(without_source.config, flow.ledger, by="test")
+
+    assert [acl.principal for acl in revoked.changed] == ["User:alice"]
+    eventually(lambda: seen(kafka_pair.target, remote) == before)
+    assert revoke_acls(without_source.config, flow.ledger, by="test").changed == ()
+    assert len(release_acls(without_source.config, flow.ledger, by="test").changed) == 1
+
+
+def test_a_release_that_died_half_way_can_be_finished_or_revoked(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(kafka_pair.source, binding(topic_name, "WRITE"))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+    apply(flow)
+    create = ClusterAdmin.create_acls
+
+    def dies_after_creating(*args: Any) -> None:
+        create(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterAdmin, "create_acls", dies_after_creating)
+        with pytest.raises(KeyboardInterrupt):
+            release_acls(flow.config, flow.ledger, by="test")
+    granted = binding(f"A.{topic_name}", "WRITE")
+    eventually(lambda: found(kafka_pair.target, granted))
+
+    again = release_acls(flow.config, flow.ledger, by="test")
+    revoked = revoke_acls(flow.config, flow.ledger, by="test")
+
+    assert (len(again.changed), again.present, len(revoked.changed)) == (1, (), 1)
+    eventually(lambda: not found(kafka_pair.target, granted))
+
+
+def test_what_the_source_withdrew_is_released_on_request_only(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    add(kafka_pair.source, binding(topic_name, "WRITE"))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+    apply(flow)
+    remove(kafka_pair.source, binding(topic_name, "WRITE"))
+    apply(flow)
+
+    held_back = release_acls(flow.config, flow.ledger, by="test")
+    asked_for = release_acls(flow.config, flow.ledger, by="test", with_withdrawn=True)
+
+    assert (held_back.changed, len(held_back.withdrawn)) == ((), 1)
+    assert (len(asked_for.changed), asked_for.withdrawn) == (1, ())
+
+
+def test_a_release_says_where_a_denial_wins(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    add(kafka_pair.source, binding(topic_name, "WRITE"), binding(topic_name, "WRITE", permission=DENY))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, STAGING)
+    apply(flow)
+    eventually(lambda: found(kafka_pair.target, binding(f"A.{topic_name}", "WRITE", permission=DENY)))
+
+    assert len(release_acls(flow.config, flow.ledger, by="test").denied) == 1
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A cluster that wants passwords on its second listener, and allows `alice` nothing by itself."""
+
+    cluster: KafkaCluster
+
+    @property
+    def login(self) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.cluster.bootstrap_servers_of("PASSWORD"),
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": "wonderland",
+            "log_level": "2",
+        }
+
+    def writes(self, topic: str) -> bool:
+        """Whether alice may write to a topic."""
+        problems: list[object] = []
+        producer = Producer({**self.login, "message.timeout.ms": 10_000, "topic.metadata.propagation.max.ms": 0})
+        producer.produce(topic, b"x", on_delivery=lambda error, _: problems.append(error))
+        assert producer.flush(WAIT_SECONDS) == 0
+        # Not compared: a KafkaError beside None would break the interpreter.
+        return problems[0] is None
+
+    def sees(self, topic: str) -> bool:
+        """Whether alice may describe a topic, which whoever may read it may do."""
+        client = AdminClient(self.login)
+        try:
+            return client.list_topics(topic, timeout=WAIT_SECONDS).topics[topic].error is None
+        except KafkaException:
+            return False
+
+
+@pytest.fixture(scope="module")
+def guarded(kafka_jars: Path, brokers_folder: Path) -> Iterator[Guarded]:
+    """A target at which users must log in."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    overrides = {
+        **WITH_ACLS,
+        "listener.name.password.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.password.plain.sasl.jaas.config": f'{module} required user_alice="wonderland";',
+    }
+    listeners = {"PLAINTEXT": "PLAINTEXT", "PASSWORD": "SASL_PLAINTEXT"}
+    folder = brokers_folder / "guarded"
+    with KafkaCluster(
+        "guarded", directory=folder, jars=kafka_jars, overrides=overrides, listeners=listeners
+    ) as cluster:
+        yield Guarded(cluster)
+
+
+def test_users_may_read_at_once_and_write_between_release_and_revocation(
+    kafka_pair: KafkaPair, guarded: Guarded, topic_name: str, tmp_path: Path
+) -> None:
+    remote = f"A.{topic_name}"
+    add(kafka_pair.source, binding(topic_name, "ALL"))
+    create_topic(guarded.cluster, remote)
+    flow = a_flow(tmp_path, KafkaPair(kafka_pair.source, guarded.cluster), topic_name, STAGING)
+    assert not guarded.sees(remote)
+
+    apply(flow)
+
+    eventually(lambda: guarded.sees(remote))
+    assert not guarded.writes(remote)
+
+    release_acls(flow.config, flow.ledger, by="test")
+    eventually(lambda: guarded.writes(remote))
+
+    revoke_acls(flow.config, flow.ledger, by="test")
+    eventually(lambda: not guarded.writes(remote))
+    assert guarded.sees(remote)
+
+
+@pytest.fixture
+def alice(guarded: Guarded) -> Iterator[ClusterAdmin]:
+    """Our administration of the guarded cluster by somebody who is allowed nothing there."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    properties = {
+        "bootstrap.servers": guarded.login["bootstrap.servers"],
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{module} required username="alice" password="wonderland";',
+    }
+    settings = ClientSettings(cluster="B", role="test", properties=properties)
+    with ClusterAdmin(Connection.from_settings(settings)) as admin_of_alice:
+        yield admin_of_alice
+
+
+def test_a_user_who_may_not_list_acls_is_refused_instead_of_told_that_there_are_none(alice: ClusterAdmin) -> None:
+    with pytest.raises(AuthorizationError) as caught:
+        alice.acls([AclResource.TOPIC])
+
+    assert "DESCRIBE on the cluster" in caught.value.action
+
+
+def test_every_acl_that_cannot_be_created_has_its_error(alice: ClusterAdmin, topic_name: str) -> None:
+    read = OurBinding(AclResource.TOPIC, topic_name, AclPattern.LITERAL, "User:alice", "*", "READ", AclPermission.ALLOW)
+    # Kafka 4 has it, the client library not yet.
+    unknown = replace(read, resource=AclResource.TRANSACTIONAL_ID, operation="TWO_PHASE_COMMIT")
+
+    errors = alice.create_acls([read, unknown])
+
+    assert isinstance(errors[read], AuthorizationError)
+    assert isinstance(errors[unknown], UnsupportedRequestError)
+    assert isinstance(alice.delete_acls([read])[read], AuthorizationError)
+
+
+@pytest.fixture(scope="module")
+def open_cluster(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster]:
+    """A cluster without an authorizer."""
+    with KafkaCluster("open", directory=brokers_folder / "open", jars=kafka_jars) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_a_cluster_without_an_authorizer_is_a_notice_and_no_failure(
+    kafka_pair: KafkaPair, open_cluster: KafkaCluster, side: str, topic_name: str, tmp_path: Path
+) -> None:
+    add(kafka_pair.source, binding(topic_name, "READ"))
+    settings = {f"{side}.bootstrap.servers": open_cluster.bootstrap_servers}
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+
+    done = apply(flow)
+    step = sync_flow_acls(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False, by="test")
+    shown = CliRunner().invoke(app, ["acls", "plan", "--config", str(flow.path), "--flow", "A->B"])
+
+    assert (done.exit_code, done.plan.create) == (0, ())
+    assert f"Cluster {side} has no authorizer" in (done.plan.notice or "")
+    assert step["skipped"] == done.plan.notice
+    assert shown.exit_code == 0
+    assert shown.stdout.count("has no authorizer") == 1
+
+
+def test_without_an_authorizer_at_the_target_nothing_is_released_and_nothing_lost(
+    kafka_pair: KafkaPair, open_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    add(kafka_pair.source, binding(topic_name, "WRITE"))
+    apply(a_flow(tmp_path, kafka_pair, topic_name, STAGING))
+    settings = {**STAGING, "B.bootstrap.servers": open_cluster.bootstrap_servers}
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+
+    done = release_acls(flow.config, flow.ledger, by="test")
+
+    assert (done.exit_code, done.changed) == (0, ())
+    assert "Cluster B has no authorizer" in (done.notice or "")
+    assert [row.state for row in flow.ledger.acls("A->B")] == ["waiting"]
+
+
+def test_thousands_of_acls_take_few_requests(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [binding(f"{topic_name}-{number}", "READ", principal=f"User:{topic_name}") for number in range(2_500)]
+    source = admin(kafka_pair.source)
+    for future in source.create_acls(many).values():
+        future.result(WAIT_SECONDS)
+    eventually(lambda: len(seen(kafka_pair.source, topic_name)) == len(many))
+    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*")
+    calls: Counter[str] = Counter()
+
+    def counted(owner: type, name: str) -> None:
+        original = getattr(owner, name)
+
+        def call(*args: Any, **more: Any) -> Any:
+            calls[name] += 1
+            return original(*args, **more)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(AdminClient, "create_acls")
+    counted(AdminClient, "list_topics")
+    counted(RawClient, "_ask")
+
+    done = apply(flow)
+
+    assert (len(done.plan.create), done.exit_code) == (2_500, 0)
+    # One list of each cluster, and 2,000 ACLs in a request.
+    assert (calls["_ask"], calls["create_acls"]) == (2, 2)
+    assert len(flow.ledger.acls("A->B")) == 2_500
+    eventually(lambda: len(seen(kafka_pair.target, topic_name)) == len(many))
+    for cluster in (kafka_pair.source, kafka_pair.target):
+        client = admin(cluster)
+        anything: Any = None
+        ours = AclBindingFilter(
+            TOPIC,
+            anything,
+            ResourcePatternType.ANY,
+            f"User:{topic_name}",
+            anything,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        client.delete_acls([ours])[ours].result(WAIT_SECONDS)
+
+
+def test_a_scheduled_step_keeps_mm2s_interval(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    add(kafka_pair.source, binding(topic_name, "READ"))
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    topology = flow_topology(flow.config)
+
+    first = sync_flow_acls(flow.config, topology, flow.ledger, dry_run=False, by="test")
+    second = sync_flow_acls(flow.config, topology, flow.ledger, dry_run=False, by="test")
+
+    assert (first["created"], first["skipped"]) == (1, None)
+    assert "sync.topic.acls.interval.seconds" in second["skipped"]
+
+
+def test_the_commands_go_the_whole_way(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    add(kafka_pair.source, binding(topic_name, "ALL"))
+    path = a_flow(tmp_path, kafka_pair, topic_name, STAGING).path
+    options = ["--config", str(path), "--flow", "A->B"]
+
+    def told(*command: str) -> Any:
+        done = CliRunner().invoke(app, ["acls", *command, *options, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    planned, applied = told("plan"), told("apply")
+    eventually(lambda: found(kafka_pair.target, binding(f"A.{topic_name}", "READ")))
+    released = told("release")
+    eventually(lambda: found(kafka_pair.target, binding(f"A.{topic_name}", "ALL")))
+    shown = CliRunner().invoke(app, ["acls", "plan", *options])
+    revoked = told("revoke")
+
+    assert [acl["operation"] for acl in planned["create"]] == ["READ"]
+    assert [acl["operation"] for acl in planned["waiting"]] == ["ALL"]
+    assert applied["applied"] is True
+    assert [acl["name"] for acl in released["changed"]] == [f"A.{topic_name}"]
+    assert "0 grants to write wait for `mirror acls release`, 1 are released" in shown.stdout
+    assert revoked["changed"] == released["changed"]
+    eventually(lambda: not found(kafka_pair.target, binding(f"A.{topic_name}", "ALL")))

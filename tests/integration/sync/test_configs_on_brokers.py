@@ -1,0 +1,339 @@
+"""Topic configs carried between two real clusters: changed, deleted, refused, and few requests for many topics."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
+from typer import Typer
+from typer.testing import CliRunner
+
+from mirror_lib.cli import configs as configs_cli
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.sync.configs import ConfigWinner
+from mirror_lib.sync.flow_configs import ConfigSync, apply_flow_configs, plan_flow_configs, sync_flow_configs
+from tests.support.clusters import KafkaPair, start_together
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import admin, create_topic, set_config
+
+app = Typer()
+configs_cli.register(app)
+
+WAIT_SECONDS = 30.0
+#: More than one request holds.
+MANY = 1_100
+
+
+def own_configs(cluster: KafkaCluster, topic: str) -> dict[str, str]:
+    """What is set on the topic itself, by a client that is not ours."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    # A future lives as long as its client.
+    client = admin(cluster)
+    entries: Any = client.describe_configs([resource])[resource].result(WAIT_SECONDS)
+    dynamic = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in entries.items() if entry.source == dynamic}
+
+
+def change_brokers(cluster: KafkaCluster, config: str, value: str | None) -> None:
+    """Set or delete a config of a cluster's one broker, as `kafka-configs` does while it runs."""
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    entry = ConfigEntry(config, value or "", incremental_operation=operation)
+    (node,) = cluster.node_ids
+    resource = ConfigResource(ResourceType.BROKER, str(node), incremental_configs=[entry])
+    client = admin(cluster)
+    client.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """What the controller has accepted shows on the brokers a moment later."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not become so"
+        time.sleep(0.05)
+
+
+def a_flow(tmp_path: Path, pair: KafkaPair, topics: str, settings: dict[str, str] | None = None) -> Flow:
+    # Other tests may leave a heartbeats topic behind, which every flow would take.
+    own = {"A->B.heartbeats.replication.enabled": "false"}
+    return pair_flow(tmp_path, pair, topics=topics, settings={**own, **(settings or {})})
+
+
+def both(pair: KafkaPair, name: str, source: dict[str, str], target: dict[str, str]) -> None:
+    """A topic and its remote topic."""
+    create_topic(pair.source, name, configs=source)
+    create_topic(pair.target, f"A.{name}", configs=target)
+
+
+def apply(flow: Flow) -> ConfigSync:
+    return apply_flow_configs(flow.config, flow_topology(flow.config))
+
+
+def plan(flow: Flow) -> ConfigSync:
+    return plan_flow_configs(flow.config, flow_topology(flow.config))
+
+
+@pytest.fixture(scope="module")
+def own_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
+    """Clusters whose brokers have settings of their own, for topics by the thousand."""
+    source, target = (
+        KafkaCluster(name, directory=brokers_folder / name, jars=kafka_jars, overrides=overrides)
+        for name, overrides in (("configs-source", {"log.flush.interval.ms": "7000"}), ("configs-target", {}))
+    )
+    with start_together(source, target):
+        yield KafkaPair(source, target)
+
+
+def test_a_changed_config_arrives_and_a_deleted_one_goes(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    both(
+        kafka_pair,
+        topic_name,
+        {"max.message.bytes": "77777", "cleanup.policy": "compact,delete", "min.insync.replicas": "1"},
+        {"max.message.bytes": "55555", "segment.ms": "1000000", "message.timestamp.type": "LogAppendTime"},
+    )
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+
+    done = apply(flow)
+
+    assert (done.exit_code, len(done.plan.changes)) == (0, 1)
+    expected = {
+        "retention.ms": "-1",
+        "max.message.bytes": "77777",
+        "cleanup.policy": "compact,delete",
+        "message.timestamp.type": "LogAppendTime",
+    }
+    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}") == expected)
+    assert plan(flow).plan.changes == ()
+    assert plan(flow).plan.unchanged == 1
+
+
+def test_a_plan_changes_nothing(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {"max.message.bytes": "55555"})
+    before = own_configs(kafka_pair.target, f"A.{topic_name}")
+
+    made = plan(a_flow(tmp_path, kafka_pair, topic_name))
+
+    assert [(step.name, step.old, step.new) for step in made.plan.changes[0].steps] == [
+        ("max.message.bytes", "55555", "77777")
+    ]
+    assert own_configs(kafka_pair.target, f"A.{topic_name}") == before
+
+
+def test_the_lists_and_overrides_hold_against_source_and_target(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    both(
+        kafka_pair,
+        topic_name,
+        {"max.message.bytes": "77777", "segment.ms": "2000000", "segment.bytes": "20000000"},
+        {"max.message.bytes": "55555", "segment.ms": "1000000", "segment.bytes": "30000000"},
+    )
+    settings = {
+        "A->B.mirror.configs.override": "retention.ms=3600000;cleanup.policy=compact,delete",
+        "A->B.mirror.configs.never": r"max\\.message\\..*",
+        "A->B.mirror.configs.always": r"min\\.insync\\.replicas, file.delete.delay.ms",
+        "A->B.mirror.configs.default": "segment.ms",
+    }
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+
+    done = apply(flow)
+
+    assert done.exit_code == 0
+    expected = {
+        "retention.ms": "3600000",
+        "cleanup.policy": "compact,delete",
+        "max.message.bytes": "55555",
+        "min.insync.replicas": "1",
+        "file.delete.delay.ms": "60000",
+        "segment.bytes": "20000000",
+    }
+    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}") == expected)
+    winners = {row.name: row.winner for row in plan(flow).plan.drift}
+    assert winners["max.message.bytes"] is ConfigWinner.TARGET
+    assert winners["retention.ms"] is ConfigWinner.OVERRIDE
+    assert winners["segment.ms"] is ConfigWinner.TARGET_DEFAULT
+
+
+def test_a_new_topic_is_created_by_the_same_rules(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name, configs={"max.message.bytes": "77777", "segment.ms": "2000000"})
+    settings = {"A->B.mirror.configs.override": "segment.ms=3000000", "A->B.mirror.configs.never": "max.message.bytes"}
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    assert plan(flow).plan.not_created == 1
+
+    flow.sync_topics()
+
+    expected = {"retention.ms": "-1", "segment.ms": "3000000"}
+    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}") == expected)
+    assert plan(flow).plan.changes == ()
+
+
+def test_a_topic_that_the_cluster_refuses_stops_no_other(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    both(kafka_pair, f"{topic_name}-bad", {"min.compaction.lag.ms": "1000000"}, {"max.compaction.lag.ms": "100"})
+    both(kafka_pair, f"{topic_name}-good", {"min.compaction.lag.ms": "1000000"}, {})
+    # What was set by hand stays, and contradicts what the source wants.
+    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.mirror.configs.never": "max.compaction.lag.ms"})
+
+    done = apply(flow)
+
+    assert [(change.topic, error.reason) for change, error in done.failed] == [
+        (f"A.{topic_name}-bad", "request-refused")
+    ]
+    assert done.failed[0][1].where.topic == f"A.{topic_name}-bad"
+    assert done.exit_code == 1
+    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}-good").get("min.compaction.lag.ms") == "1000000")
+
+
+def test_two_sources_of_one_name_are_left_alone_and_told(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    for end in ("a", "b"):
+        create_topic(kafka_pair.source, f"{topic_name}-{end}", configs={"max.message.bytes": "77777"})
+    create_topic(kafka_pair.target, f"{topic_name}-all")
+    renames = f"{topic_name}-a:{topic_name}-all,{topic_name}-b:{topic_name}-all"
+
+    made = plan(a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.mirror.topics.rename": renames}))
+
+    assert made.plan.changes == ()
+    assert {error.reason for error in made.plan.problems} == {"topology"}
+
+
+def test_what_brokers_are_set_to_counts_as_mm2_has_it(own_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    """Set while they run: becomes a config of the remote topic. In server.properties: neither set nor deleted."""
+    both(own_pair, topic_name, {}, {"flush.ms": "9000"})
+    flow = a_flow(tmp_path, own_pair, topic_name)
+
+    def gives(expected: dict[str, str]) -> bool:
+        apply(flow)
+        return own_configs(own_pair.target, f"A.{topic_name}") == {"retention.ms": "-1", "flush.ms": "9000", **expected}
+
+    change_brokers(own_pair.source, "log.segment.bytes", "20000000")
+    eventually(lambda: gives({"segment.bytes": "20000000"}))
+
+    change_brokers(own_pair.source, "log.segment.bytes", None)
+    eventually(lambda: gives({}))
+
+
+def test_source_defaults_are_pinned_on_request(own_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    both(own_pair, topic_name, {}, {})
+    flow = a_flow(tmp_path, own_pair, topic_name, {"A->B.use.defaults.from": "source"})
+
+    assert apply(flow).exit_code == 0
+
+    def pinned() -> bool:
+        found = own_configs(own_pair.target, f"A.{topic_name}")
+        return found.get("max.message.bytes") == "1048588" and "min.insync.replicas" not in found
+
+    eventually(pinned)
+    assert plan(flow).plan.changes == ()
+
+
+def test_thousands_of_topics_take_few_requests(
+    own_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{topic_name}-{number}" for number in range(MANY)]
+    for cluster, prefix, value in ((own_pair.source, "", "77777"), (own_pair.target, "A.", "55555")):
+        client = admin(cluster)
+        wanted = [NewTopic(prefix + name, 1, 1, config={"max.message.bytes": value}) for name in names]
+        for future in client.create_topics(wanted, operation_timeout=120, request_timeout=120).values():
+            future.result(120)
+    flow = a_flow(tmp_path, own_pair, f"{topic_name}.*")
+    calls: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        original = getattr(AdminClient, name)
+
+        def call(*args: Any, **more: Any) -> Any:
+            calls[name] += 1
+            return original(*args, **more)
+
+        monkeypatch.setattr(AdminClient, name, call)
+
+    for name in ("list_topics", "describe_topics", "describe_configs", "incremental_alter_configs", "describe_cluster"):
+        counted(name)
+
+    done = apply(flow)
+
+    assert (len(done.plan.changes), done.exit_code) == (MANY, 0)
+    # 500 topics in a request, on each cluster; one request for all changes.
+    assert calls["describe_configs"] == 6
+    assert calls["incremental_alter_configs"] == 1
+    assert calls.total() <= 12
+    eventually(lambda: own_configs(own_pair.target, f"A.{names[-1]}")["max.message.bytes"] == "77777")
+
+
+def test_a_scheduled_step_keeps_mm2s_interval(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {})
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    topology = flow_topology(flow.config)
+
+    dry = sync_flow_configs(flow.config, topology, flow.ledger, dry_run=True)
+    first = sync_flow_configs(flow.config, topology, flow.ledger, dry_run=False)
+    set_config(kafka_pair.source, topic_name, "max.message.bytes", "88888")
+    second = sync_flow_configs(flow.config, topology, flow.ledger, dry_run=False)
+    eager = flow.config.model_copy(update={"sync_topic_configs_interval_seconds": 0})
+    third = sync_flow_configs(eager, topology, flow.ledger, dry_run=False)
+
+    assert [dry["changed"], first["changed"], second["changed"], third["changed"]] == [1, 1, 0, 1]
+    assert [dry["skipped"], first["skipped"], third["skipped"]] == [None, None, None]
+    assert "sync.topic.configs.interval.seconds" in second["skipped"]
+
+
+def test_a_step_that_is_switched_off_touches_no_cluster(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    settings = {"sync.topic.configs.enabled": "false", "A.bootstrap.servers": "127.0.0.1:1"}
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+
+    done = sync_flow_configs(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False)
+
+    assert done["skipped"] == "sync.topic.configs.enabled is false"
+
+
+def test_an_unreachable_target_is_an_error_that_names_it(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "2000"})
+
+    with pytest.raises(BrokerUnreachableError) as caught:
+        apply(flow)
+
+    assert caught.value.where.cluster == "B"
+
+
+def test_the_command_plans_and_applies(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    both(kafka_pair, topic_name, {"max.message.bytes": "77777"}, {"min.insync.replicas": "1", "segment.ms": "1000000"})
+    path = a_flow(tmp_path, kafka_pair, topic_name).path
+    options = ["--config", str(path), "--flow", "A->B"]
+
+    planned = CliRunner().invoke(app, ["configs", "plan", *options, "--json"])
+    shown = CliRunner().invoke(app, ["configs", "plan", *options])
+    applied = CliRunner().invoke(app, ["configs", "apply", *options, "--json"])
+
+    assert (planned.exit_code, shown.exit_code, applied.exit_code) == (0, 0, 0)
+    steps = {step["name"]: step for change in json.loads(planned.stdout)["changes"] for step in change["steps"]}
+    assert steps["max.message.bytes"]["new"] == "77777"
+    assert steps["segment.ms"] == {
+        "name": "segment.ms",
+        "operation": "delete",
+        "old": "1000000",
+        "new": None,
+        "rule": "default on the source",
+    }
+    assert "max.message.bytes" in shown.stdout
+    assert json.loads(applied.stdout)["applied"] is True
+    eventually(lambda: "segment.ms" not in own_configs(kafka_pair.target, f"A.{topic_name}"))

@@ -1,0 +1,443 @@
+"""Consumer groups of a flow between two real clusters: committed on the source, found again on the target."""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
+from confluent_kafka import TopicPartition as NativePartition
+from typer import Typer
+from typer.testing import CliRunner
+
+from mirror_lib.cli import groups as groups_cli
+from mirror_lib.cluster.admin_groups import CommittedOffset, GroupActiveError, GroupAdmin, GroupKind, GroupState
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.formats import Checkpoint, OffsetSync
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
+from mirror_lib.sync.flow_groups import GroupSync, apply_flow_groups, plan_flow_groups, sync_flow_groups
+from mirror_lib.sync.groups import GroupReason
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, admin, consume, create_topic, produce, records
+
+app = Typer()
+groups_cli.register(app)
+
+WITH_COMMITS = {"A->B.sync.group.offsets.enabled": "true"}
+
+
+def a_flow(tmp_path: Path, pair: KafkaPair, topic: str, settings: Mapping[str, str] | None = None) -> Flow:
+    own = {
+        # Other tests leave groups and a heartbeats topic behind, which every flow would take.
+        "A->B.groups": f"{topic}.*",
+        "A->B.heartbeats.replication.enabled": "false",
+        "checkpoints.topic.replication.factor": "1",
+    }
+    return pair_flow(tmp_path, pair, topics=topic, settings={**own, **(settings or {})})
+
+
+def commit(cluster: KafkaCluster, group: str, topic: str, offset: int, *, partition: int = 0) -> None:
+    client = admin(cluster)
+    place = NativePartition(topic, partition, offset)
+    deadline = time.monotonic() + 60
+    while True:
+        request = [ConsumerGroupTopicPartitions(group, [place])]
+        (done,) = client.alter_consumer_group_offsets(request)[group].result(60).topic_partitions
+        if done.error is None:
+            return
+        # The first group of a cluster makes it create the topic of committed offsets.
+        assert time.monotonic() < deadline, str(done.error)
+        time.sleep(0.1)
+
+
+def committed(cluster: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
+    request = [ConsumerGroupTopicPartitions(group)]
+    client = admin(cluster)
+    answer = client.list_consumer_group_offsets(request)[group].result(60)
+    return {(place.topic, place.partition): place.offset for place in answer.topic_partitions}
+
+
+def copy(flow: Flow) -> None:
+    report = flow.run()
+    assert report.errors == ()
+
+
+def apply(flow: Flow) -> GroupSync:
+    return apply_flow_groups(flow.config, flow_topology(flow.config))
+
+
+def plan(flow: Flow) -> GroupSync:
+    return plan_flow_groups(flow.config, flow_topology(flow.config))
+
+
+def reasons(done: GroupSync) -> dict[str, GroupReason | None]:
+    return {row.group: row.reason for row in done.plan.rows}
+
+
+def checkpoints(pair: KafkaPair, group: str) -> list[Checkpoint]:
+    found = [Checkpoint.decode(each.key, each.value) for each in consume(pair.target, "A.checkpoints.internal")]
+    return [each for each in found if each.group == group]
+
+
+class Member:
+    """A group's only member, which has its partitions; the client's heartbeats keep it in the group."""
+
+    def __init__(self, cluster: KafkaCluster, group: str, topic: str, protocol: str) -> None:
+        options: dict[str, Any] = {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": group,
+            "group.protocol": protocol,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "log_level": 3,
+        }
+        self.consumer = Consumer(options)
+        self._topic = topic
+        self._assigned = False
+        #: What came; errors too.
+        self.messages: list[Any] = []
+
+    def __enter__(self) -> Self:
+        self.consumer.subscribe([self._topic], on_assign=self._note)
+        self.poll_until(lambda: self._assigned)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.consumer.close()
+
+    def _note(self, *_: object) -> None:
+        self._assigned = True
+
+    def poll_until(self, done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not done():
+            assert time.monotonic() < deadline, "the consumer got nothing"
+            message = self.consumer.poll(0.1)
+            if message is not None:
+                self.messages.append(message)
+
+
+def test_a_group_is_found_on_the_target_where_mm2s_rule_puts_it(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, [*records(500), *records(300, partition=1)])
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    # Offset-syncs stand at 0, 101, 202, ... and at the last record.
+    for name, offset in {"begin": 0, "at-sync": 202, "behind-sync": 203, "between": 250, "end": 500}.items():
+        commit(kafka_pair.source, f"{topic_name}-{name}", topic_name, offset)
+    commit(kafka_pair.source, f"{topic_name}-end", topic_name, 300, partition=1)
+
+    done = apply(flow)
+
+    expected = {"begin": 0, "at-sync": 202, "behind-sync": 203, "between": 203, "end": 500}
+    for name, offset in expected.items():
+        assert committed(kafka_pair.target, f"{topic_name}-{name}")[f"A.{topic_name}", 0] == offset, name
+    assert committed(kafka_pair.target, f"{topic_name}-end")[f"A.{topic_name}", 1] == 300
+    assert done.plan.counts() == {"between-syncs": 1, "in-sync": 5}
+    assert checkpoints(kafka_pair, f"{topic_name}-between") == [
+        Checkpoint(f"{topic_name}-between", f"A.{topic_name}", 0, 250, 203)
+    ]
+
+
+def test_nothing_is_written_twice_and_a_group_that_moves_is_followed(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(100))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    group = f"{topic_name}-g"
+    commit(kafka_pair.source, group, topic_name, 100)
+    assert apply(flow).plan.changes == 1
+
+    assert apply(flow).plan.changes == 0
+    produce(kafka_pair.source, topic_name, records(200))
+    copy(flow)
+    commit(kafka_pair.source, group, topic_name, 300)
+    assert plan(flow).plan.counts(present=True) == {"pending": 1}
+    apply(flow)
+
+    assert committed(kafka_pair.target, group) == {(f"A.{topic_name}", 0): 300}
+    offsets = [(each.upstream_offset, each.downstream_offset) for each in checkpoints(kafka_pair, group)]
+    assert offsets == [(100, 100), (300, 300)]
+
+
+def test_a_group_that_goes_back_on_the_source_gets_a_checkpoint_but_is_not_set_back(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(300))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    group = f"{topic_name}-g"
+    commit(kafka_pair.source, group, topic_name, 300)
+    apply(flow)
+
+    commit(kafka_pair.source, group, topic_name, 0)
+    done = apply(flow)
+
+    assert reasons(done) == {group: GroupReason.TARGET_AHEAD}
+    assert committed(kafka_pair.target, group) == {(f"A.{topic_name}", 0): 300}
+    assert [each.downstream_offset for each in checkpoints(kafka_pair, group)] == [300, 0]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_with_members_on_the_target_is_left_alone_until_they_have_gone(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, protocol: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(20))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    group = f"{topic_name}-g"
+    commit(kafka_pair.source, group, topic_name, 20)
+
+    with Member(kafka_pair.target, group, f"A.{topic_name}", protocol):
+        active = apply(flow)
+        assert committed(kafka_pair.target, group) == {}
+
+    assert reasons(active) == {group: GroupReason.GROUP_ACTIVE_ON_TARGET}
+    assert active.exit_code == 0
+    assert reasons(apply(flow)) == {group: None}
+    assert committed(kafka_pair.target, group) == {(f"A.{topic_name}", 0): 20}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_that_moves_to_the_target_reads_on_where_it_stopped(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, protocol: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(20))
+    group = f"{topic_name}-g"
+    with Member(kafka_pair.source, group, topic_name, protocol) as member:
+        member.consumer.commit(offsets=[NativePartition(topic_name, 0, 20)], asynchronous=False)
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    apply(flow)
+    produce(kafka_pair.target, f"A.{topic_name}", [Record(b"next")])
+
+    with Member(kafka_pair.target, group, f"A.{topic_name}", protocol) as member:
+        member.poll_until(lambda: bool(member.messages))
+
+    (message,) = member.messages
+    assert (message.error(), message.offset(), message.value()) == (None, 20, b"next")
+
+
+def test_what_cannot_be_translated_has_its_reason_and_the_rest_is_done(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    create_topic(kafka_pair.source, f"other-{topic_name}")
+    produce(kafka_pair.source, topic_name, records(300))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    produce(kafka_pair.source, topic_name, records(50))
+    groups = {name: f"{topic_name}-{name}" for name in ("never-copied", "ahead", "elsewhere", "good")}
+    commit(kafka_pair.source, groups["never-copied"], topic_name, 0, partition=1)
+    commit(kafka_pair.source, groups["ahead"], topic_name, 340)
+    commit(kafka_pair.source, groups["elsewhere"], topic_name, 300)
+    commit(kafka_pair.source, groups["elsewhere"], f"other-{topic_name}", 0)
+    commit(kafka_pair.source, groups["good"], topic_name, 300)
+
+    done = apply(flow)
+
+    found = {(row.group, row.source.topic): row.reason for row in done.plan.rows}
+    assert found == {
+        (groups["never-copied"], topic_name): GroupReason.NO_OFFSET_SYNC_YET,
+        (groups["ahead"], topic_name): GroupReason.UPSTREAM_BEYOND_COPIED,
+        (groups["elsewhere"], topic_name): None,
+        (groups["elsewhere"], f"other-{topic_name}"): GroupReason.TOPIC_NOT_REPLICATED,
+        (groups["good"], topic_name): None,
+    }
+    # At the end of what is copied: nothing is left out, whatever comes.
+    assert committed(kafka_pair.target, groups["ahead"]) == {(f"A.{topic_name}", 0): 300}
+    assert committed(kafka_pair.target, groups["never-copied"]) == {}
+
+
+def test_without_group_sync_only_checkpoints_are_written(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(20))
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    copy(flow)
+    commit(kafka_pair.source, f"{topic_name}-g", topic_name, 20)
+
+    done = apply(flow)
+
+    assert [each.downstream_offset for each in checkpoints(kafka_pair, f"{topic_name}-g")] == [20]
+    assert committed(kafka_pair.target, f"{topic_name}-g") == {}
+    assert (done.plan.target_read, done.plan.counts()) == (False, {"in-sync": 1})
+
+
+@pytest.mark.parametrize(
+    ("location", "topic"),
+    [("source", "mm2-offset-syncs.B.internal"), ("target", "mm2-offset-syncs.A.internal")],
+)
+def test_offset_syncs_are_read_where_they_are_and_rubbish_among_them_is_passed_over(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, location: str, topic: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(20))
+    settings = {**WITH_COMMITS, "A->B.offset-syncs.topic.location": location}
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings)
+    copy(flow)
+    commit(kafka_pair.source, f"{topic_name}-g", topic_name, 20)
+    sync = OffsetSync(topic_name, 0, 5, 5)
+    bad = [Record(key=b"no such key", value=b"?"), Record(key=sync.key(), value=None), Record(key=b"k", value=b"")]
+    produce(getattr(kafka_pair, location), topic, bad)
+
+    done = apply(flow)
+
+    assert committed(kafka_pair.target, f"{topic_name}-g") == {(f"A.{topic_name}", 0): 20}
+    assert any(f"{topic} on cluster {'A' if location == 'source' else 'B'}" in each for each in done.plan.notices)
+
+
+def test_a_scheduled_step_keeps_mm2s_intervals_and_returns_counts(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(20))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    commit(kafka_pair.source, f"{topic_name}-g", topic_name, 20)
+    topology = flow_topology(flow.config)
+
+    with caplog.at_level(logging.INFO):
+        dry = sync_flow_groups(flow.config, topology, flow.ledger, dry_run=True)
+        done = sync_flow_groups(flow.config, topology, flow.ledger, dry_run=False)
+        soon = sync_flow_groups(flow.config, topology, flow.ledger, dry_run=False)
+
+    assert (dry["dry_run"], dry["checkpoints"], dry["commits"]) == (True, 1, 1)
+    assert (done["checkpoints"], done["commits"], done["reasons"]) == (1, 1, {"in-sync": 1})
+    assert "emit.checkpoints.interval.seconds" in soon["skipped"]
+    assert json.loads(json.dumps(done)) == done
+    assert "wrote 1 checkpoints and 1 committed offsets" in caplog.text
+    assert committed(kafka_pair.target, f"{topic_name}-g") == {(f"A.{topic_name}", 0): 20}
+
+
+@pytest.mark.parametrize("switch", ["emit.checkpoints.enabled", "emit.offset-syncs.enabled"])
+def test_a_flow_without_checkpoints_says_which_setting_it_is(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, switch: str
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name, {f"A->B.{switch}": "false"})
+    topology = flow_topology(flow.config)
+
+    with pytest.raises(ConfigurationError, match=switch):
+        apply_flow_groups(flow.config, topology)
+    assert switch in sync_flow_groups(flow.config, topology, flow.ledger, dry_run=False)["skipped"]
+
+
+def test_two_thousand_groups_take_few_requests(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    names = [f"{topic_name}-{number:04}" for number in range(2_000)]
+    places = [TopicPartition(topic_name, partition) for partition in range(2)]
+    wanted = {
+        name: {place: CommittedOffset(number, f"by {name} \u00e4") for place in places}
+        for number, name in enumerate(names)
+    }
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+
+    with GroupAdmin(Connection.from_settings(flow.config.clients.source_admin)) as groups:
+        outcome = groups.commit(wanted)
+        assert all(error is None for answer in outcome.values() for error in answer.values())
+        before = groups.requests
+        listed = groups.list_groups()
+        found = groups.committed(names)
+        asked = groups.requests - before
+
+    assert {listed[name].state for name in names} == {GroupState.EMPTY}
+    assert {listed[name].kind for name in names} == {GroupKind.CLASSIC}
+    assert (found.offsets, found.errors) == (wanted, {})
+    # One to list, and one for every 500 groups; their coordinators are known from the commits.
+    assert asked == 1 + 4
+    assert committed(kafka_pair.source, names[7]) == {(topic_name, 0): 7, (topic_name, 1): 7}
+
+
+def test_brokers_before_kafka_3_are_asked_for_one_group_after_the_other(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    wanted = {f"{topic_name}-{number}": {TopicPartition(topic_name, 0): CommittedOffset(number)} for number in range(3)}
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+
+    async def speaks(self: RawClient, node: int, api_key: int, version: int) -> bool:
+        return False
+
+    # New brokers still know the old requests.
+    monkeypatch.setattr(RawClient, "speaks", speaks)
+    with GroupAdmin(Connection.from_settings(flow.config.clients.source_admin)) as groups:
+        outcome = groups.commit(wanted)
+        listed = groups.list_groups()
+        found = groups.committed([*wanted, f"{topic_name}-none"])
+
+    assert all(error is None for answer in outcome.values() for error in answer.values())
+    assert {(listed[name].state, listed[name].kind) for name in wanted} == {(GroupState.UNKNOWN, GroupKind.CLASSIC)}
+    assert (found.offsets, found.errors) == ({**wanted, f"{topic_name}-none": {}}, {})
+
+
+def test_a_commit_that_comes_too_late_is_refused_and_told_by_group(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.target, topic_name)
+    group, other = f"{topic_name}-active", f"{topic_name}-idle"
+    offsets = {TopicPartition(topic_name, 0): CommittedOffset(1)}
+    missing = TopicPartition(f"{topic_name}-missing", 0)
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+
+    with (
+        Member(kafka_pair.target, group, topic_name, "classic"),
+        GroupAdmin(Connection.from_settings(flow.config.clients.target_admin)) as groups,
+    ):
+        assert groups.list_groups()[group].state is GroupState.ACTIVE
+        outcome = groups.commit({group: offsets, other: {**offsets, missing: CommittedOffset(1)}})
+
+    place = TopicPartition(topic_name, 0)
+    assert isinstance(outcome[group][place], GroupActiveError)
+    assert outcome[other][place] is None
+    assert isinstance(outcome[other][missing], TopicMissingError)
+
+
+def test_an_unreachable_cluster_is_an_error_that_names_it(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name, {"B.bootstrap.servers": "127.0.0.1:1"})
+    with pytest.raises(BrokerUnreachableError) as caught:
+        plan(flow)
+    assert caught.value.where.cluster == "B"
+
+
+def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(20))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    group = f"{topic_name}-g"
+    commit(kafka_pair.source, group, topic_name, 20)
+    commit(kafka_pair.source, group, topic_name, 0, partition=1)
+    options = ["--config", str(flow.path), "--flow", "A->B"]
+
+    planned = CliRunner().invoke(app, ["groups", "plan", *options, "--json"])
+    applied = CliRunner().invoke(app, ["groups", "apply", *options])
+    after = CliRunner().invoke(app, ["groups", "status", *options, "--group", group, "--json"])
+
+    due = json.loads(planned.stdout)
+    assert (due["exit_code"], due["checkpoints"], due["commits"], due["applied"]) == (0, 1, 1, False)
+    assert [(row["partition"], row["goes_on_at"], row["commit"]) for row in due["changes"]] == [(0, 20, True)]
+    assert applied.exit_code == 0
+    assert "wrote 1 checkpoints and committed 1 offsets" in applied.stdout
+    left = json.loads(after.stdout)
+    assert left["reasons"] == {"in-sync": 1, "no-offset-sync-yet": 1}
+    assert [(row["partition"], row["reason"]) for row in left["not_in_sync"]] == [(1, "no-offset-sync-yet")]

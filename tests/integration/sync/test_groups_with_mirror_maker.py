@@ -1,0 +1,116 @@
+"""MirrorMaker 2 goes on with our checkpoints, and we go on with its: for the same offset syncs both agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from confluent_kafka import ConsumerGroupTopicPartitions
+
+from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin
+from mirror_lib.cluster.checkpoint_topics import read_offset_syncs
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.formats import Checkpoint
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.dev.mm2 import MirrorMaker
+from mirror_lib.offsets.sync_store import OffsetSyncStore
+from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.sync.flow_groups import apply_flow_groups, plan_flow_groups
+from mirror_lib.sync.groups import GroupPlan
+from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.mirror_maker import SharedFlow, shared_flow, wait_until
+
+
+def commit(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> None:
+    place = TopicPartition(topic, 0)
+    with GroupAdmin(Connection.from_settings(flow.ours.config.clients.source_admin)) as groups:
+        done = groups.commit({group: {place: CommittedOffset(offset, "note")} for group, offset in offsets.items()})
+    assert {error for outcome in done.values() for error in outcome.values()} == {None}
+
+
+def on_target(flow: SharedFlow, group: str) -> list[int]:
+    client = admin(flow.pair.target)
+    request = [ConsumerGroupTopicPartitions(group)]
+    answer = client.list_consumer_group_offsets(request)[group].result(60)
+    return [place.offset for place in answer.topic_partitions]
+
+
+def checkpoints(flow: SharedFlow) -> list[Checkpoint]:
+    topic = checkpoints_topic(flow.ours.config).name
+    return [Checkpoint.decode(each.key, each.value) for each in consume(flow.pair.target, topic)]
+
+
+def last_checkpoints(flow: SharedFlow) -> dict[str, Checkpoint]:
+    return {each.group: each for each in checkpoints(flow)}
+
+
+def our_plan(flow: SharedFlow) -> GroupPlan:
+    return plan_flow_groups(flow.ours.config, flow_topology(flow.ours.config)).plan
+
+
+def translated(flow: SharedFlow, topic: str, offsets: dict[str, int]) -> dict[str, int | None]:
+    """By our store, whatever checkpoints there are."""
+    connection = Connection.from_settings(flow.ours.config.clients.offset_syncs_consumer)
+    store = OffsetSyncStore()
+    for sync in read_offset_syncs(connection, offset_syncs_topic(flow.ours.config).name).entries:
+        store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
+    store.loaded()
+    return {group: store.translate(TopicPartition(topic, 0), offset) for group, offset in offsets.items()}
+
+
+def test_checkpoints_of_both_agree_whoever_goes_on(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    settings = {
+        "groups": f"{topic_name}.*",
+        "heartbeats.replication.enabled": "false",
+        "emit.heartbeats.enabled": "false",
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "1",
+    }
+    flow = shared_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    begin, between, end, late = (f"{topic_name}-{name}" for name in ("begin", "between", "end", "late"))
+    ours = {begin: 0, between: 777, end: 1_000}
+
+    # Our flow copies and translates.
+    produce(kafka_pair.source, topic_name, records(1_000))
+    assert flow.ours.run().errors == ()
+    commit(flow, topic_name, ours)
+    apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
+    written = checkpoints(flow)
+    assert {each.group: each.upstream_offset for each in written} == ours
+
+    # MirrorMaker starts: of our groups it finds nothing to say, and of a new one the same as we would say.
+    commit(flow, topic_name, {late: 555})
+    (expected,) = our_plan(flow).checkpoints
+    with MirrorMaker(tmp_path / "mm2") as mirror_maker:
+        mirror_maker.start(flow.properties).wait_started()
+        wait_until(lambda: late in last_checkpoints(flow), mirror_maker, "a checkpoint")
+        assert checkpoints(flow) == [*written, expected]
+
+        # It goes on: more records, groups that move, new offset syncs.
+        produce(kafka_pair.source, topic_name, records(1_000))
+        theirs = {between: 1_234, end: 2_000, late: 1_000}
+        commit(flow, topic_name, theirs)
+        end_reached = Checkpoint(end, f"{flow.source_alias}.{topic_name}", 0, 2_000, 2_000, "note")
+        wait_until(lambda: last_checkpoints(flow)[end] == end_reached, mirror_maker, "the checkpoint at the end")
+        wait_until(lambda: on_target(flow, end) == [2_000], mirror_maker, "the commit on the target")
+        wait_until(lambda: our_plan(flow).changes == 0, mirror_maker, "the last checkpoint")
+
+    # We go on with what it wrote: nothing to add, and where translations are exact they are the same.
+    after = last_checkpoints(flow)
+    offsets = {**ours, **theirs}
+    assert {group: after[group].upstream_offset for group in theirs} == theirs
+    now = translated(flow, topic_name, offsets)
+    assert (now[begin], now[end]) == (after[begin].downstream_offset, after[end].downstream_offset) == (0, 2_000)
+    for group in (between, late):
+        # Between syncs the translation gets coarser while further syncs arrive, and a checkpoint is never taken back.
+        assert (now[group] or 0) <= after[group].downstream_offset <= theirs[group]
+    plan = our_plan(flow)
+    assert plan.changes == 0
+    assert {row.group: row.reason for row in plan.rows if row.group in (begin, end)} == {begin: None, end: None}
+    commit(flow, topic_name, {between: 2_000})
+    done = apply_flow_groups(flow.ours.config, flow_topology(flow.ours.config))
+    assert [row.group for row in done.plan.rows if row.emit and row.commit] == [between]
+    assert on_target(flow, between) == [2_000]

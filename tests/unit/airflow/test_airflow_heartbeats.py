@@ -1,0 +1,200 @@
+"""The heartbeat tasks of a flow's DAG, and the DAG of heartbeats alone."""
+
+import logging
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from mirror_lib.airflow import heartbeat_tasks
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.flow_dag import build_flow_dag
+from mirror_lib.airflow.heartbeat_dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
+from mirror_lib.config.load import load
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.sync import flow_heartbeats
+from mirror_lib.sync.flow_heartbeats import EmittedHeartbeat, HeartbeatCheck
+from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.topology.names import FlowId
+
+NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
+A->B.enabled = true
+admin.timeout.ms = 1000
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+FRESH = UpstreamHeartbeat("A", 1, HeartbeatState.FRESH, "A.heartbeats", 1_000, 0.5)
+STALE = UpstreamHeartbeat("A", 1, HeartbeatState.STALE, "A.heartbeats", 400, 0.5, problem="it has not arrived.")
+EMPTY = UpstreamHeartbeat("A", 1, HeartbeatState.MISSING, problem="its heartbeats topics are empty.")
+ABSENT = UpstreamHeartbeat("A", None, HeartbeatState.MISSING, problem="no heartbeats topic of it was copied.")
+BEHIND = UpstreamHeartbeat("Z", 2, HeartbeatState.STALE, "A.Z.heartbeats", 1, 9.0, problem="it is 9 s old.")
+
+
+@pytest.fixture
+def write_config(tmp_path):
+    def write(*lines):
+        path = tmp_path / "mirror.properties"
+        path.write_text(CONFIG + "".join(f"{line}\n" for line in lines))
+        return path
+
+    return write
+
+
+def emitted(pair, timestamp_ms, error=None):
+    return EmittedHeartbeat(FlowId.parse(pair), pair.partition("->")[2], "heartbeats", timestamp_ms, error)
+
+
+def context(*written):
+    """The task instance of a run that emitted these."""
+    value = {"emitted": [each.to_dict() for each in written], "problems": []} if written else None
+    return {"ti": SimpleNamespace(xcom_pull=lambda task_ids: value if task_ids == "emit_heartbeats" else None)}
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Lets the target hold what a test says; gives what the check was asked."""
+    asked = {}
+
+    def hold(*upstreams):
+        def check(flow, **arguments):
+            asked.update(arguments)
+            return HeartbeatCheck(flow.flow, 60, upstreams)
+
+        monkeypatch.setattr(flow_heartbeats, "check_flow_heartbeats", check)
+        return asked
+
+    return hold
+
+
+def test_heartbeats_are_written_before_topics_are_made_and_checked_after_the_copy(make_flow):
+    dag = build_flow_dag(make_flow(), "/etc/mirror.properties")
+
+    assert dag.get_task("emit_heartbeats").upstream_task_ids == {"preflight"}
+    assert "emit_heartbeats" in dag.get_task("sync_topics").upstream_task_ids
+    assert dag.get_task("check_heartbeats").upstream_task_ids == {"replicate"}
+
+
+def test_the_copy_does_not_wait_for_heartbeats_that_are_skipped(make_flow):
+    topics = build_flow_dag(make_flow(), "/etc/mirror.properties").get_task("sync_topics")
+
+    assert topics.trigger_rule == "none_failed"
+    assert topics.upstream_task_ids == {"preflight", "emit_heartbeats"}
+
+
+def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, monkeypatch):
+    monkeypatch.setattr(
+        flow_heartbeats,
+        "emit_heartbeats",
+        lambda pairs: flow_heartbeats.HeartbeatEmitter(pairs, timeout_seconds=1).emit(),
+    )
+
+    done = heartbeat_tasks.emit_heartbeats("A->B", str(write_config()), NO_CHOICE)
+
+    assert [problem.partition(":")[0] for problem in done["problems"]] == ["B->A", "A->B"]
+    assert "Heartbeat of B->A: cluster A" in caplog.text
+    with pytest.raises(AirflowFailException, match="B->A"):
+        heartbeat_tasks.emit_all_heartbeats(str(write_config()))
+
+
+def test_a_dry_run_and_switched_off_heartbeats_are_skipped_visibly(write_config):
+    off = str(write_config("emit.heartbeats.enabled = false"))
+    with pytest.raises(AirflowSkipException, match="is false"):
+        heartbeat_tasks.emit_heartbeats("A->B", off, NO_CHOICE)
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        heartbeat_tasks.emit_heartbeats("A->B", off, {**NO_CHOICE, "dry_run": True})
+
+
+def test_the_check_asks_for_the_heartbeat_that_this_run_wrote_into_its_source(write_config, found):
+    asked = found(FRESH)
+
+    done = heartbeat_tasks.check_heartbeats(
+        "A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900), emitted("A->B", 950))
+    )
+
+    assert asked["written_ms"] == 900
+    assert done["upstreams"][0]["state"] == "fresh"
+
+
+def test_a_heartbeat_of_this_run_that_has_not_arrived_fails_the_run(write_config, found):
+    found(STALE)
+
+    with pytest.raises(AirflowFailException, match="flow A->B: A: it has not arrived"):
+        heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+
+
+@pytest.mark.parametrize(
+    "written", [(), (emitted("B->A", 900, ConfigurationError("refused.")),), (emitted("A->B", 9),)]
+)
+def test_old_heartbeats_are_a_warning_where_this_run_wrote_none(write_config, found, caplog, written):
+    asked = found(STALE)
+
+    done = heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(*written))
+
+    assert asked["written_ms"] is None
+    assert done["upstreams"][0]["state"] == "stale"
+    assert "A: stale, 1 hop, age 0.5 s: it has not arrived." in caplog.text
+
+
+def test_clusters_behind_the_source_are_a_warning(write_config, found, caplog):
+    found(FRESH, BEHIND)
+
+    with caplog.at_level(logging.INFO):
+        heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+
+    told = [record for record in caplog.records if record.name == heartbeat_tasks.__name__]
+    assert [record.levelname for record in told] == ["INFO", "WARNING"]
+    assert "upstream cluster Z: stale, 2 hops" in told[1].getMessage()
+
+
+def test_a_copy_that_began_at_the_end_of_the_topic_is_no_failure(write_config, found):
+    found(EMPTY)
+
+    done = heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+
+    assert done["upstreams"][0]["state"] == "missing"
+
+
+def test_where_nobody_writes_heartbeats_there_is_nothing_to_check(write_config, found):
+    found(ABSENT)
+
+    with pytest.raises(AirflowSkipException, match="nobody writes heartbeats into cluster A"):
+        heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context())
+
+
+@pytest.mark.parametrize(
+    ("lines", "choice"),
+    [
+        (["heartbeats.replication.enabled = false", "A->B.topics = orders"], {}),
+        ([], {"topics": ["orders"]}),
+        ([], {"dry_run": True}),
+    ],
+)
+def test_a_run_that_does_not_copy_heartbeats_does_not_check_them(write_config, lines, choice):
+    with pytest.raises(AirflowSkipException, match="copies no heartbeats"):
+        heartbeat_tasks.check_heartbeats("A->B", str(write_config(*lines)), {**NO_CHOICE, **choice}, **context())
+
+
+@pytest.mark.parametrize(("seconds", "interval"), [(1, 60), (60, 60), (300, 300)])
+def test_heartbeats_alone_have_their_own_interval_of_a_minute_or_more(write_config, seconds, interval):
+    path = write_config(f"emit.heartbeats.interval.seconds = {seconds}")
+
+    dag = build_heartbeat_dag(load(path), path)
+
+    assert dag.schedule == timedelta(seconds=interval)
+    assert (dag.catchup, dag.max_active_runs, list(dag.task_ids)) == (False, 1, ["emit_all_heartbeats"])
+
+
+def test_there_is_one_dag_for_a_file_and_none_where_no_pair_emits(write_config):
+    path = write_config()
+    assert list(build_heartbeat_dags([path])) == ["mirror_heartbeats__mirror"]
+    assert heartbeat_dag_id(path) == "mirror_heartbeats__mirror"
+    assert build_heartbeat_dags([path], only="mirror__A__B") == {}
+    assert build_heartbeat_dags([write_config("emit.heartbeats.enabled = false")]) == {}
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path):
+    with pytest.raises(ConfigurationError, match="gone"):
+        build_heartbeat_dags([tmp_path / "gone.properties"])

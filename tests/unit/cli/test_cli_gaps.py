@@ -1,0 +1,175 @@
+"""`mirror gaps` with a ledger and without clusters: what is listed, chosen, stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.topology.names import TopicPartition
+
+_FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+mirror.run.lease.seconds = 5
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+GAP = GapRow(
+    id="1111-gap",
+    flow="A->B",
+    topic="orders",
+    partition=0,
+    cause="retention-gap",
+    first_offset=40,
+    next_offset=60,
+    first_time=datetime(2026, 1, 31, 11, tzinfo=UTC),
+    detail="records 40 to 59 were deleted.",
+    found_at=datetime(2026, 1, 31, 12, tzinfo=UTC),
+)
+
+
+class Terminal:
+    """A person with a configuration file and its ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "mirror.properties"
+        self.file.write_text(_FILE)
+        self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
+        self.ledger.migrate()
+
+    def say(self, *words: str, answer: str | None = None) -> tuple[int, str, str]:
+        told = ["gaps", words[0], "--config", str(self.file), "--flow", "A->B", *words[1:]]
+        result = CliRunner().invoke(app, told, input=answer)
+        return result.exit_code, result.stdout, result.stderr
+
+    def json(self, *words: str) -> tuple[int, dict[str, Any]]:
+        code, shown, _ = self.say(*words, "--json")
+        return code, json.loads(shown)
+
+    def states(self) -> dict[str, str]:
+        return {gap.id: gap.state for gap in self.ledger.gaps("A->B")}
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    made = Terminal(tmp_path)
+    for row in (
+        GAP,
+        replace(GAP, id="2222-gap", partition=1),
+        replace(GAP, id="3333-gap", topic="payments"),
+        replace(GAP, id="4444-gap", flow="A->C"),
+    ):
+        made.ledger.record_gap(row)
+    return made
+
+
+def test_gaps_that_wait_are_listed_and_want_a_person(terminal: Terminal) -> None:
+    code, shown, _ = terminal.say("list")
+
+    assert code == 3
+    assert "1111-gap" in shown
+    assert "orders-0: records 40 to 59 were deleted." in shown
+    assert "4444-gap" not in shown
+
+
+def test_once_all_are_decided_nothing_waits(terminal: Terminal) -> None:
+    for gap in terminal.ledger.open_gaps("A->B"):
+        terminal.ledger.decide_gap(gap.id, GapState.ACCEPTED, by="alice", note="test data")
+
+    code, found = terminal.json("list")
+
+    assert code == 0
+    assert {(row["decided_by"], row["note"]) for row in found["gaps"]} == {("alice", "test data")}
+    assert terminal.json("list", "--open")[1]["gaps"] == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "stopped"),
+    [
+        (["--topic", "orders"], {"1111-gap", "2222-gap"}),
+        (["--topic", "orders", "--partition", "1"], {"2222-gap"}),
+        (["--id", "3333"], {"3333-gap"}),
+        (["--all"], {"1111-gap", "2222-gap", "3333-gap"}),
+    ],
+)
+def test_the_gaps_that_are_meant_are_stopped_and_only_they(
+    terminal: Terminal, choice: list[str], stopped: set[str]
+) -> None:
+    code, found = terminal.json("stop", *choice, "--yes", "--note", "retired")
+
+    assert (code, found["done"]) == (0, len(stopped))
+    assert {gap for gap, state in terminal.states().items() if state == "stopped"} == stopped
+    assert {gap.note for gap in terminal.ledger.gaps("A->B") if gap.id in stopped} == {"retired"}
+    assert {gap.note for gap in terminal.ledger.gaps("A->C")} == {None}
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        [],
+        ["--partition", "1"],
+        ["--all", "--topic", "orders"],
+        ["--id", "1111", "--all"],
+        ["--id", "1", "--partition", "0"],
+    ],
+)
+def test_an_unclear_choice_is_wrong_usage(terminal: Terminal, choice: list[str]) -> None:
+    code, found = terminal.json("stop", *choice, "--yes")
+
+    assert code == 2
+    assert "--topic" in found["error"]["action"]
+    assert set(terminal.states().values()) == {"open"}
+
+
+@pytest.mark.parametrize("answer", ["n\n", ""])
+def test_whoever_does_not_agree_changes_nothing(terminal: Terminal, answer: str) -> None:
+    code, shown, asked = terminal.say("stop", "--all", answer=answer)
+
+    assert code == 1
+    assert "orders-0: is not replicated any more" in shown
+    assert "Stop for 3 partitions?" in asked
+    assert set(terminal.states().values()) == {"open"}
+
+
+def test_whoever_agrees_is_kept_in_the_ledger(terminal: Terminal) -> None:
+    assert terminal.say("stop", "--id", "1111", answer="y\n")[0] == 0
+
+    (gap,) = [gap for gap in terminal.ledger.gaps("A->B") if gap.state == "stopped"]
+    assert "@" in (gap.decided_by or "")
+
+
+def test_a_partition_is_resumed_from_all_its_stops(terminal: Terminal) -> None:
+    terminal.ledger.record_gap(replace(GAP, id="5555-gap", cause="source-truncated", first_offset=1, next_offset=2))
+    terminal.json("stop", "--topic", "orders", "--yes")
+
+    code, _ = terminal.json("resume", "--id", "1111", "--yes")
+
+    assert code == 0
+    assert terminal.ledger.stopped_partitions("A->B") == {TopicPartition("orders", 1)}
+
+
+def test_nothing_to_decide_is_no_failure(terminal: Terminal) -> None:
+    code, shown, _ = terminal.say("resume", "--all", "--yes")
+
+    assert code == 0
+    assert "Nothing was changed" in shown
+
+
+def test_nothing_is_decided_while_a_run_is_active(terminal: Terminal) -> None:
+    with hold_lock(terminal.ledger, flow="A->B", run_id="running", lease_seconds=3):
+        code, found = terminal.json("stop", "--all", "--yes")
+
+    assert code == 1
+    assert found["error"]["reason"] == "run-locked"
+    assert set(terminal.states().values()) == {"open"}

@@ -1,0 +1,154 @@
+"""Coordinators that move, are away or refuse while groups are asked about: what real brokers show only by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mirror_lib.cluster import group_protocol as protocol
+from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.errors import AuthorizationError, BrokerUnreachableError, RetriesExhaustedError
+from mirror_lib.topology.names import TopicPartition
+
+PLACE = TopicPartition("t", 0)
+NO_TAGS, NOTHING = b"\x00", b"\x01"
+
+
+class FakeBrokers:
+    """Two brokers behind the interface of `RawClient`. Broker 1 coordinates every group until it says otherwise."""
+
+    cluster = "A"
+
+    def __init__(self) -> None:
+        self.coordinator = 1
+        #: What a group's coordinator answers first; then it answers with an offset.
+        self.refusals: dict[str, list[int]] = {}
+        self.away: list[int] = []
+        self.refreshed = 0
+        self.asked: list[tuple[int, int]] = []
+
+    async def __aenter__(self) -> FakeBrokers:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    def brokers(self) -> list[int]:
+        return [1, 2]
+
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
+        return True
+
+    async def refresh_leaders(self, topics: Sequence[str]) -> dict[str, int]:
+        self.refreshed += 1
+        return {}
+
+    async def request(self, node: int, api_key: int, version: int, body: Sequence[bytes]) -> memoryview:
+        self.asked.append((node, api_key))
+        if api_key == protocol.FIND_COORDINATOR:
+            return memoryview(self._coordinators(body))
+        if node in self.away:
+            self.away.remove(node)
+            raise BrokerUnreachableError("it is away.")
+        return memoryview(self._offsets(body))
+
+    def _coordinators(self, body: Sequence[bytes]) -> bytes:
+        # No tags, the type of key, the names.
+        names = _names(b"".join(body)[2:])
+        one = [
+            _compact(name) + self.coordinator.to_bytes(4) + _compact("h") + bytes(4) + bytes(2) + NOTHING + NO_TAGS
+            for name in names
+        ]
+        return NO_TAGS + bytes(4) + bytes([len(one) + 1]) + b"".join(one) + NO_TAGS
+
+    def _offsets(self, body: Sequence[bytes]) -> bytes:
+        answers = []
+        for name in _names(b"".join(body)[1:], behind=2):
+            refusals = self.refusals.get(name, [])
+            code = refusals.pop(0) if refusals else 0
+            place = bytes(4) + (7).to_bytes(8) + bytes(4) + NOTHING + bytes(2) + NO_TAGS
+            topics = NOTHING if code else b"\x02" + _compact("t") + b"\x02" + place + NO_TAGS
+            answers.append(_compact(name) + topics + code.to_bytes(2) + NO_TAGS)
+        return NO_TAGS + bytes(4) + bytes([len(answers) + 1]) + b"".join(answers) + NO_TAGS
+
+
+def _compact(text: str) -> bytes:
+    return bytes([len(text) + 1]) + text.encode()
+
+
+def _names(data: bytes, behind: int = 0) -> list[str]:
+    names, at = [], 1
+    for _ in range(data[0] - 1):
+        end = at + data[at]
+        names.append(data[at + 1 : end].decode())
+        at = end + behind
+    return names
+
+
+@pytest.fixture
+def brokers() -> FakeBrokers:
+    return FakeBrokers()
+
+
+@pytest.fixture
+def groups(brokers: FakeBrokers, monkeypatch: pytest.MonkeyPatch) -> GroupAdmin:
+    monkeypatch.setattr("mirror_lib.cluster.admin_groups._PAUSE_SECONDS", 0.0)
+    admin: Any = GroupAdmin(Connection("A", ("localhost:1",)), timeout_seconds=5.0)
+    admin._client = brokers
+    return admin
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_given_a_group_that_moved_when_asked_then_its_new_coordinator_answers(
+    brokers: FakeBrokers, groups: GroupAdmin, code: ErrorCode
+) -> None:
+    brokers.refusals["moved"] = [code, code]
+
+    with groups:
+        found = groups.committed(["moved", "still"])
+
+    assert found.offsets == {group: {PLACE: CommittedOffset(7)} for group in ("moved", "still")}
+    assert found.errors == {}
+    assert brokers.refreshed == 2
+
+
+def test_given_a_group_we_may_not_see_when_asked_then_only_its_answer_is_an_error(
+    brokers: FakeBrokers, groups: GroupAdmin
+) -> None:
+    brokers.refusals["hidden"] = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
+
+    with groups:
+        found = groups.committed(["hidden", "seen"])
+
+    assert list(found.offsets) == ["seen"]
+    assert isinstance(found.errors["hidden"], AuthorizationError)
+
+
+def test_given_a_coordinator_that_goes_away_when_asked_then_it_is_asked_again(
+    brokers: FakeBrokers, groups: GroupAdmin
+) -> None:
+    brokers.away = [1]
+
+    with groups:
+        assert list(groups.committed(["g"]).offsets) == ["g"]
+
+    assert brokers.asked.count((1, protocol.OFFSET_FETCH)) == 2
+
+
+def test_given_no_coordinator_in_time_when_asked_then_the_cluster_is_told_from_the_group(
+    brokers: FakeBrokers, groups: GroupAdmin
+) -> None:
+    impatient: Any = groups
+    impatient._timeout = -1.0
+    brokers.refusals["g"] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    with groups:
+        found = groups.committed(["g", "h"])
+        assert isinstance(found.errors["g"], RetriesExhaustedError)
+        assert list(found.offsets) == ["h"]
+
+        brokers.away = [1]
+        with pytest.raises(BrokerUnreachableError):
+            groups.committed(["g"])

@@ -1,0 +1,198 @@
+"""The run lock's row: one holder at a time, by the database's clock. Holds for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import text, update
+
+from mirror_lib.ledger.locks import is_held_by
+from mirror_lib.ledger.models import RunLock
+from mirror_lib.ledger.rows import RunLockRow
+from mirror_lib.ledger.store import Ledger
+
+FLOW = "a->b"
+LEASE = 30.0
+
+
+def acquire(ledger: Ledger, run_id: str, holder: str = "", *, flow: str = FLOW, **more: object) -> RunLockRow:
+    given = {"lease_seconds": LEASE, **more}
+    return ledger.acquire_lock(flow=flow, run_id=run_id, holder=holder or f"process of {run_id}", **given)  # type: ignore[arg-type]
+
+
+def let_time_pass(ledger: Ledger, seconds: float) -> None:
+    """Make the lock as old as if so many seconds had passed."""
+    row = ledger.lock_holder(FLOW)
+    assert row is not None
+    with ledger._database.write() as connection:
+        connection.execute(update(RunLock).values(renewed_at=row.renewed_at - timedelta(seconds=seconds)))
+
+
+def test_given_a_free_lock_when_acquired_then_it_has_the_run_the_holder_and_the_lease(ledger: Ledger) -> None:
+    taken = acquire(ledger, "r1")
+
+    assert (taken.flow, taken.run_id, taken.holder, taken.lease_seconds) == (FLOW, "r1", "process of r1", LEASE)
+    assert taken.acquired_at == taken.renewed_at
+    assert ledger.lock_holder(FLOW) == taken
+
+
+def test_given_a_held_lock_when_another_run_wants_it_then_the_present_holder_is_the_answer(ledger: Ledger) -> None:
+    first = acquire(ledger, "r1")
+
+    assert acquire(ledger, "r2") == first
+    assert ledger.lock_holder(FLOW) == first
+
+
+def test_two_attempts_of_one_run_are_two_holders(ledger: Ledger) -> None:
+    first = acquire(ledger, "r1", "process 1")
+
+    assert acquire(ledger, "r1", "process 2") == first
+    assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process 2")
+
+
+def test_given_an_answer_that_was_lost_when_the_holder_asks_again_then_it_has_the_lock(ledger: Ledger) -> None:
+    first = acquire(ledger, "r1")
+
+    again = acquire(ledger, "r1")
+
+    assert is_held_by(again, "r1", "process of r1")
+    assert again.acquired_at == first.acquired_at
+    assert again.renewed_at >= first.renewed_at
+
+
+def test_flows_have_locks_of_their_own(ledger: Ledger) -> None:
+    acquire(ledger, "r1")
+
+    assert acquire(ledger, "r2", flow="b->a").run_id == "r2"
+    assert ledger.lock_holder("c->d") is None
+
+
+def test_given_a_lease_that_ended_when_another_run_wants_it_then_it_has_it_and_the_first_cannot_renew(
+    ledger: Ledger,
+) -> None:
+    acquire(ledger, "r1")
+    let_time_pass(ledger, LEASE)
+
+    assert ledger.lock_holder(FLOW) is None
+    assert acquire(ledger, "r2").run_id == "r2"
+    assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+
+
+def test_given_a_renewal_when_the_old_lease_would_have_ended_then_the_lock_is_still_held(ledger: Ledger) -> None:
+    first = acquire(ledger, "r1")
+    let_time_pass(ledger, LEASE - 5)
+
+    assert ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+
+    let_time_pass(ledger, 10)
+    held = acquire(ledger, "r2")
+    assert held.run_id == "r1"
+    assert held.acquired_at == first.acquired_at
+
+
+def test_the_lease_is_the_holders_not_that_of_the_one_who_asks(ledger: Ledger) -> None:
+    acquire(ledger, "r1")
+    let_time_pass(ledger, 5)
+
+    assert acquire(ledger, "r2", lease_seconds=1.0).run_id == "r1"
+
+
+def test_given_a_released_lock_then_it_is_free(ledger: Ledger) -> None:
+    acquire(ledger, "r1")
+
+    ledger.release_lock(flow=FLOW, run_id="r1", holder="process of r1")
+
+    assert ledger.lock_holder(FLOW) is None
+    assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+    assert acquire(ledger, "r2").run_id == "r2"
+
+
+@pytest.mark.parametrize(("run_id", "holder"), [("r2", "process of r1"), ("r1", "process of r2")])
+def test_only_the_holder_releases(ledger: Ledger, run_id: str, holder: str) -> None:
+    held = acquire(ledger, "r1")
+
+    ledger.release_lock(flow=FLOW, run_id=run_id, holder=holder)
+
+    assert ledger.lock_holder(FLOW) == held
+
+
+def test_given_a_holder_known_to_be_dead_when_taken_from_it_then_its_lease_does_not_count(ledger: Ledger) -> None:
+    dead = acquire(ledger, "r1")
+
+    assert acquire(ledger, "r2", instead_of=dead).run_id == "r2"
+
+
+def test_given_a_renewal_since_it_was_looked_at_when_taken_then_the_holder_keeps_it(ledger: Ledger) -> None:
+    seen = acquire(ledger, "r1")
+    assert ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+
+    held = acquire(ledger, "r2", instead_of=replace(seen, renewed_at=seen.renewed_at - timedelta(microseconds=1)))
+
+    assert held.run_id == "r1"
+
+
+@pytest.mark.integration
+def test_on_postgres_times_are_those_of_its_clock(empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose clock is a day ahead takes nothing from anybody, and its own lock ends no later."""
+    with Ledger.open(empty_postgres_url) as ledger:
+        ledger.migrate()
+        first = acquire(ledger, "r1")
+        monkeypatch.setattr("mirror_lib.ledger.locks.now", lambda: first.renewed_at + timedelta(days=1))
+
+        assert acquire(ledger, "r2").run_id == "r1"
+        assert ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+        with ledger._database.read() as connection:
+            clock = connection.scalar(text("SELECT clock_timestamp()"))
+        held = ledger.lock_holder(FLOW)
+
+    assert held is not None
+    assert first.renewed_at < held.renewed_at < clock
+
+
+def test_given_threads_that_want_it_at_once_then_one_has_it_and_all_agree(ledger: Ledger) -> None:
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        answers = list(pool.map(lambda number: acquire(ledger, f"r{number}"), range(6)))
+
+    assert {answer.run_id for answer in answers} == {answers[0].run_id}
+
+
+def _contend(url: str, name: str, rounds: int, seen: str) -> None:
+    """Hold the lock some times; each time note begin and end in a file, by a clock that all processes share."""
+    with Ledger.open(url) as ledger, open(seen, "a", buffering=1) as notes:  # noqa: PTH123
+        for number in range(rounds):
+            run_id = f"{name}-{number}"
+            while acquire(ledger, run_id, name).run_id != run_id:
+                time.sleep(0.002)
+            began = time.monotonic_ns()
+            time.sleep(0.002)
+            ended = time.monotonic_ns()
+            ledger.release_lock(flow=FLOW, run_id=run_id, holder=name)
+            notes.write(f"{began} {ended}\n")
+
+
+def test_given_processes_that_contend_then_never_two_hold_it(
+    ledger: Ledger, database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("held")
+    context = multiprocessing.get_context("spawn")
+    processes = [
+        context.Process(target=_contend, args=(database_url, f"p{number}", 8, str(folder / f"{number}")))
+        for number in range(3)
+    ]
+
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+    assert [process.exitcode for process in processes] == [0] * 3
+    lines = [line.split() for file in sorted(folder.iterdir()) for line in file.read_text().splitlines()]
+    held = sorted((int(began), int(ended)) for began, ended in lines)
+    assert len(held) == 24
+    assert all(before[1] <= after[0] for before, after in pairwise(held))

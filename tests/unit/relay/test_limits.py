@@ -1,0 +1,157 @@
+"""What target topics accept less than their sources is told before a copy, topic by topic and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.admin import ConfigEntry, ConfigOrigin, TopicConfigs
+from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.relay.limits import LimitKind, LimitWarning, TopicLimits, compare_limits, record_rules
+
+HOUR = 3_600_000
+UNBOUNDED = str(2**63 - 1)
+#: What Kafka 4.3 answers for a topic without configs of its own (KIP-1030: an hour into the future).
+KAFKA_4 = {
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": UNBOUNDED,
+    "message.timestamp.after.max.ms": str(HOUR),
+    "cleanup.policy": "delete",
+}
+
+
+def configs(values: Mapping[str, str]) -> TopicConfigs:
+    entries = {name: ConfigEntry(name, value, ConfigOrigin.DEFAULT) for name, value in values.items()}
+    return TopicConfigs("orders", entries)
+
+
+def limits(**changed: str) -> TopicLimits:
+    return TopicLimits.of(configs({**KAFKA_4, **{name.replace("_", "."): value for name, value in changed.items()}}))
+
+
+def kinds(source: TopicLimits, target: TopicLimits) -> list[LimitKind]:
+    found = compare_limits({"orders": "A.orders"}, {"orders": source}, {"A.orders": target})
+    return [warning.kind for warning in found]
+
+
+class TestReadingConfigs:
+    def test_the_defaults_of_kafka_4(self) -> None:
+        assert limits() == TopicLimits(1_048_588, None, HOUR, log_append_time=False, compacted=False)
+
+    def test_a_topic_of_which_nothing_is_known_takes_what_kafka_takes_by_default(self) -> None:
+        assert TopicLimits.of(configs({})) == TopicLimits(max_message_bytes=1_048_588)
+
+    def test_before_3_6_one_bound_counts_for_both_sides(self) -> None:
+        old = {"message.timestamp.difference.max.ms": "5000"}
+        assert TopicLimits.of(configs(old)) == TopicLimits(timestamp_before_max_ms=5000, timestamp_after_max_ms=5000)
+
+    def test_the_newer_bound_wins_and_the_older_one_fills_in(self) -> None:
+        # LogConfig.messageTimestampBeforeMaxMs of Kafka 3.6 to 3.9.
+        both = {
+            "message.timestamp.difference.max.ms": "5000",
+            "message.timestamp.before.max.ms": "7000",
+            "message.timestamp.after.max.ms": UNBOUNDED,
+        }
+        read = TopicLimits.of(configs(both))
+        assert (read.timestamp_before_max_ms, read.timestamp_after_max_ms) == (7000, 5000)
+
+    def test_log_append_time_knows_no_bounds(self) -> None:
+        read = limits(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="1000")
+        assert (read.timestamp_before_max_ms, read.timestamp_after_max_ms, read.log_append_time) == (None, None, True)
+
+    @pytest.mark.parametrize(
+        ("policy", "compacted"),
+        [("delete", False), ("compact", True), ("compact,delete", True), ("delete, compact", True)],
+    )
+    def test_any_compaction_needs_keys(self, policy: str, compacted: bool) -> None:
+        assert limits(cleanup_policy=policy).compacted == compacted
+
+
+class TestRulesForTheCopy:
+    def test_a_target_without_limits_lets_every_record_pass_unseen(self) -> None:
+        assert record_rules(limits(), TopicLimits()) == ANY_RECORD
+
+    def test_a_target_with_limits_is_minded(self) -> None:
+        target = limits(message_timestamp_before_max_ms="1000", cleanup_policy="compact")
+        assert record_rules(limits(), target) == RecordRules(1000, HOUR, needs_key=True)
+
+    def test_keys_are_not_looked_at_where_the_source_is_compacted_too(self) -> None:
+        compacted = limits(cleanup_policy="compact")
+        assert not record_rules(compacted, compacted).needs_key
+
+    def test_a_source_that_may_not_be_asked_is_taken_not_to_be_compacted(self) -> None:
+        assert record_rules(None, limits(cleanup_policy="compact")).needs_key
+
+
+class TestComparing:
+    def test_equal_limits_give_no_warning(self) -> None:
+        assert kinds(limits(), limits()) == []
+
+    def test_a_wider_target_gives_no_warning(self) -> None:
+        wider = limits(max_message_bytes="2000000", message_timestamp_after_max_ms=UNBOUNDED)
+        assert kinds(limits(cleanup_policy="compact"), wider) == []
+
+    @pytest.mark.parametrize(
+        ("config", "value", "kind"),
+        [
+            ("max_message_bytes", "1000", LimitKind.SIZE),
+            ("message_timestamp_before_max_ms", str(HOUR), LimitKind.TIMESTAMP_BEFORE),
+            ("message_timestamp_after_max_ms", "1000", LimitKind.TIMESTAMP_AFTER),
+            ("message_timestamp_type", "LogAppendTime", LimitKind.LOG_APPEND_TIME),
+            ("cleanup_policy", "compact,delete", LimitKind.KEY),
+        ],
+    )
+    def test_each_narrower_limit_gives_its_own(self, config: str, value: str, kind: LimitKind) -> None:
+        assert kinds(limits(), limits(**{config: value})) == [kind]
+
+    def test_a_bound_on_the_past_counts_even_if_the_source_has_the_same(self) -> None:
+        # Records were young enough when they were written; they are older when they are copied.
+        hourly = limits(message_timestamp_before_max_ms=str(HOUR))
+        assert kinds(hourly, hourly) == [LimitKind.TIMESTAMP_BEFORE]
+
+    def test_a_source_that_stamps_records_itself_has_none_in_the_future(self) -> None:
+        stamped = limits(message_timestamp_type="LogAppendTime")
+        assert kinds(stamped, limits()) == []
+
+    def test_topics_with_the_same_trouble_share_a_warning(self) -> None:
+        remote = {name: f"A.{name}" for name in ("c", "a", "b", "gone")}
+        targets = {"A.a": limits(max_message_bytes="1000"), "A.b": limits(), "A.c": limits(max_message_bytes="2000")}
+        (warning,) = compare_limits(remote, dict.fromkeys(remote, limits()), targets)
+        assert (warning.kind, warning.topics) == (LimitKind.SIZE, ("a", "c"))
+
+    @given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=6))
+    def test_a_topic_is_named_exactly_where_its_target_takes_less(self, sizes: dict[str, tuple[int, int]]) -> None:
+        remote = {topic: f"A.{topic}" for topic in sizes}
+        sources = {topic: TopicLimits(max_message_bytes=source) for topic, (source, _) in sizes.items()}
+        targets = {f"A.{topic}": TopicLimits(max_message_bytes=target) for topic, (_, target) in sizes.items()}
+
+        named = {topic for warning in compare_limits(remote, sources, targets) for topic in warning.topics}
+
+        assert named == {topic for topic, (source, target) in sizes.items() if target < source}
+
+
+class TestTelling:
+    WARNING = LimitWarning(LimitKind.SIZE, tuple("abcdefg"), "The target accepts less.")
+
+    @pytest.mark.parametrize(
+        ("policy", "consequence"),
+        [
+            (PoisonPolicy.FAIL, "stops before the first such record"),
+            (PoisonPolicy.QUARANTINE, "put into the quarantine topic"),
+            (PoisonPolicy.SKIP, "left out"),
+        ],
+    )
+    def test_the_text_says_what_happens_under_the_flows_policy_and_what_to_do(
+        self, policy: PoisonPolicy, consequence: str
+    ) -> None:
+        text = self.WARNING.text(policy)
+        assert consequence in text
+        assert "max.message.bytes" in text
+
+    def test_of_many_topics_only_some_are_named(self) -> None:
+        assert "Topics: a, b, c, d, e and 2 more." in self.WARNING.text(PoisonPolicy.FAIL)

@@ -1,0 +1,41 @@
+"""Intervals of steps that are done less often than a flow runs."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.sync.due import Interval
+
+LAST = datetime(2026, 1, 2, 10, 0, tzinfo=UTC)
+
+
+def interval(seconds: int = 600, *, enabled: bool = True) -> Interval:
+    return Interval("sync.enabled", enabled, "sync.interval.seconds", seconds)
+
+
+def test_a_step_that_was_never_done_is_due() -> None:
+    assert interval().why_not(None, LAST) is None
+
+
+def test_a_step_is_left_out_until_its_interval_has_passed() -> None:
+    reason = interval().why_not(LAST, LAST + timedelta(seconds=300))
+
+    assert reason == "it was done at 10:00:00 UTC and is due again at 10:10:00 (sync.interval.seconds)"
+    assert interval().why_not(LAST, LAST + timedelta(seconds=600)) is None
+
+
+def test_a_schedule_as_long_as_the_interval_may_jitter() -> None:
+    assert interval().why_not(LAST, LAST + timedelta(seconds=595)) is None
+
+
+def test_a_step_that_is_switched_off_says_by_which_key() -> None:
+    assert interval(enabled=False).why_not(None, LAST) == "sync.enabled is false"
+    assert interval(-1).why_not(None, LAST) == "sync.interval.seconds is -1"
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**7))
+def test_a_step_is_never_left_out_after_its_interval(seconds: int, passed: int) -> None:
+    left_out = interval(seconds).why_not(LAST, LAST + timedelta(seconds=passed)) is not None
+
+    assert not (left_out and passed >= seconds)

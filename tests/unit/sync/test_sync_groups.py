@@ -1,0 +1,295 @@
+"""The plan for a flow's consumer groups: what is written, what is committed, and a reason for everything else."""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.admin_groups import CommittedOffset, GroupKind, GroupState, ListedGroup
+from mirror_lib.cluster.formats import Checkpoint
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.errors import AuthorizationError, TopicMissingError
+from mirror_lib.offsets.sync_store import OffsetSyncStore
+from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.sync.groups import (
+    GroupFacts,
+    GroupFinding,
+    GroupPartition,
+    GroupPlan,
+    GroupReason,
+    GroupRow,
+    TargetGroups,
+    after_applying,
+    plan_groups,
+    select_groups,
+)
+from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
+CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))
+ORDERS, REMOTE = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+EMPTY = GroupState.EMPTY
+DENIED = AuthorizationError("could not read the offsets of group g: denied.")
+
+
+def a_topology(*, only: tuple[str, ...] = (), **settings: Any) -> FlowTopology:
+    return flow_topology(FlowConfig(flow=FlowId("A", "B"), clients=CLIENTS, **settings), only)
+
+
+def syncs(points: Iterable[tuple[int, int]], partition: TopicPartition = ORDERS) -> OffsetSyncStore:
+    store = OffsetSyncStore()
+    for upstream, downstream in points:
+        store.add(partition, SyncPoint(upstream, downstream))
+    store.loaded()
+    return store
+
+
+def on_target(
+    committed: int | None = None, state: GroupState = EMPTY, kind: GroupKind = GroupKind.CLASSIC
+) -> TargetGroups:
+    offsets = {} if committed is None else {REMOTE: CommittedOffset(committed)}
+    return TargetGroups({"g": ListedGroup("g", state, kind)}, {"g": offsets})
+
+
+NOBODY = TargetGroups()
+
+
+def plan(
+    committed: int | Mapping[TopicPartition, int] = 50,
+    *,
+    points: Iterable[tuple[int, int]] = ((10, 110), (49, 149)),
+    last: tuple[int, int] | None = None,
+    target: TargetGroups | None = None,
+    topology: FlowTopology | None = None,
+    **facts: Any,
+) -> GroupPlan:
+    offsets = {ORDERS: committed} if isinstance(committed, int) else committed
+    checkpoints = {}
+    if last is not None:
+        checkpoints[GroupPartition("g", REMOTE)] = Checkpoint("g", *REMOTE, *last)
+    told = {partition: CommittedOffset(offset, "note") for partition, offset in offsets.items()}
+    gathered = GroupFacts({"g": told}, syncs(points), checkpoints, target, **facts)
+    return plan_groups(topology or a_topology(), gathered)
+
+
+def the_row(made: GroupPlan) -> GroupRow:
+    (row,) = made.rows
+    return row
+
+
+def test_a_group_gets_its_checkpoint_with_the_text_it_committed() -> None:
+    made = plan(50)
+    assert list(made.checkpoints) == [Checkpoint("g", "A.orders", 0, 50, 150, "note")]
+    assert made.commits == {}
+    assert made.counts() == {"in-sync": 1}
+    assert made.counts(present=True) == {"pending": 1}
+
+
+@pytest.mark.parametrize(
+    ("committed", "points", "reason"),
+    [
+        (9, ((10, 110),), GroupReason.BEHIND_OLDEST_SYNC),
+        (30, ((10, 110), (49, 149)), GroupReason.BETWEEN_SYNCS),
+        (51, ((10, 110), (49, 149)), GroupReason.UPSTREAM_BEYOND_COPIED),
+        (50, (), GroupReason.NO_OFFSET_SYNC_YET),
+    ],
+)
+def test_a_group_that_is_not_exactly_in_sync_has_a_reason(
+    committed: int, points: tuple[tuple[int, int], ...], reason: GroupReason
+) -> None:
+    assert the_row(plan(committed, points=points)).reason is reason
+
+
+def test_a_copy_that_is_known_to_be_further_than_its_last_record_is_no_lead() -> None:
+    assert the_row(plan(52, copied_to={ORDERS: 52})).reason is None
+
+
+@pytest.mark.parametrize(
+    ("target", "commits", "reason"),
+    [
+        # Not there at all, there without the partition, behind, equal, ahead.
+        (NOBODY, 150, None),
+        (on_target(), 150, None),
+        (on_target(149), 150, None),
+        (on_target(150), None, None),
+        (on_target(151), None, GroupReason.TARGET_AHEAD),
+        (on_target(1, GroupState.ACTIVE), None, GroupReason.GROUP_ACTIVE_ON_TARGET),
+        (on_target(1, GroupState.DEAD), 150, None),
+        # Brokers before 2.6 tell no states; they refuse the commit if the group has members.
+        (on_target(1, GroupState.UNKNOWN), 150, None),
+        (on_target(1, EMPTY, GroupKind.CONSUMER), 150, None),
+        (on_target(1, EMPTY, GroupKind.SHARE), None, GroupReason.OTHER_GROUP_ON_TARGET),
+        (TargetGroups(errors={"g": DENIED}), None, GroupReason.UNREADABLE),
+    ],
+)
+def test_offsets_are_committed_for_groups_without_members_and_never_set_back(
+    target: TargetGroups, commits: int | None, reason: GroupReason | None
+) -> None:
+    made = plan(50, target=target)
+    expected = {} if commits is None else {"g": {REMOTE: CommittedOffset(commits, "note")}}
+    assert made.commits == expected
+    assert the_row(made).reason is reason
+    # Whatever is committed, the checkpoint is written.
+    assert len(list(made.checkpoints)) == 1
+
+
+def test_a_checkpoint_that_is_there_already_is_not_written_again_but_still_committed() -> None:
+    made = plan(50, last=(50, 150), target=on_target(10))
+    assert list(made.checkpoints) == []
+    assert made.commits == {"g": {REMOTE: CommittedOffset(150)}}
+
+
+def test_a_group_that_went_back_gets_a_checkpoint_and_keeps_its_offset_on_the_target() -> None:
+    made = plan(10, last=(50, 150), target=on_target(150))
+    assert [(each.upstream_offset, each.downstream_offset) for each in made.checkpoints] == [(10, 110)]
+    assert (made.commits, the_row(made).reason) == ({}, GroupReason.TARGET_AHEAD)
+
+
+def test_a_group_that_went_back_behind_every_sync_is_not_moved_to_its_old_checkpoint() -> None:
+    made = plan(3, last=(50, 150), target=NOBODY)
+    assert (list(made.checkpoints), made.commits) == ([], {})
+    assert the_row(made).reason is GroupReason.BEHIND_OLDEST_SYNC
+
+
+def test_a_checkpoint_from_before_the_syncs_were_compacted_goes_on_counting() -> None:
+    made = plan(30, points=((49, 149),), last=(20, 120), target=NOBODY)
+    assert made.commits["g"][REMOTE].offset == 120
+    assert the_row(made).reason is GroupReason.BEHIND_OLDEST_SYNC
+
+
+def test_a_partition_whose_offset_is_gone_is_told_and_nothing_is_committed_for_it() -> None:
+    other = TopicPartition("orders", 1)
+    made = plan({other: 5}, last=(50, 150), target=NOBODY)
+    found = {row.source: row.reason for row in made.rows}
+    assert found == {other: GroupReason.NO_OFFSET_SYNC_YET, ORDERS: GroupReason.NO_COMMITTED_OFFSET}
+    assert made.changes == 0
+
+
+def test_topics_that_the_flow_does_not_take_are_told_apart() -> None:
+    topology = a_topology(topics=("orders|B.*|pay",), only=("orders|B.*",))
+    offsets = {TopicPartition(topic, 0): 5 for topic in ("orders", "other", "pay", "B.back")}
+    made = plan(offsets, points=(), topology=topology)
+    assert {row.source.topic: row.reason for row in made.rows} == {
+        "orders": GroupReason.NO_OFFSET_SYNC_YET,
+        "other": GroupReason.TOPIC_NOT_REPLICATED,
+        "pay": GroupReason.TOPIC_NOT_REQUESTED,
+        # It came from the target: copying it would be a cycle. MM2 takes it, and never finds a sync.
+        "B.back": GroupReason.TOPIC_NOT_REPLICATED,
+    }
+
+
+def test_renamed_topics_have_checkpoints_under_their_new_name() -> None:
+    topology = a_topology(rename=Rename(explicit={"orders": "sales"}))
+    assert [each.topic for each in plan(50, topology=topology).checkpoints] == ["sales"]
+
+
+def test_one_offset_cannot_stand_for_two_sources_that_share_a_target() -> None:
+    names = {"orders": "sales", "returns": "sales"}
+    topology = a_topology(rename=Rename(explicit=names, merge=True))
+    made = plan({ORDERS: 50, TopicPartition("returns", 0): 5}, topology=topology, target=NOBODY)
+    assert {row.reason for row in made.rows} == {GroupReason.MERGED_TARGET}
+    assert (made.changes, plan({ORDERS: 50}, topology=topology).changes) == (0, 1)
+
+
+def test_what_a_cluster_does_not_tell_is_trouble_that_stops_no_other() -> None:
+    hidden = TopicPartition("orders", 1)
+    finding = GroupFinding("h", GroupReason.UNREADABLE, "denied")
+    made = plan(50, unreadable={GroupPartition("g", hidden): DENIED}, findings=(finding,))
+    assert made.counts() == {"in-sync": 1, "unreadable": 2}
+    assert len(made.problems) == 2
+    assert made.changes == 1
+
+
+def test_what_the_target_refuses_is_told_with_its_reason() -> None:
+    made = plan(50, target=NOBODY)
+    key = GroupPartition("g", REMOTE)
+    error = TopicMissingError("the topic is gone.")
+
+    refused = after_applying(made, {key: error})
+    active = after_applying(made, {key: error}, [key])
+
+    assert (the_row(refused).reason, the_row(refused).what) == (GroupReason.REFUSED, "the topic is gone.")
+    assert (refused.problems, refused.summary()["commits"]) == (("group g on orders-0: the topic is gone.",), 0)
+    assert (the_row(active).reason, active.problems) == (GroupReason.GROUP_ACTIVE_ON_TARGET, ())
+    assert after_applying(made, {}) == made
+
+
+def test_a_group_is_taken_when_the_topic_filter_takes_one_of_its_topics() -> None:
+    one, other = TopicPartition("orders", 0), TopicPartition("other", 0)
+    offsets = {
+        "both": {one: CommittedOffset(1), other: CommittedOffset(2)},
+        "other": {other: CommittedOffset(2)},
+        "none": {},
+        "refused": {one: CommittedOffset(1)},
+    }
+    chosen = select_groups(a_topology(topics=("orders",)), ["both", "other", "none", "unknown"], offsets)
+    assert chosen == {"both": offsets["both"]}
+
+
+def test_the_summary_counts_and_the_document_has_every_row() -> None:
+    made = plan(30, target=NOBODY, notices=("something odd",))
+    summary = made.summary()
+    assert (summary["groups"], summary["partitions"], summary["checkpoints"], summary["commits"]) == (1, 1, 1, 1)
+    assert summary["reasons"] == {"between-syncs": 1}
+    (row,) = json.loads(json.dumps(made.to_dict()))["rows"]
+    assert row == {
+        "group": "g",
+        "topic": "orders",
+        "partition": 0,
+        "target_topic": "A.orders",
+        "upstream_offset": 30,
+        "checkpoint": 111,
+        "target_committed": None,
+        "emit": True,
+        "commit": True,
+        "reason": "between-syncs",
+        "what": "",
+    }
+
+
+@given(
+    passes=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 20)), min_size=1, max_size=12),
+    start=st.none() | st.integers(0, 300),
+)
+def test_on_the_target_a_group_never_goes_back(passes: list[tuple[int, int]], start: int | None) -> None:
+    """Groups that wander on the source while copies go on: pass after pass, with the topics as the only memory."""
+    committed, last = start, None
+    points: list[tuple[int, int]] = []
+    for position, copied in passes:
+        end = (points[-1][0] if points else 0) + copied
+        points.append((end, end + 100))
+        made = plan(position, points=points, last=last, target=on_target(committed))
+        row = the_row(made)
+        for checkpoint in made.checkpoints:
+            last = (checkpoint.upstream_offset, checkpoint.downstream_offset)
+        if row.commit:
+            assert row.checkpoint is not None
+            assert committed is None or row.checkpoint.downstream_offset > committed
+            assert row.checkpoint.downstream_offset <= max(position, points[0][0]) + 101
+            committed = row.checkpoint.downstream_offset
+        again = plan(position, points=points, last=last, target=on_target(committed))
+        assert again.changes == 0
+
+
+def test_two_thousand_groups_on_fifty_partitions_are_planned_on_one_core_in_time() -> None:
+    offsets = {TopicPartition("orders", number): CommittedOffset(5_000 + number) for number in range(50)}
+    store = OffsetSyncStore()
+    for number in range(50):
+        for step in range(100):
+            store.add(TopicPartition("orders", number), SyncPoint(step * 101, step * 101))
+    store.loaded()
+    groups = {f"group-{number}": offsets for number in range(2_000)}
+
+    cpu = time.process_time()
+    made = plan_groups(a_topology(), GroupFacts(groups, store, {}, NOBODY))
+    records = [(each.key(), each.value()) for each in made.checkpoints]
+    cpu = time.process_time() - cpu
+
+    print(f"{len(records)} checkpoints in {cpu:.1f} CPU seconds")
+    assert (len(records), len(made.commits)) == (100_000, 2_000)
