@@ -27,6 +27,7 @@ west.bootstrap.servers = {target}
 east->west.enabled = true
 east->west.topics = {prefix}.*
 west->east.enabled = false
+emit.heartbeats.enabled = false
 replication.factor = 1
 offset-syncs.topic.replication.factor = 1
 heartbeats.topic.replication.factor = 1
@@ -94,7 +95,8 @@ def assert_equal_copies(pair: KafkaPair, names: tuple[str, ...]) -> None:
 
 
 def assert_done(outcome: DagOutcome, host: DagHost) -> None:
-    assert set(outcome.tasks.values()) == {"success"}, f"{outcome}\n{host.log_tail()}"
+    # Steps that have nothing to do say so by being skipped.
+    assert set(outcome.tasks.values()) <= {"success", "skipped"}, f"{outcome}\n{host.log_tail()}"
     assert outcome.state == "success"
 
 

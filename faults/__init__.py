@@ -1,0 +1,1 @@
+"""Faults with real processes: copies under kills, cuts and zombies, checked record by record."""

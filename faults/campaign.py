@@ -1,0 +1,173 @@
+"""A whole campaign: start everything, fault after fault from a seed, and the complete check at the end."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults import flow_config
+from faults.drivers import Drivers
+from faults.errors import FaultsError
+from faults.final_check import check_everything
+from faults.input import Input
+from faults.kinds import Kind
+from faults.postgres import PostgresServer
+from faults.reading import Reader
+from faults.results import Complete, Results, Strike
+from faults.scene import Scene
+from faults.schedule import schedule
+from faults.sequences import Findings
+from faults.side import Side
+from faults.world import Configs, Tell, World
+
+#: Topics of the input with their partitions at the start.
+_TOPICS = {f"{flow_config.INPUT_PREFIX}{name}": count for name, count in (("orders", 4), ("audit", 3), ("clicks", 2))}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to do.
+
+    Attributes:
+        kinds: of faults, in the order of the table.
+        faults: how many; None: until the time is over.
+        seconds: no fault begins after so long; None: no limit.
+        rate: records per second of the constant input.
+        brokers: of each cluster, 1 or 3.
+        keep: leave the folder with logs and data.
+    """
+
+    kinds: Sequence[Kind]
+    faults: int | None
+    seconds: float | None = None
+    seed: int = 0
+    rate: float = 300.0
+    brokers: int = 3
+    keep: bool = False
+
+
+def run(options: Options, results: Results, tell: Tell) -> None:
+    """Play the faults; whatever was started has ended when this returns or raises.
+
+    Args:
+        results: filled as the campaign goes, so that an interrupt leaves what was found so far.
+        tell: called with one sentence about what happens now.
+
+    Raises:
+        MirrorError: something could not be started, or the flow did not catch up any more.
+    """
+    with _folder(keep=options.keep, tell=tell) as folder, ExitStack() as stack:
+        world = _start(options, folder, stack, tell)
+        deadline = None if options.seconds is None else time.monotonic() + options.seconds
+        for number, kind in enumerate(schedule(options.kinds, options.seed, options.faults), 1):
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            # Each fault has its own dice: what one of them draws does not change the others.
+            strike = _play(world, kind, random.Random(f"{options.seed}/{number}"))
+            results.strikes.append(strike)
+            tell(_sentence(number, strike))
+        results.complete = _finish(world)
+
+
+def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> World:
+    tell(f"starting two clusters of {options.brokers} brokers and two Spark sessions in {folder}")
+    drivers = stack.enter_context(Drivers(folder))
+    source, target = (Side(name, folder / name, brokers=options.brokers) for name in ("source", "target"))
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for side in (source, target):
+            stack.callback(side.stop)
+        list(pool.map(Side.start, (source, target)))
+    postgres = stack.enter_context(PostgresServer()) if any(kind.postgres for kind in options.kinds) else None
+    for name, partitions in _TOPICS.items():
+        source.topics.create(name, partitions, options.brokers)
+    world = World(
+        source=source,
+        target=target,
+        drivers=drivers,
+        input=stack.enter_context(
+            Input(source.topics.bootstrap_servers, _TOPICS, rate=options.rate, seed=options.seed)
+        ),
+        configs=_configs(folder, source, target, postgres),
+        postgres=postgres,
+        reader=stack.enter_context(Reader(target.topics.bootstrap_servers, prefix=flow_config.TARGET_PREFIX)),
+        tell=tell,
+    )
+    scene = Scene(world, random.Random(options.seed))
+    scene.prepare()
+    scene.catch_up()
+    tell(f"everything runs; the input writes {options.rate:.0f} records/s into {len(_TOPICS)} topics")
+    return world
+
+
+def _configs(folder: Path, source: Side, target: Side, postgres: PostgresServer | None) -> Configs:
+    def config(name: str, ledger_url: str) -> Path:
+        settings = flow_config.properties(
+            source.flow_bootstrap, target.flow_bootstrap, ledger_url, brokers=source.brokers
+        )
+        return flow_config.write(folder / f"{name}.properties", settings)
+
+    return Configs(
+        main=config("mirror", f"sqlite:///{folder}/ledger.sqlite3"),
+        stranger=config("stranger", f"sqlite:///{folder}/stranger.sqlite3"),
+        postgres=config("postgres", postgres.url) if postgres is not None else None,
+    )
+
+
+def _play(world: World, kind: Kind, rng: random.Random) -> Strike:
+    before = world.arrivals.findings()
+    scene = Scene(world, rng)
+    try:
+        try:
+            hit = kind.play(scene)
+            scene.catch_up()
+        finally:
+            scene.close()
+    except FaultsError as error:
+        error.add_note(kind.name)
+        raise
+    return Strike(
+        kind=kind.name,
+        mid_copy=hit,
+        findings=world.check().since(before),
+        seconds=time.monotonic() - scene.began,
+        runs=scene.runs,
+        recovered=scene.recovered,
+        recovery_seconds=scene.recovery_seconds,
+        reasons=tuple(scene.reasons),
+    )
+
+
+def _finish(world: World) -> Complete:
+    world.tell("writing the end markers and copying the rest")
+    written = world.input.finish()
+    Scene(world, random.Random()).catch_up()
+    world.tell("reading everything on both sides")
+    return check_everything(world.source.topics, world.target.topics, written.streams)
+
+
+def _sentence(number: int, strike: Strike) -> str:
+    what = "no finding" if strike.findings == Findings() else str(strike.findings)
+    extra = "" if strike.mid_copy else ", not in mid-copy"
+    if strike.recovery_seconds is not None:
+        extra += f", copied again after {strike.recovery_seconds:.1f} s"
+    reasons = f" ({', '.join(dict.fromkeys(strike.reasons))})" if strike.reasons else ""
+    return f"{number}. {strike.kind}: {what} in {strike.runs} runs, {strike.seconds:.1f} s{extra}{reasons}"
+
+
+@contextmanager
+def _folder(*, keep: bool, tell: Tell) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="mirror-faults-"))
+    try:
+        yield folder
+    finally:
+        if keep:
+            tell(f"logs and data are in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""Everything that is running during a campaign, and what can be asked of it whatever the fault is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults.drivers import Drivers
+from faults.flow_config import INPUT_PREFIX, TARGET_PREFIX
+from faults.input import Input
+from faults.postgres import PostgresServer
+from faults.reading import Place, Reader
+from faults.sequences import ArrivalCheck, Findings
+from faults.side import Side
+
+#: Called with one sentence about what happens now.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """The flow's properties files: the same flow with different ledgers."""
+
+    main: Path
+    #: With a ledger of its own, as somebody would have who runs the flow twice by mistake: no lock keeps the two apart.
+    stranger: Path
+    #: With its ledger in PostgreSQL; None when no fault needs it.
+    postgres: Path | None = None
+
+
+@dataclass(slots=True)
+class World:
+    """Both clusters, the input, the drivers and the reader of the target."""
+
+    source: Side
+    target: Side
+    drivers: Drivers
+    input: Input
+    configs: Configs
+    postgres: PostgresServer | None
+    reader: Reader
+    tell: Tell
+    arrivals: ArrivalCheck = field(default_factory=ArrivalCheck)
+
+    def source_topics(self) -> dict[str, int]:
+        """The input's topics with their numbers of partitions."""
+        return self.source.topics.partitions(INPUT_PREFIX)
+
+    def target_topics(self) -> dict[str, int]:
+        """Their copies on the target, by the target's names."""
+        return self.target.topics.partitions(TARGET_PREFIX + INPUT_PREFIX)
+
+    def check(self) -> Findings:
+        """Read what is new on the target; returns all findings so far."""
+        ends = by_source_name(self.target.topics.ends(self.target_topics()))
+        self.reader.read_new(ends, self.arrivals.add)
+        return self.arrivals.findings()
+
+
+def by_source_name(ends: Mapping[Place, int]) -> dict[Place, int]:
+    """Places of the target by the names that the source gives them."""
+    return {(topic.removeprefix(TARGET_PREFIX), partition): end for (topic, partition), end in ends.items()}
+
+
+def pause(seconds: float) -> None:
+    """Let the processes go on by themselves for a moment that belongs to the fault."""
+    time.sleep(seconds)
