@@ -43,7 +43,7 @@ def commit_round(
         if flow.emit_offset_syncs_enabled:
             _write_offset_syncs(flow, results)
     finally:
-        ledger.save_positions([_position_row(flow, position) for position in stored])
+        ledger.save_positions([position_row(flow, position) for position in stored])
         ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.runs])
         for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
             ledger.record_gap(gap)
@@ -93,7 +93,8 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
         writer.write(syncs)
 
 
-def _position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
+def position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
+    """A position as the ledger keeps it."""
     return rows.PositionRow(
         flow=str(flow.flow),
         topic=position.topic,

@@ -29,8 +29,9 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.ledger.gaps import LastCopy
-from mirror_lib.ledger.rows import GapRow, GapState, PositionRow
+from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters, Truncation, gather_facts, of_flow
 from mirror_lib.relay.losses import LOSS_REASONS, FoundLoss, find_loss
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
@@ -367,7 +368,7 @@ def apply_decisions(
         if clusters is None:
             raise ValueError("positions are on the target cluster")
         clusters.positions.write(moved)
-    ledger.save_positions([_position_row(flow, position) for position in moved])
+    ledger.save_positions([position_row(flow, position) for position in moved])
     for resolution in wanted:
         for gap in resolution.gaps:
             ledger.decide_gap(gap.id, STATES[resolution.decision], by=by, note=note)
@@ -387,16 +388,3 @@ def settle_losses(
     resolutions = plan_decisions(flow, clusters, ledger, decision, gaps, run_id=run_id)
     apply_decisions(flow, clusters, ledger, resolutions, by=by, note=f"as run {run_id} was told")
     return tuple(PartitionProblem(each.source, each.error) for each in resolutions if each.error is not None)
-
-
-def _position_row(flow: FlowConfig, position: Position) -> PositionRow:
-    return PositionRow(
-        flow=str(flow.flow),
-        topic=position.topic,
-        partition=position.partition,
-        offset=position.offset,
-        target_offset=position.target_offset,
-        state=PositionState.CLOSED.value,
-        run_id=position.run_id,
-        topic_id=position.topic_id,
-    )

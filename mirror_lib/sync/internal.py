@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
 from mirror_lib.cluster.kafka_errors import TopicExistsError, UnsupportedRequestError
+from mirror_lib.config.flow_topology import offset_syncs_topic as offset_syncs_topic_name
 from mirror_lib.config.flow_topology import quarantine_topic as quarantine_topic_name
 from mirror_lib.config.flow_topology import replication_policy
 from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation, PoisonPolicy
@@ -51,9 +52,8 @@ def position_topic(flow: FlowConfig) -> TopicSpec:
 
 def offset_syncs_topic(flow: FlowConfig) -> TopicSpec:
     """MM2's offset-syncs topic; its name carries the alias of the cluster that it is not on (KIP-716)."""
-    on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
     return TopicSpec(
-        name=replication_policy(flow).offset_syncs_topic(flow.flow.target if on_source else flow.flow.source),
+        name=offset_syncs_topic_name(flow),
         partitions=1,
         replication_factor=flow.offset_syncs_topic_replication_factor,
         configs={_CLEANUP_POLICY: _COMPACT},
