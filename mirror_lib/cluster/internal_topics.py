@@ -257,29 +257,3 @@ def _heartbeats(records: Iterable[TopicRecord]) -> HeartbeatRecords:
         else:
             heartbeats.append((heartbeat, RecordPlace(record.partition, record.offset)))
     return HeartbeatRecords(tuple(heartbeats), unreadable)
-
-
-def newest_offset_syncs(
-    connection: Connection, topic: str, *, timeout: float = 30.0
-) -> dict[TopicPartition, OffsetSync]:
-    """The newest offset-sync of every source partition; none when there is no such topic.
-
-    Raises:
-        MirrorError: the topic cannot be read to its end.
-    """
-    reader = SmallTopicReader(connection, topic, timeout=timeout)
-    try:
-        records, _ = reader.read({})
-    except TopicMissingError:
-        return {}
-    finally:
-        reader.close()
-    newest: dict[TopicPartition, OffsetSync] = {}
-    for record in records:
-        try:
-            sync = OffsetSync.decode(record.key, record.value)
-        except RecordFormatError:
-            # MM2's own readers stop here; a position that needs this sync is refused for the lack of it.
-            continue
-        newest[TopicPartition(sync.topic, sync.partition)] = sync
-    return newest

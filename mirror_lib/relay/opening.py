@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.checkpoint_topics import read_offset_syncs
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import OffsetSync
-from mirror_lib.cluster.internal_topics import PositionSnapshot, newest_offset_syncs
+from mirror_lib.cluster.internal_topics import PositionSnapshot
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import ProducerIdentity, open_clients
 from mirror_lib.config.flow_topology import offset_syncs_topic
@@ -174,7 +175,8 @@ def _syncs(
     if not any(needs_sync(last.get(partition.source)) for partition in partitions):
         return {}
     connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
-    return newest_offset_syncs(connection, offset_syncs_topic(flow))
+    syncs = read_offset_syncs(connection, offset_syncs_topic(flow))
+    return {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
 
 
 def _check_readable(
