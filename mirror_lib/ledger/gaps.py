@@ -47,6 +47,9 @@ def record(connection: Connection, row: GapRow) -> GapRow:
     )
     known = next(iter(_rows(connection, same.order_by(columns.found_at, columns.id).limit(1))), None)
     if known is None:
+        known = next(iter(_rows(connection, select(_GAP).where(columns.id == row.id))), None)
+        if known is not None:
+            return known
         values = asdict(row) | {"detail": storable(row.detail), "note": storable(row.note)}
         connection.execute(insert(_GAP), values)
         return replace(row, detail=values["detail"], note=values["note"])

@@ -37,6 +37,9 @@ def commit_round(
     opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
     positions = closed_positions(opened, results, job.run_id)
     stored: list[Position] = []
+    # First of all: no position may pass records of which nobody would know that they were left out.
+    for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
+        ledger.record_gap(gap)
     try:
         clusters.positions.write(positions)
         stored = positions
@@ -45,8 +48,6 @@ def commit_round(
     finally:
         ledger.save_positions([position_row(flow, position) for position in stored])
         ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.runs])
-        for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
-            ledger.record_gap(gap)
         ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
 
 

@@ -100,7 +100,7 @@ async def _run(
     try:
         taken_over = [copy for copy in copies if copy.was_taken_over]
         # What was found out with effort is not to be found out again.
-        await flush.store(taken_over)
+        await flush.store([copy for copy in taken_over if not copy.left_something_out])
         for copy in copies:
             if copy.source_next >= copy.opened.plan.end:
                 copy.read_done = True

@@ -59,6 +59,8 @@ class PartitionPlan:
     target_max_message_bytes: int
     #: Estimated from the log's size; 0 when the cluster does not say.
     estimated_bytes: int
+    #: The source's leader epoch of the last record before `start`, None when unknown.
+    leader_epoch: int | None = None
     #: What else the target topic demands of a record.
     target_rules: RecordRules = ANY_RECORD
 

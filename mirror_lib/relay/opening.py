@@ -60,7 +60,7 @@ def open_partitions(
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
     # Of two runs that open at the same time, the later record sees the earlier one, and takes over from its run.
     for source, claim in _claimed_by_others(clusters, opened, run_id).items():
-        taken = _from_claimant(flow, opened[source], claim)
+        taken = _from_claimant(flow, opened[source], claim, known=source in clusters.positions_at_plan.positions)
         if isinstance(taken, MirrorError):
             del opened[source]
             refused[source] = of_flow(flow, taken, source)
@@ -91,8 +91,11 @@ def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None) 
     )
 
 
-def _from_claimant(flow: FlowConfig, opened: OpenPartition, claim: _Claim) -> OpenPartition | MirrorError:
-    if claim.other is None:
+def _from_claimant(
+    flow: FlowConfig, opened: OpenPartition, claim: _Claim, *, known: bool
+) -> OpenPartition | MirrorError:
+    # Without a position nothing says which of the target's records stood there before the other run's first start.
+    if claim.other is None or not (known or opened.target_offset == 0):
         return UncleanStartError(
             claim.why, action="Let only one run of a flow be active; run again when the other has ended."
         )
@@ -212,6 +215,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         epoch=opened.epoch if opened.epoch >= 0 else None,
         run_id=run_id,
         topic_id=plan.topic_id,
+        leader_epoch=plan.leader_epoch,
     )
 
 

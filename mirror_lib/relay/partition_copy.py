@@ -50,6 +50,8 @@ class PartitionCopy:
             rules=plan.target_rules,
             leave_out=settings.poison_policy is not PoisonPolicy.FAIL,
         )
+        if plan.leader_epoch is not None:
+            self.assembler.leader_epoch = plan.leader_epoch
         self.backoff = Backoff(settings.retry_max_seconds)
         self.fetching = False
         self.last_served = 0.0

@@ -77,6 +77,7 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         topic_id=fact.topic_id,
         target_max_message_bytes=fact.target_max_message_bytes,
         target_rules=fact.target_rules,
+        leader_epoch=fact.position_leader_epoch if start == fact.position else None,
         estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
     )
 

@@ -173,12 +173,17 @@ def gap_rows(
 ) -> list[GapRow]:
     """What a round left out, as gaps that its policy has accepted.
 
-    The same round gives the same ids again, whenever it is asked.
+    The same records have the same id, whichever run leaves them out: one that takes over from another finds them again.
     """
     found = found_at or datetime.now(UTC)
     return [
         GapRow(
-            id=str(uuid.uuid5(uuid.NAMESPACE_OID, f"{run_id} {flow} {result.source} {poison.first_offset}")),
+            id=str(
+                uuid.uuid5(
+                    uuid.NAMESPACE_OID,
+                    f"{flow} {result.source} {poison.first_offset} {poison.next_offset} {poison.cause}",
+                )
+            ),
             flow=str(flow),
             topic=result.source.topic,
             partition=result.source.partition,

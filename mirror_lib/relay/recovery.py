@@ -136,9 +136,11 @@ class _Recovery:
                 where=self._where,
                 action="The target lost data; find out why before the position is reset.",
             )
+        # The epoch of a later record is another one; a copy that goes on will know it.
+        epoch = self._opened.plan.leader_epoch if found.source_next == self._opened.plan.start else None
         opened = replace(
             self._opened,
-            plan=replace(self._opened.plan, start=found.source_next),
+            plan=replace(self._opened.plan, start=found.source_next, leader_epoch=epoch),
             producer_id=identity.producer_id,
             epoch=identity.epoch,
             target_offset=end,
@@ -180,15 +182,14 @@ class _Recovery:
 
     async def _walk(self, matcher: TailMatcher) -> None:
         source_ended = False
-        end = self._opened.plan.end
         try:
             while not matcher.finished:
                 if matcher.needs_target:
                     matcher.feed_target(await self._read_target(matcher.target_offset))
                 elif not source_ended:
-                    more = await self._source.read(matcher.source_offset)
+                    more = await self._read_source(matcher.source_offset)
                     matcher.feed_source(more)
-                    source_ended = not more or matcher.source_offset >= end
+                    source_ended = not more
                 matcher.walk(source_ended=source_ended)
         except MismatchError as error:
             raise TargetDivergedError(
@@ -230,6 +231,21 @@ class _Recovery:
             last_timestamp=record.timestamp,
             quarantined=self._job.settings.poison_policy is PoisonPolicy.QUARANTINE,
         )
+
+    async def _read_source(self, offset: int) -> Sequence[Stretch]:
+        """What the source holds from an offset on; nothing at its end, which lies at the plan's or behind it."""
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while not (found := await self._source.read(offset)) and offset < self._opened.plan.end:
+            # A new leader does not know yet what is replicated; remote storage may be slow.
+            await self._source.pause(
+                backoff,
+                TransientError(
+                    f"the source gives no records from offset {offset} on, though it held some when this was planned.",
+                    where=replace(self._where, offset=offset),
+                    action="Check the source's brokers; the next run tries again.",
+                ),
+            )
+        return found
 
     async def _read_target(self, offset: int) -> Sequence[Stretch]:
         offset = max(offset, self._takeover.target_log_start)

@@ -213,6 +213,7 @@ class _Run:
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
+        self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
         if not plan.partitions:
             return False

@@ -135,6 +135,9 @@ class TailMatcher:
         self._end = target_end
         self._runs = RunBuilder()
         self._records = self._unknown = 0
+        #: Whether records of the source stood for offsets that the target lacks. Where both sides lack records, the
+        #: one could be taken for the other.
+        self._filled = False
 
     @property
     def source_offset(self) -> int:
@@ -193,9 +196,7 @@ class TailMatcher:
                     raise MismatchError(source.fed_to, there.offset)
                 return
             if target.hole() > 0:
-                # The target has compacted or deleted it since: each offset was a record.
-                source.take()
-                target.next_offset += 1
+                self._fill_hole(here, there)
             elif _equal(here, there, compare_timestamps=target.own_timestamps):
                 self._pair(here.offset, there.offset, 1)
                 source.take()
@@ -203,13 +204,33 @@ class TailMatcher:
             elif self._may_be_left_out(here):
                 self._left_out.append(here)
                 source.take()
-            elif source.hole() > 0:
+            elif source.hole() > 0 and not self._filled:
                 # The target has it, and the source has compacted it away since.
                 target.take()
                 source.next_offset += 1
                 self._unknown += 1
             else:
                 raise MismatchError(here.offset, there.offset)
+
+    def _fill_hole(self, here: Record, there: Record) -> None:
+        """Explain the next offset that the target lacks.
+
+        Raises:
+            MismatchError: the source lacks records there too, and it cannot be told which.
+        """
+        source, target = self._source, self._target
+        if source.hole() == 0 and not self._unknown:
+            # The target has compacted or deleted it since: each offset was a record.
+            self._filled = True
+            source.take()
+            target.next_offset += 1
+        elif source.hole() >= target.hole() and _equal(here, there, compare_timestamps=target.own_timestamps):
+            # Both have lost what stood before.
+            self._pair(here.offset, there.offset, 1)
+            source.take()
+            target.take()
+        else:
+            raise MismatchError(here.offset, there.offset)
 
     def _check_end(self) -> None:
         if self.finished and self._target.unexplained(self._end) > 0:

@@ -181,7 +181,9 @@ class BatchAssembler:
     def skip_to_end(self) -> ReadyBatch | None:
         """Declare that the source holds nothing more before `end`; gives what waited."""
         held = self.flush()
-        self.next_offset = max(self.next_offset, self._end)
+        if self.next_offset < self._end:
+            # No batch says which epoch the offsets were of that are passed over.
+            self.next_offset, self.leader_epoch = self._end, -1
         return held
 
     def _fail(self, cause: Exception, out: list[ReadyBatch]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,6 +149,29 @@ def test_a_clean_start_needs_no_take_over() -> None:
     (claim,) = clusters.written
     assert (claim.offset, claim.target_offset, claim.state) == (9, 40, PositionState.OPEN)
     assert (claim.producer_id, claim.epoch, claim.run_id) == (1, 0, "ours")
+
+
+def test_a_claim_keeps_the_leader_epoch_of_the_position() -> None:
+    clusters = Clusters(closed(FIRST, 40), target_end=40, sources=[FIRST])
+    (planned,) = plan((FIRST, MERGED)).partitions
+    round_plan = RunPlan(FLOW, ((replace(planned, leader_epoch=5),),), (), 0)
+
+    open_partitions(FlowOnly(), round_plan, clusters, run_id="ours")  # type: ignore[arg-type]
+
+    assert [claim.leader_epoch for claim in clusters.written] == [5]
+
+
+def test_behind_a_first_start_of_another_run_nothing_is_certain() -> None:
+    # It may have copied and closed since the plan: whose records those before the end are is not known.
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN)
+    clusters = Clusters(target_end=40, sources=[FIRST], before_us=[other])
+    flow = FlowOnly()
+    flow.existing_target = ExistingTarget.APPEND
+
+    bins, problems = open_partitions(flow, plan((FIRST, MERGED)), clusters, run_id="ours")  # type: ignore[arg-type]
+
+    assert [bin_ for bin_ in bins if bin_] == []
+    assert isinstance(problems[0].error, UncleanStartError)
 
 
 def test_a_run_that_opened_before_us_is_taken_over_from() -> None:

@@ -188,6 +188,40 @@ def test_records_that_the_target_deleted_are_counted_by_their_offsets() -> None:
     assert found.source_next == SOURCE_START + 6
 
 
+def test_records_that_both_sides_compacted_away_are_explained_by_one_another() -> None:
+    source = log(
+        batch([record(SOURCE_START + index, text) for index, text in ((2, "c"), (3, "d"))], base_offset=SOURCE_START)
+    )
+    target = log(batch([record(TARGET_START + 2, "c")], base_offset=TARGET_START))
+
+    found = walk(source, target, end=TARGET_START + 3)
+
+    assert found.source_next == SOURCE_START + 3
+
+
+def test_holes_on_both_sides_never_swallow_a_record_that_was_not_copied() -> None:
+    # The source holds c, d and f; a, b and e are gone. The target holds c; a and b are gone, nothing else was copied.
+    kept = [record(SOURCE_START + index, text) for index, text in ((2, "c"), (3, "d"), (5, "f"))]
+    source = log(batch(kept, base_offset=SOURCE_START))
+    target = log(
+        batch([record(TARGET_START + 2, "c")], base_offset=TARGET_START), marker(TARGET_START + 3, 7, abort=True)
+    )
+
+    found = walk(source, target, end=TARGET_START + 4)
+
+    assert found.source_next == SOURCE_START + 3
+
+
+def test_holes_on_both_sides_that_do_not_fit_leave_nothing_certain() -> None:
+    source = log(
+        batch([record(SOURCE_START + index, text) for index, text in ((1, "b"), (3, "d"))], base_offset=SOURCE_START)
+    )
+    target = log(batch([record(TARGET_START + 3, "d")], base_offset=TARGET_START))
+
+    with pytest.raises(MismatchError):
+        walk(source, target, end=TARGET_START + 4)
+
+
 def test_records_that_were_all_deleted_leave_nothing_certain() -> None:
     source = log(batch([record(SOURCE_START + index, "a") for index in range(9)]))
 
