@@ -84,6 +84,7 @@ def test_the_copy_does_not_wait_for_heartbeats_that_are_skipped(make_flow):
     assert topics.upstream_task_ids == {"preflight", "emit_heartbeats"}
 
 
+@pytest.mark.integration
 def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, monkeypatch):
     monkeypatch.setattr(
         flow_heartbeats,

@@ -115,6 +115,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return Terminal(tmp_path)
 
 
+@pytest.mark.integration
 def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(terminal: Terminal) -> None:
     terminal.job_reports()
 
@@ -151,6 +152,7 @@ def test_executors_of_a_cluster_have_their_own_python(terminal: Terminal) -> Non
     assert not any(word.startswith("--conf=spark.pyspark.python") for word in argv)
 
 
+@pytest.mark.integration
 def test_what_was_copied_is_shown(terminal: Terminal) -> None:
     terminal.job_reports()
 
@@ -163,6 +165,7 @@ def test_what_was_copied_is_shown(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("expected", [1, 3])
+@pytest.mark.integration
 def test_failures_are_shown_with_reason_and_action_and_the_exit_code_is_the_jobs(
     terminal: Terminal, expected: int
 ) -> None:
@@ -207,6 +210,7 @@ def test_a_job_that_dies_without_a_report_is_told_with_its_log_and_does_not_stay
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.integration
 def test_an_interrupted_run_leaves_no_process_and_says_so(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, stubborn: bool
 ) -> None:
@@ -241,6 +245,7 @@ def _interrupting(
     return waiting
 
 
+@pytest.mark.integration
 def test_nothing_new_is_said(terminal: Terminal) -> None:
     terminal.spark(
         f"json.dump({ ({**_REPORT, 'records': 0, 'bytes': 0, 'partitions': []})!r}, open(given['report'], 'w'))\n"

@@ -176,6 +176,7 @@ def _contend(url: str, name: str, rounds: int, seen: str) -> None:
             notes.write(f"{began} {ended}\n")
 
 
+@pytest.mark.integration
 def test_given_processes_that_contend_then_never_two_hold_it(
     ledger: Ledger, database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

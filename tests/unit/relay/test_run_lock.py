@@ -158,6 +158,7 @@ def _hold_until_killed(url: str, told: Connection) -> None:
         signal.pause()
 
 
+@pytest.mark.integration
 def test_given_a_holder_on_this_host_that_was_killed_then_nobody_waits_for_its_lease(url: str, ledger: Ledger) -> None:
     told, tell = _spawn.Pipe(duplex=False)
     process = _spawn.Process(target=_hold_until_killed, args=(url, tell))
@@ -180,6 +181,7 @@ def _hold_and_tell(url: str, told: Connection) -> None:
         told.send(str(lease.lost))
 
 
+@pytest.mark.integration
 def test_given_a_holder_that_slept_longer_than_its_lease_when_it_wakes_then_it_knows_at_once(
     url: str, ledger: Ledger
 ) -> None:
@@ -249,6 +251,7 @@ def test_given_a_ledger_that_does_not_answer_at_all_then_the_lock_is_lost_all_th
     assert "the ledger did not answer" in lost.what
 
 
+@pytest.mark.integration
 def test_given_a_shorter_outage_then_it_is_logged_and_the_lock_is_kept(
     sqlite_ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -284,6 +287,7 @@ def _contend(url: str, name: str, rounds: int, notes: str) -> None:
             done += 1
 
 
+@pytest.mark.integration
 def test_given_processes_that_contend_while_some_are_killed_then_never_two_hold_it(url: str, tmp_path: Path) -> None:
     notes = [tmp_path / f"notes-{number}" for number in range(3)]
     workers = [_spawn.Process(target=_contend, args=(url, f"w{number}", 3, str(notes[number]))) for number in range(2)]
