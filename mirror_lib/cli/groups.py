@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,14 +38,8 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show the checkpoints and commits that are due; changes nothing. Exit code 3 when a group cannot be read."""
-    from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
-    from mirror_lib.sync.flow_groups import plan_flow_groups
-
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
-        with output.progress(f"Reading the groups of {settings.flow}"):
-            done = plan_flow_groups(settings, flow_topology(settings, topics or ()))
+        done = _planned(output, config, flow, topics)
         _begin(output, done, group)
         changes = [row for row in _rows(done, group) if row.emit or row.commit]
         capped_table(output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
@@ -79,20 +74,24 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """List every group and partition that is not in sync now, with its reason; changes nothing."""
-    from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
-    from mirror_lib.sync.flow_groups import plan_flow_groups
-
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
-        with output.progress(f"Reading the groups of {settings.flow}"):
-            done = plan_flow_groups(settings, flow_topology(settings, topics or ()))
+        done = _planned(output, config, flow, topics)
         _begin(output, done, group)
         _show_reasons(output, ((row, row.present_reason) for row in _rows(done, group)))
         present = done.plan.counts(present=True)
         output.document({"reasons": present})
         output.values("reasons", present)
         _notices(output, done)
+
+
+def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None) -> GroupSync:
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.sync.flow_groups import plan_flow_groups
+
+    _, settings = load_flow(config, flow)
+    with output.progress(f"Reading the groups of {settings.flow}"):
+        return plan_flow_groups(settings, flow_topology(settings, topics or ()))
 
 
 def _begin(output: Output, done: GroupSync, group: str | None) -> None:

@@ -73,7 +73,7 @@ def closed_positions(
             epoch=result.epoch,
             run_id=run_id,
             topic_id=opened[result.source].plan.topic_id,
-            leader_epoch=result.leader_epoch if result.leader_epoch is not None and result.leader_epoch >= 0 else None,
+            leader_epoch=result.leader_epoch,
         )
         for result in results
         if result.target not in uncertain

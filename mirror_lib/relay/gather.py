@@ -20,6 +20,7 @@ from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, Unc
 from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
+from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -55,12 +56,11 @@ class FlowClusters:
     def connect(cls, flow: FlowConfig) -> FlowClusters:
         """Open the admin clients; nothing is asked yet."""
         clients = flow.clients
-        timeout = flow.admin_timeout_ms / 1000
         internal = Connection.from_settings(clients.target_internal)
         return cls(
             flow=flow,
-            source_admin=ClusterAdmin(Connection.from_settings(clients.source_admin), timeout_seconds=timeout),
-            target_admin=ClusterAdmin(Connection.from_settings(clients.target_admin), timeout_seconds=timeout),
+            source_admin=source_admin(flow),
+            target_admin=target_admin(flow),
             positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source),
             positions_connection=internal,
             source_data=Connection.from_settings(clients.data_consumer),

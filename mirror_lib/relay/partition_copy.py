@@ -136,6 +136,12 @@ class PartitionCopy:
         return self.opened.taken_over
 
     @property
+    def leader_epoch(self) -> int | None:
+        """The source's leader epoch of the newest batch read; None when no batch tells."""
+        epoch = self.assembler.leader_epoch
+        return epoch if epoch >= 0 else None
+
+    @property
     def target_next(self) -> int:
         """The target's offset after everything that is acknowledged."""
         return self._target_next
@@ -171,7 +177,7 @@ class PartitionCopy:
             error=self.error,
             producer_id=self.opened.producer_id,
             epoch=self.opened.epoch,
-            leader_epoch=self.assembler.leader_epoch,
+            leader_epoch=self.leader_epoch,
             recovered=self._recovered,
             # What is still to be copied again will be found again.
             poison=tuple(

@@ -87,7 +87,6 @@ class PositionFlush:
 def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
     """How far a partition is, as the record that a restart begins from."""
     opened = copy.opened
-    epoch = copy.assembler.leader_epoch
     return Position(
         topic=copy.source.topic,
         partition=copy.source.partition,
@@ -98,5 +97,5 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         epoch=opened.epoch,
         run_id=run_id,
         topic_id=opened.plan.topic_id,
-        leader_epoch=epoch if epoch >= 0 else None,
+        leader_epoch=copy.leader_epoch,
     )

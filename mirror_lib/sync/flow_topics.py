@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.topics import TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.topology.selection import FlowTopology
@@ -59,7 +56,7 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     Raises:
         MirrorError: a cluster cannot be used, or the position topic cannot serve.
     """
-    with _admins(flow) as (source, target):
+    with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         return TopicSync(plan_topics(flow, topology, gather_topic_facts(topology, source, target)), internal)
 
@@ -70,7 +67,7 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     Raises:
         MirrorError: a cluster cannot be used, or an internal topic cannot be created or used.
     """
-    with _admins(flow) as (source, target):
+    with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target)
         plan = plan_topics(flow, topology, gather_topic_facts(topology, source, target))
         return TopicSync(plan, internal, apply_plan(plan, target))
@@ -111,12 +108,3 @@ def _tell(done: TopicSync, verb: str) -> None:
         _log.error("Flow %s: %s", done.plan.flow, conflict)
     for result in done.failed:
         _log.error("Flow %s could not %s: %s", done.plan.flow, result.step, result.error)
-
-
-@contextmanager
-def _admins(flow: FlowConfig) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]:
-    timeout = flow.admin_timeout_ms / 1000
-    source = ClusterAdmin(Connection.from_settings(flow.clients.source_admin), timeout_seconds=timeout)
-    target = ClusterAdmin(Connection.from_settings(flow.clients.target_admin), timeout_seconds=timeout)
-    with source, target:
-        yield source, target

@@ -108,17 +108,23 @@ def chosen_settings(chosen: random.Random) -> dict[str, object]:
     }
 
 
+def fill_all(source: FakeCluster, chosen: random.Random) -> dict[int, list[bytes]]:
+    """Records in every partition; returns the values by partition."""
+    written = {}
+    for partition in range(_PARTITIONS):
+        sizes = [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 60))]
+        log = source.add("orders", partition, leader=chosen.choice([1, 2]))
+        written[partition] = fill(log, sizes, records_each=chosen.randint(1, 3))
+    return written
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_the_target_is_a_prefix_of_the_source_and_accounts_are_true(
     seed: int, copy_between: CopyBetween, memory: list[WatchedMemory]
 ) -> None:
     source, target = FakeCluster("A"), FakeCluster("B")
     chosen = break_things(seed, source, target)
-    written = {}
-    for partition in range(_PARTITIONS):
-        sizes = [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 60))]
-        log = source.add("orders", partition, leader=chosen.choice([1, 2]))
-        written[partition] = fill(log, sizes, records_each=chosen.randint(1, 3))
+    written = fill_all(source, chosen)
     copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
     for key in target.leaders:
         target.leaders[key] = chosen.choice([1, 2])
@@ -177,11 +183,7 @@ def test_attempts_that_take_over_from_one_another_copy_every_record_once(
 ) -> None:
     source, target = FakeCluster("A"), FakeCluster("B")
     chosen = break_things(seed, source, target)
-    written = {}
-    for partition in range(_PARTITIONS):
-        sizes = [chosen.choice([20, 200, 3000]) for _ in range(chosen.randint(1, 60))]
-        log = source.add("orders", partition, leader=chosen.choice([1, 2]))
-        written[partition] = fill(log, sizes, records_each=chosen.randint(1, 3))
+    written = fill_all(source, chosen)
     copies = [opened(source, target, partition=n) for n in range(_PARTITIONS)]
 
     for _ in range(4):
