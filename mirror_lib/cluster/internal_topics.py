@@ -10,7 +10,14 @@ from typing import Self
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Heartbeat, OffsetSync, RecordFormatError
 from mirror_lib.cluster.murmur2 import partition_for
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionKeys, decode_value, encode_value
+from mirror_lib.cluster.positions import (
+    SOURCE_CONNECTOR,
+    Position,
+    PositionKeys,
+    decode_value,
+    encode_value,
+    supersedes,
+)
 from mirror_lib.cluster.small_topics import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter, TopicRecord
 from mirror_lib.errors import TopicMissingError
 from mirror_lib.topology.names import TopicPartition
@@ -35,11 +42,16 @@ class UnreadablePosition:
 
 @dataclass(frozen=True, slots=True)
 class PositionSnapshot:
-    """The position topic as it was read: the newest position of every source partition."""
+    """The position topic as it was read: the position of every source partition that counts."""
 
     positions: Mapping[TopicPartition, StoredPosition] = field(default_factory=dict)
     #: By source partition; these partitions have no entry in `positions`.
     unreadable: Mapping[TopicPartition, UnreadablePosition] = field(default_factory=dict)
+    #: The number of the last claim of each partition; the next one has one more.
+    claims: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Partitions whose newest record was overtaken and stored late. Compaction would keep it, and delete the one that
+    #: counts.
+    buried: frozenset[TopicPartition] = frozenset()
     #: For every partition of the position topic, the first offset that was not read.
     next_offsets: Mapping[int, int] = field(default_factory=dict)
 
@@ -129,20 +141,49 @@ class PositionStore:
         return self._writer.write(records)
 
     def _snapshot(self, records: Iterable[TopicRecord], next_offsets: Mapping[int, int]) -> PositionSnapshot:
-        newest: dict[TopicPartition, TopicRecord] = {}
+        counting: dict[TopicPartition, StoredPosition | UnreadablePosition] = {}
+        claims: dict[TopicPartition, int] = {}
+        buried: set[TopicPartition] = set()
         for record in records:
             source = self._keys.decode(record.key)
-            if source is not None:
-                newest[source] = record
-        positions: dict[TopicPartition, StoredPosition] = {}
-        unreadable: dict[TopicPartition, UnreadablePosition] = {}
-        for source, record in newest.items():
-            stored = _read(source, record)
+            if source is None:
+                continue
+            stored, current = _read(source, record), counting.get(source)
+            if stored is None:
+                counting.pop(source, None)
+                buried.discard(source)
+            elif _counts(stored, current, claims.get(source, 0)):
+                counting[source] = stored
+                buried.discard(source)
+            elif current is None or _content(stored) != _content(current):
+                buried.add(source)
+            else:
+                buried.discard(source)
             if isinstance(stored, StoredPosition):
-                positions[source] = stored
-            elif stored is not None:
-                unreadable[source] = stored
-        return PositionSnapshot(positions, unreadable, next_offsets)
+                claims[source] = max(claims.get(source, 0), stored.position.claim or 0)
+        return PositionSnapshot(
+            positions={source: each for source, each in counting.items() if isinstance(each, StoredPosition)},
+            unreadable={source: each for source, each in counting.items() if isinstance(each, UnreadablePosition)},
+            next_offsets=next_offsets,
+            claims=claims,
+            buried=frozenset(buried & counting.keys()),
+        )
+
+
+def _counts(
+    stored: StoredPosition | UnreadablePosition, current: StoredPosition | UnreadablePosition | None, claimed: int
+) -> bool:
+    if isinstance(stored, UnreadablePosition):
+        return True
+    if isinstance(current, StoredPosition):
+        return supersedes(stored.position, current.position, claimed)
+    # Nothing readable stands before it; what was forgotten or damaged since its claim is not to come back.
+    claim = stored.position.claim
+    return claim is None or claim > claimed or (claim == claimed and isinstance(current, UnreadablePosition))
+
+
+def _content(stored: StoredPosition | UnreadablePosition) -> Position | None:
+    return stored.position if isinstance(stored, StoredPosition) else None
 
 
 def _read(source: TopicPartition, record: TopicRecord) -> StoredPosition | UnreadablePosition | None:

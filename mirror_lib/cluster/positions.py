@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mirror_lib.cluster.formats import RecordFormatError
 from mirror_lib.topology.names import TopicPartition
@@ -32,6 +32,18 @@ class PositionState(StrEnum):
     CLOSED = "closed"
 
 
+class OmittedRange(NamedTuple):
+    """Source offsets [first_offset, next_offset) that a run has left out by its flow's policy."""
+
+    first_offset: int
+    next_offset: int
+    #: None where damage keeps the number hidden.
+    records: int | None
+    #: `MirrorError.reason` of what is wrong with the records there.
+    cause: str
+    quarantined: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """How far one source partition is copied. Where MM2 wrote it, all fields after `offset` are None."""
@@ -50,11 +62,32 @@ class Position:
     topic_id: str | None = None
     #: The source's leader epoch of the last copied batch: shows a log that was truncated and grew again (KIP-320).
     leader_epoch: int | None = None
+    #: Which claim of the partition the record belongs to: one more than the last claim's number when it was opened.
+    claim: int | None = None
+    #: Of an open position: what this run has left out, since the ledger may not know it yet. Ascending.
+    left_out: tuple[OmittedRange, ...] = ()
 
     @property
     def source(self) -> TopicPartition:
         """The source partition that the position is about."""
         return TopicPartition(self.topic, self.partition)
+
+
+def supersedes(later: Position, current: Position, claimed: int) -> bool:
+    """Whether a position takes the place of one that stands before it in the topic.
+
+    A run that was frozen, and wakes up when others have gone on, may store a position that was overtaken. The claims'
+    numbers tell: each has one more than the claim before it, and the first record that closes a claim is its last.
+
+    Args:
+        later: the record that stands behind.
+        current: what counts so far.
+        claimed: the highest number of a claim so far.
+    """
+    if later.claim is None:
+        # MirrorMaker 2 numbers nothing, and may only run when no run of ours does.
+        return True
+    return later.claim > claimed or (later.claim == claimed and current.state is PositionState.OPEN)
 
 
 class PositionKeys:
@@ -95,6 +128,8 @@ def encode_value(position: Position) -> bytes:
         "run_id": position.run_id,
         "topic_id": position.topic_id,
         "leader_epoch": position.leader_epoch,
+        "claim": position.claim,
+        "left_out": position.left_out or None,
     }
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
@@ -133,6 +168,8 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         run_id=_optional(data, "run_id", _text),
         topic_id=_optional(data, "topic_id", _text),
         leader_epoch=_optional(data, "leader_epoch", _natural),
+        claim=_optional(data, "claim", _natural),
+        left_out=_optional(data, "left_out", _ranges) or (),
     )
 
 
@@ -159,3 +196,24 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise RecordFormatError(f"{name} is not a text", action=_ACTION)
     return value
+
+
+def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
+    if not isinstance(value, list):
+        raise RecordFormatError(f"{name} is not a list", action=_ACTION)
+    ranges: list[OmittedRange] = []
+    for each in value:
+        if not isinstance(each, list) or len(each) != len(OmittedRange._fields):
+            raise RecordFormatError(f"{name} holds something else than ranges", action=_ACTION)
+        first_offset, next_offset, records, cause, quarantined = each
+        found = OmittedRange(
+            _natural(name, first_offset),
+            _natural(name, next_offset),
+            None if records is None else _natural(name, records),
+            _text(name, cause),
+            quarantined is True,
+        )
+        if found.next_offset <= found.first_offset or (ranges and found.first_offset < ranges[-1].next_offset):
+            raise RecordFormatError(f"{name} does not ascend", action=_ACTION)
+        ranges.append(found)
+    return tuple(ranges)

@@ -74,6 +74,7 @@ def closed_positions(
             run_id=run_id,
             topic_id=opened[result.source].plan.topic_id,
             leader_epoch=result.leader_epoch,
+            claim=opened[result.source].claim,
         )
         for result in results
         if result.target not in uncertain

@@ -100,7 +100,7 @@ async def _run(
     try:
         taken_over = [copy for copy in copies if copy.was_taken_over]
         # What was found out with effort is not to be found out again.
-        await flush.store([copy for copy in taken_over if not copy.left_something_out])
+        await flush.store(taken_over)
         for copy in copies:
             if copy.source_next >= copy.opened.plan.end:
                 copy.read_done = True
@@ -163,7 +163,7 @@ class _Task:
         self._flow = job.flow
         self._crash: BaseException | None = None
         self._background = Background(self._crashed)
-        omissions = Omissions(job, target)
+        omissions = Omissions(job, target, kept=flush.keep)
         self._reader = SourceReader(
             source,
             copies,

@@ -1,8 +1,11 @@
 """Gaps: noting in the ledger what a source has lost, and carrying out what a person decides about it.
 
-A decision about a loss is a new position. It is written as a `closed` one behind whatever stands on the target, so the
-next run is an ordinary one; the target is never changed. Kafka is written before the ledger: if the ledger fails, the
-gap is still open there and can be decided again, which then only notes it.
+A decision about a loss is a new position behind whatever stands on the target, which is never changed. It is a
+`closed` one, so that the next run is an ordinary one; where a run was interrupted it stays `open`, with that run's
+writer, so that the next run fences it. It is a claim of its own, which no run that was overtaken can undo.
+
+Kafka is written before the ledger: if the ledger fails, the gap is still open there and can be decided again, which
+then only notes it.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -167,7 +170,15 @@ def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
 
 
 def decide(
-    decision: Decision, flow: FlowId, fact: PartitionFacts, gaps: Sequence[GapRow], target_end: int, *, run_id: str
+    decision: Decision,
+    flow: FlowId,
+    fact: PartitionFacts,
+    gaps: Sequence[GapRow],
+    target_end: int,
+    *,
+    run_id: str,
+    before: Position | None = None,
+    claim: int = 1,
 ) -> Position | None:
     """The position by which a decision is carried out, None where the present one stays.
 
@@ -175,6 +186,8 @@ def decide(
         fact: what is so now; it may differ from what was found.
         gaps: what is decided about, all of one partition.
         target_end: where the target partition ends now.
+        before: the present position.
+        claim: the number that the new position gets.
 
     Raises:
         ReplicationError: something else is lost by now than what is decided about.
@@ -189,7 +202,7 @@ def decide(
         start = fact.log_start
         if isinstance(found.error, SourceTruncatedError):
             start = min(max(found.loss.first_offset, fact.log_start), fact.log_end)
-    return Position(
+    decided = Position(
         topic=fact.source.topic,
         partition=fact.source.partition,
         offset=start - 1,
@@ -197,6 +210,17 @@ def decide(
         state=PositionState.CLOSED,
         run_id=run_id,
         topic_id=fact.topic_id,
+        claim=claim,
+    )
+    if before is None or before.state is not PositionState.OPEN:
+        return decided
+    same_history = found is not None and isinstance(found.error, RetentionGapError)
+    return replace(
+        decided,
+        state=PositionState.OPEN,
+        producer_id=before.producer_id,
+        epoch=before.epoch,
+        left_out=before.left_out if same_history else (),
     )
 
 
@@ -266,7 +290,16 @@ def plan_decisions(
             end = ends[fact.target]
             if end.error is not None:
                 raise of_flow(flow, end.error, source)
-            after = decide(decision, flow.flow, fact, rows, end.offset, run_id=run_id)
+            after = decide(
+                decision,
+                flow.flow,
+                fact,
+                rows,
+                end.offset,
+                run_id=run_id,
+                before=None if before is None else before.position,
+                claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
+            )
             if after is not None:
                 check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
         except MirrorError as problem:
@@ -330,6 +363,15 @@ def check_tail(
             "too: what it left there is not known.",
             where=where,
             action="Run the flow, which finds out, and decide then.",
+        )
+    own = known.get(fact.source)
+    interrupted = own is not None and own.state is PositionState.OPEN and own.target_offset is None
+    if interrupted and decision is not Decision.RECOPY:
+        raise UncleanStartError(
+            f"a run was interrupted while it took {fact.source} over from MirrorMaker 2: how far it came on "
+            f"{fact.target} is not known.",
+            where=where,
+            action="`mirror gaps recopy` copies everything again behind it, `mirror gaps stop` leaves it at that.",
         )
     expected = max((each.target_offset for each in known.values() if each.target_offset is not None), default=None)
     # To copy everything again is to have it twice anyway. MirrorMaker 2 stores no target offset, nor promises once.

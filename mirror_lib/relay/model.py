@@ -7,6 +7,7 @@ from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun
@@ -173,6 +174,8 @@ class Takeover:
     target_log_start: int = 0
     #: How long the writer before may still live where the broker cannot refuse it.
     lease_seconds: float = 0.0
+    #: What the writer before had left out, as far as its position tells; the ledger may not know it. Ascending.
+    left_out: tuple[OmittedRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,8 @@ class OpenPartition:
     takeover: Takeover | None = None
     #: Whether that was done.
     taken_over: bool = False
+    #: The number of this claim of the partition.
+    claim: int = 1
 
 
 @dataclass(frozen=True, slots=True)

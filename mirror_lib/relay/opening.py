@@ -56,22 +56,26 @@ def open_partitions(
         if isinstance(identity, MirrorError):
             refused[start.partition.source] = of_flow(flow, identity, start.partition.source)
         else:
-            opened[start.partition.source] = _opened(flow, start, identity)
+            claim = clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1
+            opened[start.partition.source] = _opened(flow, start, identity, claim)
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
     # Of two runs that open at the same time, the later record sees the earlier one, and takes over from its run.
-    for source, claim in _claimed_by_others(clusters, opened, run_id).items():
-        taken = _from_claimant(flow, opened[source], claim, known=source in clusters.positions_at_plan.positions)
+    claimed = _claimed_by_others(clusters, opened, run_id)
+    for source, other in claimed.items():
+        taken = _from_claimant(flow, opened[source], other, known=source in clusters.positions_at_plan.positions)
         if isinstance(taken, MirrorError):
             del opened[source]
             refused[source] = of_flow(flow, taken, source)
         else:
             opened[source] = taken
+    # Both claims have the same number, so far.
+    clusters.positions.write([open_position(opened[source], run_id) for source in claimed if source in opened])
     bins = tuple(tuple(opened[p.source] for p in bin_ if p.source in opened) for bin_ in plan.bins)
     problems = tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
     return bins, problems
 
 
-def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None) -> OpenPartition:
+def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int) -> OpenPartition:
     fenced = flow.fencing is Fencing.TRANSACTIONAL
     takeover = start.takeover
     if takeover is not None:
@@ -88,6 +92,7 @@ def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None) 
         epoch=identity.epoch,
         target_offset=start.ends.end if takeover is None else takeover.target_offset,
         takeover=takeover,
+        claim=claim,
     )
 
 
@@ -99,8 +104,9 @@ def _from_claimant(
         return UncleanStartError(
             claim.why, action="Let only one run of a flow be active; run again when the other has ended."
         )
+    number = max(opened.claim, claim.other.claim or 0) + 1
     if opened.takeover is not None:
-        return opened
+        return replace(opened, claim=number)
     # Ours was a clean start: all up to the target's end is certain, and what the other run writes lies behind it.
     takeover = Takeover(
         opened.plan.start,
@@ -108,8 +114,9 @@ def _from_claimant(
         producer_id=claim.other.producer_id,
         epoch=claim.other.epoch,
         lease_seconds=flow.run_lease_seconds,
+        left_out=claim.other.left_out,
     )
-    return replace(opened, takeover=takeover)
+    return replace(opened, takeover=takeover, claim=number)
 
 
 def store_starts_at_end(
@@ -132,6 +139,7 @@ def store_starts_at_end(
                 epoch=None,
                 run_id=run_id,
                 topic_id=start.partition.topic_id,
+                claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
             )
             for start in _starts(flow, plan.starts_at_end, clusters, refused)
         )
@@ -216,6 +224,8 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         run_id=run_id,
         topic_id=plan.topic_id,
         leader_epoch=plan.leader_epoch,
+        claim=opened.claim,
+        left_out=() if takeover is None else takeover.left_out,
     )
 
 
@@ -281,6 +291,9 @@ def _claimed_by_others(
         source = stored.position.source
         if stored.position.run_id == run_id:
             ours.add(source)
+            continue
+        if source in opened and (stored.position.claim or opened[source].claim) < opened[source].claim:
+            # Of a run that was overtaken and woke up.
             continue
         at_all[source] = stored.position
         if source not in ours:

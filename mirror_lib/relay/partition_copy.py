@@ -105,9 +105,9 @@ class PartitionCopy:
         self.unacknowledged_bytes -= len(batch.payload)
 
     @property
-    def left_something_out(self) -> bool:
-        """Whether records were left out, which the ledger hears of when the round is committed."""
-        return bool(self._poison)
+    def left_out(self) -> Sequence[Poison]:
+        """What was left out, by its offsets; the ledger hears of it when the round is committed."""
+        return sorted(self._poison, key=lambda each: each.first_offset)
 
     def note_poison(self, found: Sequence[Poison]) -> None:
         """Note what is left out; neighbours that have the same cause become one."""
@@ -181,9 +181,7 @@ class PartitionCopy:
             recovered=self._recovered,
             # What is still to be copied again will be found again.
             poison=tuple(
-                _before(self.source_next, poison)
-                for poison in sorted(self._poison, key=lambda each: each.first_offset)
-                if poison.first_offset < self.source_next
+                _before(self.source_next, poison) for poison in self.left_out if poison.first_offset < self.source_next
             ),
         )
 

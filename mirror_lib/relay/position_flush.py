@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_copy import PartitionCopy
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mirror_lib.cluster.internal_topics import PositionStore
 
 _log = logging.getLogger(__name__)
+#: A position is one record. Where more is left out than this, a restart has to judge by the records themselves.
+_LONGEST_LIST = 1_000
 
 
 class PositionFlush:
@@ -37,6 +39,8 @@ class PositionFlush:
         self._stack = ExitStack()
         self._store: PositionStore | None = None
         self._writing: asyncio.Future[None] | None = None
+        #: One write at a time: of two, the later must not be overtaken by one that knows less.
+        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         """Flush again and again, until cancelled."""
@@ -52,23 +56,30 @@ class PositionFlush:
 
     async def flush(self) -> None:
         """Store what moved since the last time."""
-        moved = [copy for copy in self._copies if copy.source_next > self._stored[copy.source]]
-        # A position must not pass records of which the ledger does not know yet that they were left out.
-        await self.store([copy for copy in moved if not copy.left_something_out])
+        await self.store([copy for copy in self._copies if copy.source_next > self._stored[copy.source]])
 
     async def store(self, copies: Sequence[PartitionCopy]) -> None:
         """Store how far these partitions are; a failure is only logged, since the next run can do without."""
-        moved = [copy for copy in copies if copy.source in self._stored]
-        positions = [open_position_of(copy, self._job.run_id) for copy in moved]
-        if not positions or self._job.positions is None:
-            return
-        # Taken down before: the copies move on while this waits. A write goes on when the copy ends meanwhile.
-        self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, positions))
         try:
-            await asyncio.shield(self._writing)
+            await self.keep(copies)
         except MirrorError as error:
             _log.warning("positions of flow %s were not stored; the next run can do without: %s", self._job.flow, error)
+
+    async def keep(self, copies: Sequence[PartitionCopy]) -> None:
+        """As `store`, for what must be known before anything else is sent: what these partitions leave out.
+
+        Raises:
+            MirrorError: a position was not acknowledged.
+        """
+        # A position must not pass records of which neither it nor the ledger says that they were left out.
+        kept = [copy for copy in copies if copy.source in self._stored and len(copy.left_out) <= _LONGEST_LIST]
+        if not kept or self._job.positions is None:
             return
+        async with self._turn:
+            # Taken down before: the copies move on while this waits. A write goes on when the copy ends meanwhile.
+            positions = [open_position_of(copy, self._job.run_id) for copy in kept]
+            self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, positions))
+            await asyncio.shield(self._writing)
         for position in positions:
             self._stored[position.source] = position.offset + 1
 
@@ -98,4 +109,9 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         run_id=run_id,
         topic_id=opened.plan.topic_id,
         leader_epoch=copy.leader_epoch,
+        claim=opened.claim,
+        left_out=tuple(
+            OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
+            for each in copy.left_out
+        ),
     )

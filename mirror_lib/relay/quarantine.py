@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -43,8 +43,16 @@ _NO_PRODUCER = (-1, -1, -1)
 class Omissions:
     """What one copy task leaves out by its flow's policy."""
 
-    def __init__(self, job: CopyJob, target: RawClient) -> None:
+    def __init__(
+        self, job: CopyJob, target: RawClient, *, kept: Callable[[Sequence[PartitionCopy]], Awaitable[None]]
+    ) -> None:
+        """Args:
+        job: whose policy it is.
+        target: where the quarantine topic is.
+        kept: stores with a partition's position what it has left out.
+        """
         self._flow = job.flow
+        self._kept = kept
         self._policy = job.settings.poison_policy
         self._topic = TopicPartition(job.quarantine_topic, 0)
         self._client = target
@@ -58,8 +66,10 @@ class Omissions:
     async def leave_out(self, copy: PartitionCopy, left_out: Sequence[LeftOut]) -> None:
         """Note what does not go to the target; with `quarantine`, after copies of it are acknowledged.
 
+        When this returns, a run that takes over from this one will know of it.
+
         Raises:
-            MirrorError: the quarantine topic does not take it; nothing was noted, and the partition must stop.
+            MirrorError: the quarantine topic or the position topic does not take it; the partition must stop.
         """
         quarantined = self._policy is PoisonPolicy.QUARANTINE
         if quarantined:
@@ -67,6 +77,7 @@ class Omissions:
             for batch in quarantine_batches(self._flow, copy.source, left_out, now_ms=now_ms):
                 await self._append(batch)
         copy.note_poison([poison_of(each, quarantined=quarantined) for each in left_out])
+        await self._kept([copy])
 
     async def _append(self, batch: ReadyBatch) -> None:
         stamp(batch, *_NO_PRODUCER)

@@ -19,7 +19,9 @@ from mirror_lib.cluster.batches.rebuild import grown
 from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.cluster.raw import FetchRequestPartition, ProducerIdentity, RawClient
 from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.errors import (
@@ -35,7 +37,7 @@ from mirror_lib.errors import (
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.retry import Backoff, may_pass
-from mirror_lib.relay.tail_match import MismatchError, TailMatcher
+from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
 from mirror_lib.topology.names import TopicPartition
 
 #: Each reads both logs, so this bounds memory too.
@@ -124,11 +126,7 @@ class _Recovery:
                 where=self._where,
                 action="The target lost data or was created again; find out why before the position is reset.",
             )
-        matcher = TailMatcher(
-            self._takeover.source_offset, self._takeover.target_offset, end, may_be_left_out=self._may_be_left_out
-        )
-        await self._walk(matcher)
-        found = matcher.match()
+        found, left_out = await self._match(end)
         if found.source_next < self._opened.plan.start:
             raise TargetTruncatedError(
                 f"{self._opened.plan.target} holds the source's records only up to offset {found.source_next - 1}, "
@@ -147,7 +145,48 @@ class _Recovery:
             takeover=None,
             taken_over=True,
         )
-        return Recovered(opened, found.runs, tuple(self._poison(record) for record in found.left_out))
+        poison = [_known_poison(each) for each in left_out if each.first_offset < found.source_next]
+        poison += [self._poison(record) for record in found.left_out]
+        return Recovered(opened, found.runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
+
+    async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
+        """Compare the target's tail with the source; also returns what was left out for certain."""
+        left_out = self._takeover.left_out
+        try:
+            return await self._matched(end, left_out), left_out
+        except (TargetDivergedError, CorruptBatchError):
+            # The writer before may have left something out since its position was read; now it is fenced.
+            later = await asyncio.to_thread(self._stored_omissions)
+            if set(later) <= set(left_out):
+                raise
+        left_out = _united(left_out, later)
+        return await self._matched(end, left_out), left_out
+
+    async def _matched(self, end: int, left_out: Sequence[OmittedRange]) -> TailMatch:
+        matcher = TailMatcher(
+            self._takeover.source_offset,
+            self._takeover.target_offset,
+            end,
+            left_out=left_out,
+            may_be_left_out=self._may_be_left_out,
+        )
+        await self._walk(matcher)
+        return matcher.match()
+
+    def _stored_omissions(self) -> list[OmittedRange]:
+        """What all positions of this partition say was left out of what is compared."""
+        plan, topic = self._opened.plan, self._job.positions
+        if topic is None:
+            return []
+        with PositionStore(topic.connection, topic.topic, topic.source_alias) as store:
+            stored = [each.position for each in store.read_since(PositionSnapshot())]
+        return [
+            each
+            for position in stored
+            if position.source == plan.source and position.topic_id == plan.topic_id
+            for each in position.left_out
+            if each.next_offset > self._takeover.source_offset
+        ]
 
     async def _fence(self) -> ProducerIdentity:
         """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
@@ -187,7 +226,12 @@ class _Recovery:
                 if matcher.needs_target:
                     matcher.feed_target(await self._read_target(matcher.target_offset))
                 elif not source_ended:
-                    more = await self._read_source(matcher.source_offset)
+                    omitted = matcher.omission_at(matcher.source_offset)
+                    if omitted is not None:
+                        # It may be what cannot be read.
+                        more: Sequence[Stretch] = [Stretch(matcher.source_offset, omitted.next_offset)]
+                    else:
+                        more = await self._read_source(matcher.source_offset)
                     matcher.feed_source(more)
                     source_ended = not more
                 matcher.walk(source_ended=source_ended)
@@ -261,6 +305,28 @@ class _Recovery:
                 ),
             )
         return found
+
+
+def _known_poison(omitted: OmittedRange) -> Poison:
+    return Poison(
+        first_offset=omitted.first_offset,
+        next_offset=omitted.next_offset,
+        records=omitted.records,
+        cause=omitted.cause,
+        detail="left out by an earlier run, as its position says.",
+        quarantined=omitted.quarantined,
+    )
+
+
+def _united(known: Sequence[OmittedRange], later: Sequence[OmittedRange]) -> tuple[OmittedRange, ...]:
+    """Ranges without overlaps: positions tell of the same ones again and again, and a later one may have grown."""
+    united: list[OmittedRange] = []
+    for each in sorted({*known, *later}, key=lambda each: (each.first_offset, -each.next_offset)):
+        if not united or each.first_offset >= united[-1].next_offset:
+            united.append(each)
+        elif each.next_offset > united[-1].next_offset:
+            united.append(each._replace(first_offset=united[-1].next_offset, records=None))
+    return tuple(united)
 
 
 class _LogReader:

@@ -252,6 +252,10 @@ class _Run:
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         plan = _plan(self._flow, clusters, self._options, self._ledger)
+        snapshot = clusters.positions_at_plan
+        if snapshot.buried:
+            self._lease.check()
+            clusters.positions.write(snapshot.positions[s].position for s in snapshot.buried if s in snapshot.positions)
         gaps = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=self._options.run_id)
         if not gaps or self._options.losses is None:
             return plan

@@ -86,6 +86,7 @@ def start_of(
             producer_id=position.producer_id,
             epoch=position.epoch,
             lease_seconds=rules.lease_seconds,
+            left_out=position.left_out,
         )
     return _from_mirror_maker(rules, partition, position, ends)
 

@@ -11,12 +11,15 @@ Pure: stretches of both logs in, the match out.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.stretches import Stretch
+from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 
 
@@ -43,7 +46,7 @@ class TailMatch:
         records: how many records of the target were found at the source.
         unknown: records on the target that compaction has removed from the source meanwhile.
         runs: where the source records stand.
-        left_out: source records that the policy had left out.
+        left_out: source records that the policy had left out, though no position says so.
     """
 
     source_next: int
@@ -121,14 +124,17 @@ class TailMatcher:
         target_offset: int,
         target_end: int,
         *,
+        left_out: Sequence[OmittedRange] = (),
         may_be_left_out: Callable[[Record], bool] = lambda _: False,
     ) -> None:
         """Begin at the last certain pair of offsets.
 
         Args:
             target_end: the end of the target's log, where the walk is over.
+            left_out: source offsets that were left out for certain, ascending. What cannot be read there need not be.
             may_be_left_out: whether a source record may be missing on the target by the flow's policy.
         """
+        self._known = left_out
         self._may_be_left_out = may_be_left_out
         self._left_out: list[Record] = []
         self._source, self._target = _Side(source_offset), _Side(target_offset)
@@ -161,7 +167,9 @@ class TailMatcher:
 
     def feed_source(self, stretches: Iterable[Stretch]) -> None:
         """Give what the source holds from `source_offset` on."""
-        self._source.feed(stretches)
+        self._source.feed(
+            Stretch(each.first, each.next_offset) if self._is_omitted(each) else each for each in stretches
+        )
 
     def feed_target(self, stretches: Iterable[Stretch]) -> None:
         """Give what the target holds from `target_offset` on."""
@@ -180,7 +188,7 @@ class TailMatcher:
         source, target = self._source, self._target
         while True:
             mine, theirs = source.whole(), target.whole()
-            if mine is not None and theirs is not None and mine.same_batch(theirs):
+            if mine is not None and theirs is not None and not self._holds_omission(mine) and mine.same_batch(theirs):
                 assert mine.header is not None
                 self._pair(mine.first, theirs.first, mine.header.count)
                 source.take_whole()
@@ -195,7 +203,9 @@ class TailMatcher:
                 if source_ended:
                     raise MismatchError(source.fed_to, there.offset)
                 return
-            if target.hole() > 0:
+            if self.omission_at(here.offset) is not None:
+                source.take()
+            elif target.hole() > 0:
                 self._fill_hole(here, there)
             elif _equal(here, there, compare_timestamps=target.own_timestamps):
                 self._pair(here.offset, there.offset, 1)
@@ -211,6 +221,21 @@ class TailMatcher:
                 self._unknown += 1
             else:
                 raise MismatchError(here.offset, there.offset)
+
+    def omission_at(self, source_offset: int) -> OmittedRange | None:
+        """The range of what was left out for certain that holds this offset."""
+        after = bisect_right(self._known, source_offset, key=attrgetter("first_offset"))
+        found = self._known[after - 1] if after else None
+        return found if found is not None and source_offset < found.next_offset else None
+
+    def _is_omitted(self, stretch: Stretch) -> bool:
+        """Whether nothing of it is on the target; its records may be damaged."""
+        omission = self.omission_at(max(stretch.first, self._source.fed_to))
+        return omission is not None and omission.next_offset >= stretch.next_offset
+
+    def _holds_omission(self, stretch: Stretch) -> bool:
+        after = bisect_right(self._known, stretch.next_offset - 1, key=attrgetter("first_offset"))
+        return bool(after) and self._known[after - 1].next_offset > stretch.first
 
     def _fill_hole(self, here: Record, there: Record) -> None:
         """Explain the next offset that the target lacks.

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from mirror_lib.dev.broker import KafkaCluster
 
@@ -62,12 +70,16 @@ def create_topic(
     topic = NewTopic(name, num_partitions=partitions, replication_factor=copies or cluster.brokers, config=settings)
     client.create_topics([topic])[name].result(timeout=_WAIT_SECONDS)
     deadline = time.monotonic() + _WAIT_SECONDS
-    while True:
-        found = client.list_topics(name, timeout=_WAIT_SECONDS).topics[name]
-        if len(found.partitions) == partitions and all(each.leader >= 0 for each in found.partitions.values()):
-            return
+    while not _led(client, name, partitions):
         assert time.monotonic() < deadline, f"topic {name} has no leaders"
         time.sleep(0.05)
+
+
+def _led(client: AdminClient, topic: str, partitions: int) -> bool:
+    """Whether the leader of every partition answers as such: metadata name it before it has taken over."""
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    answers = client.list_offsets(asked, request_timeout=_WAIT_SECONDS)
+    return all(answer.exception() is None for answer in answers.values())
 
 
 def delete_topic(cluster: KafkaCluster, name: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.cluster.batches.codecs import decompress
+from mirror_lib.cluster.batches.codecs import CodecError, decompress
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -100,7 +100,7 @@ class Stretch:
 def read_stretches(
     data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool
 ) -> tuple[list[Stretch], int]:
-    """The complete batches of a fetch, and how many bytes they take.
+    """The complete batches of a fetch up to the first damaged one, and how many bytes they take.
 
     Args:
         data: batches in a row; the last one may be incomplete.
@@ -108,7 +108,7 @@ def read_stretches(
         read_committed: whether aborted transactions are hidden.
 
     Raises:
-        RecordError: a batch is damaged.
+        RecordError: the first batch is damaged.
     """
     transactions = AbortedTransactions(aborted)
     found: list[Stretch] = []
@@ -116,14 +116,20 @@ def read_stretches(
     while size - position > MAGIC_AT:
         used = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
         smallest = HEADER_SIZE if data[position + MAGIC_AT] >= MAGIC else _SMALLEST_LEGACY
-        if used < smallest:
-            raise RecordError(f"a batch claims to have {used} bytes")
         if used > size - position:
             break
         piece = data[position : position + used]
-        found.append(
-            _stretch(piece, transactions, read_committed=read_committed) if piece[MAGIC_AT] >= MAGIC else _old(piece)
-        )
+        try:
+            if used < smallest:
+                raise RecordError(f"a batch claims to have {used} bytes")
+            if piece[MAGIC_AT] >= MAGIC:
+                found.append(_stretch(piece, transactions, read_committed=read_committed))
+            else:
+                found.append(_old(piece))
+        except (RecordError, CodecError):
+            if not found:
+                raise
+            break
         position += used
     return found, position
 

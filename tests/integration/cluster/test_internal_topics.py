@@ -78,6 +78,34 @@ def test_the_last_record_of_a_partition_counts(store: PositionStore) -> None:
     assert positions_of(store.read_all()) == {FOO: Position("foo", 0, 49)}
 
 
+def test_a_run_that_wakes_up_late_does_not_undo_what_its_successor_stored(store: PositionStore) -> None:
+    successor = Position("foo", 0, 70, 70, PositionState.CLOSED, run_id="second", claim=2)
+    store.write([Position("foo", 0, 40, 40, PositionState.OPEN, run_id="first", claim=1), successor])
+    store.write([Position("foo", 0, 50, 50, PositionState.OPEN, run_id="first", claim=1)])
+
+    snapshot = store.read_all()
+
+    assert positions_of(snapshot) == {FOO: successor}
+    assert snapshot.claims == {FOO: 2}
+    assert snapshot.buried == {FOO}
+    # Written again, it survives compaction, which deletes all but the newest record.
+    store.write([successor])
+    again = store.read_all()
+    assert (positions_of(again), again.buried) == ({FOO: successor}, frozenset())
+
+
+def test_a_position_that_was_forgotten_does_not_come_back_with_a_late_record(
+    store: PositionStore, target: KafkaCluster, position_topic: str
+) -> None:
+    store.write([Position("foo", 0, 40, 40, PositionState.OPEN, claim=3)])
+    produce(target, position_topic, [Record(key=KEY, value=None, partition=KEY_PARTITION)])
+    store.write([Position("foo", 0, 50, 50, PositionState.OPEN, claim=3)])
+
+    snapshot = store.read_all()
+
+    assert (positions_of(snapshot), snapshot.claims) == ({}, {FOO: 3})
+
+
 def test_reading_since_a_snapshot_gives_all_later_records_in_order(store: PositionStore) -> None:
     store.write([Position("foo", 0, 1), Position("bar", 0, 1)])
     before = store.read_all()

@@ -17,6 +17,7 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, RunReport, plan_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import Record, consume, create_topic, produce, set_config
 
 HOUR_MS = 3_600_000
@@ -202,6 +203,26 @@ def test_a_bound_that_changes_during_the_run_is_found_record_by_record(
     assert dict(kept.headers)["reason"] == b"record-refused"
 
 
+def test_what_the_broker_alone_refused_is_known_to_the_run_that_takes_over(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    scene = Scene(kafka_pair, topic_name, tmp_path, policy="quarantine")
+    scene.write([*small(20), *small(1, key=None), *small(20)])
+
+    def compacted_meanwhile(job: CopyJob) -> CopyJob:
+        set_config(kafka_pair.target, f"A.{topic_name}", "cleanup.policy", "compact")
+        return job
+
+    interrupted(scene.flow, killed_after(compacted_meanwhile))
+    set_config(kafka_pair.target, f"A.{topic_name}", "cleanup.policy", "delete")
+
+    report = scene.run()
+
+    assert report.errors == ()
+    assert (left_out(report), report.records) == ([20], 0)
+    assert scene.copied == scene.written(without=[20])
+
+
 class TestGivenADamagedBatch:
     def damaged(self, scene: Scene) -> None:
         """Offsets 10 and 11 in a batch with a wrong checksum, as a failing disk would leave it."""
@@ -232,6 +253,20 @@ class TestGivenADamagedBatch:
             (kept,) = consume(kafka_pair.target, scene.quarantine)
             assert b"To be damaged" in (kept.value or b"")
             assert dict(kept.headers)["unit"] == b"batch"
+
+    def test_a_run_that_takes_over_knows_that_it_was_left_out(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    ) -> None:
+        scene = Scene(kafka_pair, topic_name, tmp_path, policy="skip")
+        self.damaged(scene)
+        interrupted(scene.flow, killed_after())
+
+        report = scene.run()
+
+        assert report.errors == ()
+        assert (left_out(report), report.records, report.results[0].recovered) == ([10, 11], 0, 15)
+        assert [value for _, value, _ in scene.copied] == [each.value for each in [*small(10), *small(5)]]
+        assert [(gap.first_offset, gap.next_offset) for gap in scene.flow.ledger.gaps("A->B")] == [(10, 12)]
 
     def test_with_fail_the_partition_stops_before_it(
         self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path

@@ -83,7 +83,7 @@ class Scene:
         """Store a changed position of the first partition, as if it had been written so; returns the former."""
         with FlowClusters.connect(self.flow.config) as clusters:
             former = clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
-            clusters.positions.write([replace(former, **changes)])
+            clusters.positions.write([replace(former, claim=(former.claim or 0) + 1, **changes)])
         return former
 
     def refused(self, kind: type[MirrorError], **options: Any) -> MirrorError:

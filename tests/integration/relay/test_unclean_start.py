@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.interruptions import DriverKilledError, interrupted, killed_after, up_to
 from tests.support.kafka import (
     Record,
     consume,
@@ -39,40 +39,6 @@ from tests.support.kafka import (
     set_config,
     transaction,
 )
-
-
-class DriverKilledError(Exception):
-    """Stands for the end of the driver between the copy and its positions."""
-
-
-def killed_after(copied: Callable[[CopyJob], CopyJob] = lambda job: job) -> Callable[[CopyJob], list[PartitionResult]]:
-    """A runner that copies (a part of) the job and whose driver then dies: its positions stay open."""
-
-    def run(job: CopyJob) -> list[PartitionResult]:
-        copy_here(copied(job))
-        raise DriverKilledError
-
-    return run
-
-
-def up_to(end: int) -> Callable[[CopyJob], CopyJob]:
-    """The job cut short, as if it had been killed in mid-copy."""
-
-    def shorten(job: CopyJob) -> CopyJob:
-        return replace(
-            job,
-            bins=tuple(
-                tuple(replace(each, plan=replace(each.plan, end=min(each.plan.end, end))) for each in bin_)
-                for bin_ in job.bins
-            ),
-        )
-
-    return shorten
-
-
-def interrupted(flow: Flow, how: Callable[[CopyJob], list[PartitionResult]]) -> None:
-    with pytest.raises(DriverKilledError):
-        flow.run(runner=how)
 
 
 def position_of(flow: Flow, topic: str, partition: int = 0) -> Position:
@@ -428,3 +394,25 @@ def test_an_interrupted_copy_that_left_records_out_leaves_out_the_same_ones(
     assert [record.value for record in copied] == [record.value for record in records(20)]
     # The first one was left out by the run that died before it could say so.
     assert sorted(gap.first_offset for gap in flow.ledger.gaps("A->B")) == [10, 21]
+
+
+def test_what_an_interrupted_copy_left_out_is_known_though_the_target_would_take_it_now(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "2000"})
+    large = [Record(value=b"x" * 5000), Record(value=b"y" * 6000)]
+    produce(kafka_pair.source, topic_name, [*records(10), large[0], *records(10, start=10), large[1]])
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": "skip"})
+    interrupted(flow, killed_after(up_to(15)))
+    set_config(kafka_pair.target, f"A.{topic_name}", "max.message.bytes", "100000")
+
+    report = flow.run()
+
+    assert report.errors == ()
+    assert report.results[0].recovered == 14
+    copied = consume(kafka_pair.target, f"A.{topic_name}")
+    assert [record.value for record in copied] == [*(record.value for record in records(20)), large[1].value]
+    assert [(gap.first_offset, gap.next_offset, gap.cause) for gap in flow.ledger.gaps("A->B")] == [
+        (10, 11, "record-too-large")
+    ]

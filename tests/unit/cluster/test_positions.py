@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.formats import RecordFormatError
-from mirror_lib.cluster.positions import Position, PositionKeys, PositionState, decode_value, encode_value
+from mirror_lib.cluster.positions import (
+    OmittedRange,
+    Position,
+    PositionKeys,
+    PositionState,
+    decode_value,
+    encode_value,
+    supersedes,
+)
 from mirror_lib.topology.names import TopicPartition
 
 SOURCE = TopicPartition("foo", 0)
@@ -104,6 +112,51 @@ def test_any_position_reads_back(
     assert decode_value(SOURCE, encode_value(position)) == position
 
 
+def test_what_was_left_out_stands_in_the_value() -> None:
+    ranges = (OmittedRange(3, 5, None, "corrupt-batch"), OmittedRange(9, 10, 1, "record-too-large", True))
+    position = Position("foo", 0, 41, state=PositionState.OPEN, claim=7, left_out=ranges)
+
+    value = encode_value(position)
+
+    assert json.loads(value)["left_out"] == [
+        [3, 5, None, "corrupt-batch", False],
+        [9, 10, 1, "record-too-large", True],
+    ]
+    assert decode_value(SOURCE, value) == position
+
+
+OPEN, CLOSED = PositionState.OPEN, PositionState.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("current", "later", "counts"),
+    [
+        # The run goes on, and ends.
+        ((OPEN, 4), (OPEN, 4), True),
+        ((OPEN, 4), (CLOSED, 4), True),
+        # The next run.
+        ((CLOSED, 4), (OPEN, 5), True),
+        ((OPEN, 4), (OPEN, 5), True),
+        # A worker of an earlier attempt wakes up after its run has ended.
+        ((CLOSED, 4), (OPEN, 4), False),
+        # A run wakes up after its successor has begun, or ended.
+        ((OPEN, 5), (OPEN, 4), False),
+        ((OPEN, 5), (CLOSED, 4), False),
+        ((CLOSED, 5), (CLOSED, 4), False),
+        # MirrorMaker 2 copies now, and a run from before wakes up.
+        ((CLOSED, 4), (None, None), True),
+        ((None, None), (OPEN, 4), False),
+        ((None, None), (OPEN, 5), True),
+    ],
+)
+def test_a_position_that_was_overtaken_does_not_count(
+    current: tuple[PositionState | None, int | None], later: tuple[PositionState | None, int | None], counts: bool
+) -> None:
+    before, behind = (Position("foo", 0, 1, state=state, claim=claim) for state, claim in (current, later))
+
+    assert supersedes(behind, before, claimed=current[1] or 4) is counts
+
+
 def test_mm2s_own_value_has_no_fields_of_ours() -> None:
     assert decode_value(SOURCE, b'{"offset":41}') == Position("foo", 0, 41)
 
@@ -132,6 +185,10 @@ def test_null_forgets_the_position(value: bytes | None) -> None:
         (b'{"offset":1,"target_offset":-1}', "target_offset is negative"),
         (b'{"offset":1,"state":"ajar"}', "state 'ajar' is not known"),
         (b'{"offset":1,"run_id":7}', "run_id is not a text"),
+        (b'{"offset":1,"left_out":{}}', "left_out is not a list"),
+        (b'{"offset":1,"left_out":[[1,2]]}', "left_out holds something else"),
+        (b'{"offset":1,"left_out":[[3,3,1,"corrupt-batch",false]]}', "left_out does not ascend"),
+        (b'{"offset":1,"left_out":[[3,5,2,"a",false],[4,6,2,"a",false]]}', "left_out does not ascend"),
     ],
 )
 def test_a_value_that_is_no_position_says_why(value: bytes, why: str) -> None:

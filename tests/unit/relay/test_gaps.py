@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
 from mirror_lib.errors import (
     ReplicationError,
     RetentionGapError,
@@ -132,7 +132,7 @@ class TestDeciding:
         ],
     )
     def test_accepting_goes_on_behind_what_is_lost(self, fact: PartitionFacts, cause: str, start: int) -> None:
-        found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 77, run_id="d1")
+        found = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 77, run_id="d1", claim=4)
 
         assert found == Position(
             topic="orders",
@@ -142,6 +142,7 @@ class TestDeciding:
             state=PositionState.CLOSED,
             run_id="d1",
             topic_id="id-1",
+            claim=4,
         )
 
     @given(
@@ -195,6 +196,26 @@ class TestDeciding:
         assert caught.value.action
 
 
+class TestDecidingAboutAnInterruptedCopy:
+    LEFT_OUT = (OmittedRange(20, 21, 1, "record-refused"),)
+
+    def decided(self, fact: PartitionFacts, cause: str, **changes: Any) -> Position:
+        before = position(state=PositionState.OPEN, producer_id=4, epoch=2, left_out=self.LEFT_OUT, **changes)
+        after = decide(Decision.ACCEPT, FLOW, fact, [gap(cause)], 40, run_id="r2", before=before, claim=6)
+        assert after is not None
+        return after
+
+    def test_the_position_stays_open_so_that_its_writer_is_fenced(self) -> None:
+        after = self.decided(facts(log_start=60), "retention-gap")
+
+        assert (after.offset, after.target_offset, after.claim) == (59, 40, 6)
+        assert (after.state, after.producer_id, after.epoch) == (PositionState.OPEN, 4, 2)
+        assert after.left_out == self.LEFT_OUT
+
+    def test_what_was_left_out_of_another_history_is_forgotten(self) -> None:
+        assert self.decided(facts(log_end=30), "source-truncated").left_out == ()
+
+
 class TestTheTailOfTheTarget:
     def check(self, decision: Decision, *known: Position, target_end: int = 40) -> None:
         by_source = {each.source: each for each in known}
@@ -222,6 +243,13 @@ class TestTheTailOfTheTarget:
         self.check(decision, position(), position(OTHER, target_offset=55), target_end=55)
         with pytest.raises(UncleanStartError, match="interrupted while it copied more-0"):
             self.check(decision, position(), position(OTHER, state=PositionState.OPEN))
+
+    def test_nothing_is_known_of_a_take_over_from_mirror_maker_that_was_interrupted(self) -> None:
+        interrupted = position(state=PositionState.OPEN, target_offset=None)
+
+        with pytest.raises(UncleanStartError, match="from MirrorMaker 2"):
+            self.check(Decision.ACCEPT, interrupted, target_end=50)
+        self.check(Decision.RECOPY, interrupted, target_end=50)
 
 
 class TestTelling:

@@ -12,7 +12,7 @@ import mirror_lib.relay.opening as opening
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
 from mirror_lib.cluster.formats import OffsetSync, RecordFormatError
 from mirror_lib.cluster.internal_topics import PositionSnapshot, StoredPosition, UnreadablePosition
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
 from mirror_lib.cluster.raw import ProducerIdentity
 from mirror_lib.cluster.small_topics import RecordPlace
 from mirror_lib.config.model import ExistingTarget, Fencing
@@ -61,6 +61,7 @@ class Clusters:
         self.positions_at_plan = PositionSnapshot(
             {position.source: StoredPosition(position, place) for position in known},
             {source: UnreadablePosition(source, place, RecordFormatError("not JSON")) for source in unreadable},
+            claims={position.source: position.claim or 0 for position in known},
         )
         self.target_data = None
         self.target_admin = self
@@ -207,6 +208,46 @@ def test_the_claim_on_what_mirror_maker_copied_keeps_its_position(monkeypatch: p
     assert partition.takeover == Takeover(4, 70, lease_seconds=30.0)
     (claim,) = clusters.written
     assert (claim.offset, claim.target_offset, claim.producer_id) == (9, None, None)
+
+
+def test_every_claim_has_the_next_number() -> None:
+    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST])
+
+    (partition,), _ = opened_partitions(clusters, FIRST)
+
+    assert partition.claim == 7
+    assert [each.claim for each in clusters.written] == [7]
+
+
+def test_of_two_claims_with_one_number_the_later_one_takes_the_next() -> None:
+    other = closed(FIRST, 40, run_id="theirs", state=PositionState.OPEN, producer_id=1, epoch=5, claim=7)
+    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST], before_us=[other])
+
+    (partition,), _ = opened_partitions(clusters, FIRST)
+
+    assert partition.claim == 8
+    assert [each.claim for each in clusters.written] == [7, 8]
+
+
+def test_a_run_that_was_overtaken_and_stores_something_late_is_not_taken_over_from() -> None:
+    late = closed(FIRST, 30, run_id="long ago", state=PositionState.OPEN, claim=5)
+    clusters = Clusters(closed(FIRST, 40, claim=6), target_end=40, sources=[FIRST], before_us=[late])
+
+    (partition,), problems = opened_partitions(clusters, FIRST)
+
+    assert (partition.takeover, problems) == (None, {})
+
+
+def test_what_an_interrupted_run_left_out_goes_on_with_the_claim() -> None:
+    left_out = (OmittedRange(4, 5, 1, "record-refused"),)
+    interrupted = closed(FIRST, 40, state=PositionState.OPEN, left_out=left_out)
+    clusters = Clusters(interrupted, target_end=43, sources=[FIRST])
+
+    (partition,), _ = opened_partitions(clusters, FIRST)
+
+    assert partition.takeover is not None
+    assert partition.takeover.left_out == left_out
+    assert [each.left_out for each in clusters.written] == [left_out]
 
 
 def test_a_run_that_opened_after_us_does_not_stop_us() -> None:

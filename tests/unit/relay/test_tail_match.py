@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
@@ -110,6 +112,53 @@ def test_records_that_the_policy_leaves_out_may_be_missing_on_the_target() -> No
         OffsetRun(SOURCE_START, TARGET_START, 1),
         OffsetRun(SOURCE_START + 2, TARGET_START + 1, 1),
     )
+
+
+def test_what_was_left_out_for_certain_is_not_taken_for_its_like() -> None:
+    """The second X is on the target, the first is not: only the position tells."""
+    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aXXb")]))
+    target = log(batch([record(TARGET_START + index, text) for index, text in enumerate("aXb")]))
+    left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
+    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 3, left_out=left_out)
+
+    matcher.feed_source(source)
+    matcher.feed_target(target)
+    matcher.walk()
+
+    assert matcher.match().source_next == SOURCE_START + 4
+    assert matcher.match().runs == (
+        OffsetRun(SOURCE_START, TARGET_START, 1),
+        OffsetRun(SOURCE_START + 2, TARGET_START + 1, 2),
+    )
+
+
+def test_a_batch_that_was_left_out_whole_is_never_decoded() -> None:
+    damaged = bytearray(batch([record(SOURCE_START + 1, "X"), record(SOURCE_START + 2, "Y")]))
+    # The number of records, in a batch whose checksum is right nevertheless.
+    damaged[57:61] = (9).to_bytes(4, "big")
+    damaged[17:21] = crc32c(bytes(damaged[21:])).to_bytes(4, "big")
+    source = log(batch([record(SOURCE_START, "a")]), bytes(damaged), batch([record(SOURCE_START + 3, "b")]))
+    target = log(batch([record(TARGET_START, "a")]), batch([record(TARGET_START + 1, "b")]))
+    left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 3, None, "corrupt-batch")]
+    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 2, left_out=left_out)
+
+    matcher.feed_source(source)
+    matcher.feed_target(target)
+    matcher.walk()
+
+    assert matcher.match().source_next == SOURCE_START + 4
+
+
+def test_what_was_left_out_last_is_tried_again() -> None:
+    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aX")]))
+    left_out = [OmittedRange(SOURCE_START + 1, SOURCE_START + 2, 1, "record-refused")]
+    matcher = TailMatcher(SOURCE_START, TARGET_START, TARGET_START + 1, left_out=left_out)
+
+    matcher.feed_source(source)
+    matcher.feed_target(log(batch([record(TARGET_START, "a")])))
+    matcher.walk()
+
+    assert matcher.match().source_next == SOURCE_START + 1
 
 
 def test_a_foreign_record_is_a_mismatch_with_both_places() -> None:
