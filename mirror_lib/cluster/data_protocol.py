@@ -1,6 +1,6 @@
-"""Fetch, Produce and others, encoded and decoded by hand: the requests that carry or measure the data.
+"""Produce and others, encoded and decoded by hand: the requests that carry or measure the data, but for Fetch.
 
-Payloads stay memoryviews of the answer's frame on the way in, and are not copied into the request on the way out.
+Payloads are not copied into the request on the way out.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.kafka_errors import error_for_code
-from mirror_lib.errors import Where
 
 #: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
-FETCH, FETCH_VERSION = 1, 11
 PRODUCE, PRODUCE_VERSION = 0, 7
 DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
@@ -22,35 +19,8 @@ LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
 LIST_LOCAL_OFFSETS_VERSION = 8
 OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
 
-_FETCH_HEAD = struct.Struct(">ihii")
-_FETCH_PARTITION = struct.Struct(">ihqqqi")
-_FETCH_TAIL = struct.Struct(">ii")
-_ABORTED = struct.Struct(">qq")
 _PRODUCED_PARTITION = struct.Struct(">ihqqq")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
-
-
-class FetchRequestPartition(NamedTuple):
-    """One partition to read: from `offset`, at most about `max_bytes` (the broker always returns one whole batch)."""
-
-    topic: str
-    partition: int
-    offset: int
-    max_bytes: int
-
-
-class FetchedPartition(NamedTuple):
-    """What a broker returned for one partition. `records` is a view of the network frame: use it, then let it go."""
-
-    topic: str
-    partition: int
-    error_code: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start: int
-    #: (producer id, first offset) of transactions that were aborted; only filled when reading committed.
-    aborted: tuple[tuple[int, int], ...]
-    records: memoryview
 
 
 class ProducedPartition(NamedTuple):
@@ -63,56 +33,25 @@ class ProducedPartition(NamedTuple):
     log_start: int
 
 
-def _by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
+def by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
+    """Tuples that begin with a topic, by their topics."""
     grouped: dict[str, list[Any]] = {}
     for item in partitions:
         grouped.setdefault(item[0], []).append(item)
     return grouped
 
 
-def _string(view: memoryview, position: int) -> tuple[str, int]:
+def read_string(view: memoryview, position: int) -> tuple[str, int]:
+    """A text and the place behind it."""
     (length,) = _INT16.unpack_from(view, position)
     position += 2
     return str(view[position : position + length], "utf-8"), position + length
 
 
-def _encode_string(text: str) -> bytes:
+def encode_string(text: str) -> bytes:
+    """A text as it stands in requests without tagged fields."""
     raw = text.encode()
     return _INT16.pack(len(raw)) + raw
-
-
-def parse_fetch(view: memoryview) -> list[FetchedPartition]:
-    """Read a Fetch answer; raises what concerns the request as a whole."""
-    position = 0
-    _throttle, error_code, _session, topics = _FETCH_HEAD.unpack_from(view, position)
-    if error_code:
-        raise error_for_code(error_code, where=Where(), doing="fetch")
-    position += _FETCH_HEAD.size
-    result = []
-    for _ in range(topics):
-        topic, position = _string(view, position)
-        (count,) = _INT32.unpack_from(view, position)
-        position += 4
-        for _ in range(count):
-            partition, code, high_watermark, last_stable, log_start, aborted_count = _FETCH_PARTITION.unpack_from(
-                view, position
-            )
-            position += _FETCH_PARTITION.size
-            aborted = []
-            for _ in range(max(aborted_count, 0)):
-                aborted.append(_ABORTED.unpack_from(view, position))
-                position += _ABORTED.size
-            _replica, size = _FETCH_TAIL.unpack_from(view, position)
-            position += _FETCH_TAIL.size
-            size = max(size, 0)
-            records = view[position : position + size]
-            position += size
-            result.append(
-                FetchedPartition(
-                    topic, partition, code, high_watermark, last_stable, log_start, tuple(aborted), records
-                )
-            )
-    return result
 
 
 def parse_produce(view: memoryview) -> list[ProducedPartition]:
@@ -122,7 +61,7 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
     position += 4
     result = []
     for _ in range(topics):
-        topic, position = _string(view, position)
+        topic, position = read_string(view, position)
         (count,) = _INT32.unpack_from(view, position)
         position += 4
         for _ in range(count):
@@ -140,11 +79,11 @@ def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     result = []
     for _ in range(directories):
         position += 2
-        _path, position = _string(view, position)
+        _path, position = read_string(view, position)
         (topics,) = _INT32.unpack_from(view, position)
         position += 4
         for _ in range(topics):
-            topic, position = _string(view, position)
+            topic, position = read_string(view, position)
             (count,) = _INT32.unpack_from(view, position)
             position += 4
             for _ in range(count):
@@ -155,32 +94,13 @@ def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     return result
 
 
-def encode_fetch(
-    partitions: Sequence[FetchRequestPartition],
-    *,
-    max_bytes: int,
-    max_wait_ms: int,
-    min_bytes: int,
-    read_committed: bool,
-) -> list[Buffer]:
-    """A Fetch request of a consumer, without a fetch session."""
-    parts: list[Buffer] = [struct.pack(">iiiibii", -1, max_wait_ms, min_bytes, max_bytes, int(read_committed), 0, -1)]
-    grouped = _by_topic(partitions)
-    parts.append(_INT32.pack(len(grouped)))
-    for topic, wanted in grouped.items():
-        parts += (_encode_string(topic), _INT32.pack(len(wanted)))
-        parts += (struct.pack(">iiqqi", item.partition, -1, item.offset, -1, item.max_bytes) for item in wanted)
-    parts.append(_INT32.pack(0) + _encode_string(""))
-    return parts
-
-
 def encode_produce(batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int) -> list[Buffer]:
     """A Produce request with acks=all, not transactional; at most one batch for a partition."""
     parts: list[Buffer] = [struct.pack(">hhi", -1, -1, timeout_ms)]
-    grouped = _by_topic(batches)
+    grouped = by_topic(batches)
     parts.append(_INT32.pack(len(grouped)))
     for topic, wanted in grouped.items():
-        parts += (_encode_string(topic), _INT32.pack(len(wanted)))
+        parts += (encode_string(topic), _INT32.pack(len(wanted)))
         for _, partition, payload in wanted:
             parts += (struct.pack(">ii", partition, len(payload)), payload)
     return parts
@@ -200,13 +120,13 @@ def encode_list_end(topic: str, partition: int, *, replicated: bool) -> list[Buf
     """A ListOffsets request for the end of a partition: of what is replicated, or of the log of the broker asked."""
     head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, 0, 1)
     wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
-    return [head + _encode_string(topic) + wanted]
+    return [head + encode_string(topic) + wanted]
 
 
 def parse_list_end(view: memoryview) -> tuple[int, int]:
     """Read the answer to `encode_list_end`: error code and offset."""
     # The throttle time and one topic; then its one partition.
-    _topic, position = _string(view, 8)
+    _topic, position = read_string(view, 8)
     _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
     return error_code, offset
 
@@ -256,11 +176,11 @@ class EpochEnd(NamedTuple):
 
 def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
     """An OffsetForLeaderEpoch request of a consumer (KIP-320) for (topic, partition, leader epoch)."""
-    grouped = _by_topic(epochs)
+    grouped = by_topic(epochs)
     # -1: we are no replica, and do not say which leader we believe in.
     parts: list[Buffer] = [struct.pack(">ii", -1, len(grouped))]
     for topic, wanted in grouped.items():
-        parts += (_encode_string(topic), _INT32.pack(len(wanted)))
+        parts += (encode_string(topic), _INT32.pack(len(wanted)))
         parts += (struct.pack(">iii", partition, -1, epoch) for _, partition, epoch in wanted)
     return parts
 
@@ -271,7 +191,7 @@ def parse_epoch_ends(view: memoryview) -> list[EpochEnd]:
     position = 8
     result = []
     for _ in range(topics):
-        topic, position = _string(view, position)
+        topic, position = read_string(view, position)
         (count,) = _INT32.unpack_from(view, position)
         position += 4
         for _ in range(count):

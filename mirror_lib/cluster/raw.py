@@ -33,8 +33,6 @@ from mirror_lib.cluster.data_connection import Buffer, DataConnection
 from mirror_lib.cluster.data_protocol import (
     DESCRIBE_LOG_DIRS,
     EPOCH_VERSION,
-    FETCH,
-    FETCH_VERSION,
     LIST_LOCAL_OFFSETS_VERSION,
     LIST_OFFSETS,
     LIST_OFFSETS_VERSION,
@@ -42,23 +40,28 @@ from mirror_lib.cluster.data_protocol import (
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
     PRODUCE_VERSION,
-    FetchedPartition,
-    FetchRequestPartition,
     ProducedPartition,
     encode_epoch_ends,
-    encode_fetch,
     encode_list_end,
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
     parse_epoch_ends,
-    parse_fetch,
     parse_list_end,
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
 )
 from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.fetch_protocol import (
+    EPOCH_CHECKING_VERSION,
+    FETCH,
+    PLAIN_VERSION,
+    FetchedPartition,
+    FetchRequestPartition,
+    encode_fetch,
+    parse_fetch,
+)
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.errors import (
     AuthenticationError,
@@ -323,15 +326,18 @@ class RawClient:
         read_committed: bool,
         min_bytes: int = 1,
     ) -> list[FetchedPartition]:
-        """Read raw batches from a leader (Fetch v11, without a session)."""
+        """Read raw batches from a leader, without a session; Kafka 2.7 and newer check the last epoch."""
+        checking = await self._speaks(node, FETCH, EPOCH_CHECKING_VERSION)
+        version = EPOCH_CHECKING_VERSION if checking else PLAIN_VERSION
         body = encode_fetch(
             partitions,
             max_bytes=max_bytes,
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             read_committed=read_committed,
+            version=version,
         )
-        return parse_fetch(await self._ask(node, FETCH, FETCH_VERSION, body))
+        return parse_fetch(await self._ask(node, FETCH, version, body), version)
 
     def connection(self, node: int) -> object | None:
         """What requests to a broker go over now, None when it must be connected first. To be compared only."""

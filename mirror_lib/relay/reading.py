@@ -18,6 +18,7 @@ from mirror_lib.errors import (
     MirrorError,
     OffsetOutOfRangeError,
     RetriesExhaustedError,
+    SourceTruncatedError,
 )
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
@@ -132,7 +133,13 @@ class SourceReader:
     async def _fetch(self, leader: int, copies: list[PartitionCopy], max_bytes: int) -> None:
         partition_bytes = min(self._settings.fetch_partition_max_bytes, max_bytes)
         request = [
-            FetchRequestPartition(copy.source.topic, copy.source.partition, copy.assembler.next_offset, partition_bytes)
+            FetchRequestPartition(
+                copy.source.topic,
+                copy.source.partition,
+                copy.assembler.next_offset,
+                partition_bytes,
+                copy.assembler.leader_epoch,
+            )
             for copy in copies
         ]
         answers: list[FetchedPartition] = []
@@ -169,7 +176,9 @@ class SourceReader:
         for answer in answers:
             copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
             copy.last_served = now
-            if len(answer.records) or answer.error_code:
+            if answer.diverging_end is not None:
+                self._diverged(copy, answer.diverging_end)
+            elif len(answer.records) or answer.error_code:
                 await self._take(copy, answer, alone=len(copies) == 1)
             elif not copy.read_done:
                 await self._empty(copy, answer, leader, alone=len(copies) == 1)
@@ -283,6 +292,22 @@ class SourceReader:
                 copy.fail(copy.assembler.failure)
             copy.read_done = True
             self._settled(copy)
+
+    def _diverged(self, copy: PartitionCopy, end: int) -> None:
+        """The source lost what was read from it, and has other records there now."""
+        if copy.read_done:
+            return
+        offset = copy.assembler.next_offset
+        copy.fail(
+            SourceTruncatedError(
+                f"the source was cut while it was copied: what was read up to offset {offset - 1} is in its log only "
+                f"up to offset {min(end, offset) - 1}.",
+                where=copy.where(offset),
+                action="The next run notes what is lost; then decide (`mirror gaps`). Look for an unclean leader "
+                "election on the source.",
+            )
+        )
+        self._settled(copy)
 
     def _refused(self, copy: PartitionCopy, answer: FetchedPartition) -> None:
         offset = copy.assembler.next_offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.raw import FetchRequestPartition, open_clients
+from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import (
     MirrorError,
@@ -269,6 +273,9 @@ def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leade
         source.restart(source.node_ids[0])
         source.wait_ready()
         new = produce(source, topic_name, records(20, start=50))
+        # Thirteen records of the first epoch were read: the leader tells with every fetch that it has only ten.
+        assert diverging_end(source, topic_name, offset=13, last_epoch=0) == 10
+        assert diverging_end(source, topic_name, offset=10, last_epoch=0) is None
         flow = make_flow(
             tmp_path, source.bootstrap_servers, kafka_pair.target.bootstrap_servers, topics=topic_name, settings={}
         )
@@ -283,6 +290,23 @@ def test_a_source_that_was_cut_and_grew_beyond_the_position_is_told_by_its_leade
         report = flow.run(losses=Decision.ACCEPT)
         assert (report.errors, report.records) == ((), 20)
         assert values(consume(kafka_pair.target, f"A.{topic_name}"))[-20:] == values(new)
+
+
+def diverging_end(source: KafkaCluster, topic: str, *, offset: int, last_epoch: int) -> int | None:
+    settings = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": source.bootstrap_servers})
+
+    async def ask() -> int | None:
+        async with open_clients(Connection.from_settings(settings)) as (client,):
+            await client.refresh_leaders([topic])
+            leader = client.leader(TopicPartition(topic, 0))
+            assert leader is not None
+            wanted = FetchRequestPartition(topic, 0, offset, 10_000, last_epoch)
+            (found,) = await client.fetch(leader, [wanted], max_bytes=10_000, max_wait_ms=100, read_committed=False)
+            assert found.error_code == 0
+            assert bool(len(found.records)) == (found.diverging_end is None)
+            return found.diverging_end
+
+    return asyncio.run(ask())
 
 
 def pretend_copied(flow: Flow, topic: str, first: list[Record]) -> None:

@@ -8,9 +8,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition
-from mirror_lib.errors import BrokerUnreachableError, ClusterError, CorruptBatchError, RetriesExhaustedError
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    ClusterError,
+    CorruptBatchError,
+    RetriesExhaustedError,
+    SourceTruncatedError,
+)
 from mirror_lib.relay.reading import SourceReader
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
@@ -200,6 +207,31 @@ def test_errors_of_the_broker_end_only_their_partition(
     assert first.error.where.partition == 0
     assert first.certain
     assert second.complete
+
+
+def test_a_source_that_was_cut_while_it_is_copied_stops_its_partition(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    """Two batches of the first leader epoch were read; the leader's log of that epoch ends after one of them."""
+    values = fill(source.add("orders"), [1000] * 5)
+    log = source.partitions[TopicPartition("orders", 0)]
+
+    def elected_uncleanly(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        (only,) = wanted
+        if only.offset < 2:
+            return [source.fetched(only, b"".join(log.batches[only.offset : 2]))]
+        assert only.last_epoch == parse_header(log.batches[1]).leader_epoch
+        return [source.fetched(only, b"")._replace(diverging_end=1)]
+
+    source.on_fetch = elected_uncleanly
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert isinstance(result.error, SourceTruncatedError)
+    assert result.error.where.offset == 2
+    assert "only up to offset 0" in result.error.what
+    assert (result.source_next, result.certain) == (2, True)
+    assert target.partitions[TopicPartition("A.orders", 0)].values() == values[:2]
 
 
 def test_an_unknown_error_of_the_source_may_pass(

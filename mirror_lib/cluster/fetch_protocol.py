@@ -1,0 +1,208 @@
+"""Fetch, encoded and decoded by hand: record batches stay memoryviews of the answer's frame.
+
+Version 12 (Kafka 2.7, KIP-595) tells the leader from which of its epochs the record before the wanted one came. A
+leader whose log is another one there, since it was cut and has grown again, then says so instead of sending its
+records. It was made for followers, but leaders check it for everybody (Java `Partition.readRecords`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.data_protocol import by_topic, encode_string, read_string
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.errors import Where
+
+#: Without tagged fields; Kafka 2.4 is the first to speak it, and every supported broker is newer.
+FETCH, PLAIN_VERSION = 1, 11
+#: With the last fetched epoch, and in the compact encoding of KIP-482.
+EPOCH_CHECKING_VERSION = 12
+#: Nothing to check.
+UNKNOWN_EPOCH = -1
+
+_REQUEST_HEAD = struct.Struct(">iiiibii")
+_PLAIN_REQUEST = struct.Struct(">iiqqi")
+#: With its empty tagged fields.
+_CHECKING_REQUEST = struct.Struct(">iiqiqib")
+_HEAD = struct.Struct(">ihi")
+_PARTITION = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
+_INT32 = struct.Struct(">i")
+_EPOCH_END = struct.Struct(">iq")
+_CONSUMER, _NO_SESSION, _NO_SESSION_EPOCH, _UNKNOWN = -1, 0, -1, -1
+_NO_TAGS, _EMPTY = b"\0", b"\1"
+_DIVERGING_EPOCH_TAG = 0
+_MORE_BITS, _LOW_BITS = 0x80, 0x7F
+
+
+class FetchRequestPartition(NamedTuple):
+    """One partition to read: from `offset`, at most about `max_bytes` (the broker always returns one whole batch)."""
+
+    topic: str
+    partition: int
+    offset: int
+    max_bytes: int
+    #: The leader epoch of the record before `offset`, if the leader is to check that it still has that history.
+    last_epoch: int = UNKNOWN_EPOCH
+
+
+class FetchedPartition(NamedTuple):
+    """What a broker returned for one partition. `records` is a view of the network frame: use it, then let it go."""
+
+    topic: str
+    partition: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start: int
+    #: (producer id, first offset) of transactions that were aborted; only filled when reading committed.
+    aborted: tuple[tuple[int, int], ...]
+    records: memoryview
+    #: Set when the leader's log is not the one that was read before: up to here the two may be the same.
+    diverging_end: int | None = None
+
+
+def encode_fetch(
+    partitions: Sequence[FetchRequestPartition],
+    *,
+    max_bytes: int,
+    max_wait_ms: int,
+    min_bytes: int,
+    read_committed: bool,
+    version: int = PLAIN_VERSION,
+) -> list[Buffer]:
+    """A Fetch request of a consumer, without a fetch session."""
+    head = _REQUEST_HEAD.pack(
+        _CONSUMER, max_wait_ms, min_bytes, max_bytes, int(read_committed), _NO_SESSION, _NO_SESSION_EPOCH
+    )
+    grouped = by_topic(partitions)
+    if version < EPOCH_CHECKING_VERSION:
+        parts: list[Buffer] = [head, _INT32.pack(len(grouped))]
+        for topic, wanted in grouped.items():
+            parts += (encode_string(topic), _INT32.pack(len(wanted)))
+            parts += (
+                _PLAIN_REQUEST.pack(each.partition, _UNKNOWN, each.offset, _UNKNOWN, each.max_bytes) for each in wanted
+            )
+        return [*parts, _INT32.pack(0) + encode_string("")]
+    parts = [_NO_TAGS + head, _varint(len(grouped) + 1)]
+    for topic, wanted in grouped.items():
+        name = topic.encode()
+        parts += (_varint(len(name) + 1) + name, _varint(len(wanted) + 1))
+        parts += (
+            _CHECKING_REQUEST.pack(each.partition, _UNKNOWN, each.offset, each.last_epoch, _UNKNOWN, each.max_bytes, 0)
+            for each in wanted
+        )
+        parts.append(_NO_TAGS)
+    # No partitions to forget, no rack.
+    return [*parts, _EMPTY + _EMPTY + _NO_TAGS]
+
+
+def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedPartition]:
+    """Read a Fetch answer.
+
+    Raises:
+        MirrorError: what concerns the request as a whole.
+    """
+    checking = version >= EPOCH_CHECKING_VERSION
+    # The header of the newer answers has tagged fields too.
+    position = _skip_tags(view, 0) if checking else 0
+    _throttle, error_code, _session = _HEAD.unpack_from(view, position)
+    if error_code:
+        raise error_for_code(error_code, where=Where(), doing="fetch")
+    position += _HEAD.size
+    return list(_checked(view, position) if checking else _plain(view, position))
+
+
+def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
+    (topics,) = _INT32.unpack_from(view, position)
+    position += 4
+    for _ in range(topics):
+        topic, position = read_string(view, position)
+        (count,) = _INT32.unpack_from(view, position)
+        position += 4
+        for _ in range(count):
+            number, code, high_watermark, last_stable, log_start = _PARTITION.unpack_from(view, position)
+            (aborted_count,) = _INT32.unpack_from(view, position + _PARTITION.size)
+            position += _PARTITION.size + 4
+            aborted = []
+            for _ in range(max(aborted_count, 0)):
+                aborted.append(_ABORTED.unpack_from(view, position))
+                position += _ABORTED.size
+            # The preferred replica is for consumers that gave a rack.
+            (size,) = _INT32.unpack_from(view, position + 4)
+            position += 8
+            records = view[position : position + max(size, 0)]
+            position += len(records)
+            yield FetchedPartition(topic, number, code, high_watermark, last_stable, log_start, tuple(aborted), records)
+
+
+def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
+    topics, position = _read_varint(view, position)
+    for _ in range(topics - 1):
+        length, position = _read_varint(view, position)
+        topic = str(view[position : position + length - 1], "utf-8")
+        count, position = _read_varint(view, position + length - 1)
+        for _ in range(count - 1):
+            number, code, high_watermark, last_stable, log_start = _PARTITION.unpack_from(view, position)
+            aborted_count, position = _read_varint(view, position + _PARTITION.size)
+            aborted = []
+            for _ in range(aborted_count - 1):
+                aborted.append(_ABORTED.unpack_from(view, position))
+                position = _skip_tags(view, position + _ABORTED.size)
+            size, position = _read_varint(view, position + 4)
+            records = view[position : position + max(size - 1, 0)]
+            diverging_end, position = _diverging_end(view, position + len(records))
+            yield FetchedPartition(
+                topic, number, code, high_watermark, last_stable, log_start, tuple(aborted), records, diverging_end
+            )
+        position = _skip_tags(view, position)
+
+
+def _diverging_end(view: memoryview, position: int) -> tuple[int | None, int]:
+    """Where the epoch that was asked about ends in the leader's log, if it does not fit; and the place behind."""
+    found = None
+    count, position = _read_varint(view, position)
+    for _ in range(count):
+        tag, position = _read_varint(view, position)
+        size, position = _read_varint(view, position)
+        if tag == _DIVERGING_EPOCH_TAG:
+            _epoch, found = _EPOCH_END.unpack_from(view, position)
+        position += size
+    return found, position
+
+
+def _skip_tags(view: memoryview, position: int) -> int:
+    count, position = _read_varint(view, position)
+    for _ in range(count):
+        _tag, position = _read_varint(view, position)
+        size, position = _read_varint(view, position)
+        position += size
+    return position
+
+
+def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint and the place behind it."""
+    value = view[position]
+    if value < _MORE_BITS:
+        return value, position + 1
+    value &= _LOW_BITS
+    shift = 7
+    while True:
+        position += 1
+        byte = view[position]
+        value |= (byte & _LOW_BITS) << shift
+        if byte < _MORE_BITS:
+            return value, position + 1
+        shift += 7
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= _MORE_BITS:
+        encoded.append(value & _LOW_BITS | _MORE_BITS)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)

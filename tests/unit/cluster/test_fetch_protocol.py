@@ -1,0 +1,133 @@
+"""Fetch as it stands on the wire (Kafka's FetchRequest.json and FetchResponse.json, versions 11 and 12)."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.fetch_protocol import (
+    EPOCH_CHECKING_VERSION,
+    PLAIN_VERSION,
+    FetchedPartition,
+    FetchRequestPartition,
+    encode_fetch,
+    parse_fetch,
+)
+from mirror_lib.errors import MirrorError
+
+THROTTLE, NO_ERROR, NO_SESSION = 7, 0, 0
+LONG_NAME = "n" * 200
+
+
+def varint(value: int) -> bytes:
+    """An unsigned varint of KIP-482."""
+    groups = []
+    while True:
+        groups.append(value & 0x7F)
+        value >>= 7
+        if not value:
+            break
+    return bytes(group | 0x80 for group in groups[:-1]) + bytes(groups[-1:])
+
+
+def answer(*partitions: FetchedPartition, version: int, error_code: int = NO_ERROR) -> memoryview:
+    """The answer with one topic for each partition; the newer one with tagged fields that nobody knows."""
+    head = struct.pack(">ihi", THROTTLE, error_code, NO_SESSION)
+    compact = version >= EPOCH_CHECKING_VERSION
+    body = (b"\0" + head + varint(len(partitions) + 1)) if compact else head + struct.pack(">i", len(partitions))
+    for each in partitions:
+        name = each.topic.encode()
+        facts = struct.pack(
+            ">ihqqq", each.partition, each.error_code, each.high_watermark, each.last_stable_offset, each.log_start
+        )
+        aborted = [struct.pack(">qq", *pair) for pair in each.aborted]
+        if not compact:
+            body += struct.pack(">h", len(name)) + name + struct.pack(">i", 1) + facts
+            body += struct.pack(">i", len(aborted)) + b"".join(aborted)
+            body += struct.pack(">ii", -1, len(each.records)) + bytes(each.records)
+            continue
+        tags = [(1, b"\x09unknown..")]
+        if each.diverging_end is not None:
+            tags.insert(0, (0, struct.pack(">iq", 3, each.diverging_end) + b"\0"))
+        body += varint(len(name) + 1) + name + varint(2) + facts
+        body += varint(len(aborted) + 1) + b"".join(pair + b"\0" for pair in aborted)
+        body += struct.pack(">i", -1) + varint(len(each.records) + 1) + bytes(each.records)
+        body += varint(len(tags)) + b"".join(varint(tag) + varint(len(data)) + data for tag, data in tags)
+        body += b"\0"
+    return memoryview(body + (b"\0" if compact else b""))
+
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+fetched = st.builds(
+    FetchedPartition,
+    topic=st.sampled_from(["a", "orders.é", LONG_NAME]),
+    partition=st.integers(0, 2**31 - 1),
+    error_code=st.integers(-1, 120),
+    high_watermark=numbers,
+    last_stable_offset=numbers,
+    log_start=numbers,
+    aborted=st.lists(st.tuples(numbers, numbers), max_size=3).map(tuple),
+    records=st.binary(max_size=300).map(memoryview),
+    diverging_end=st.none(),
+)
+
+
+@given(st.lists(fetched, max_size=4))
+def test_the_plain_answer_is_read(partitions: list[FetchedPartition]) -> None:
+    assert parse_fetch(answer(*partitions, version=PLAIN_VERSION), PLAIN_VERSION) == partitions
+
+
+@given(st.lists(st.builds(FetchedPartition._replace, fetched, diverging_end=st.none() | numbers), max_size=4))
+def test_the_checking_answer_is_read_with_what_diverges(partitions: list[FetchedPartition]) -> None:
+    found = parse_fetch(answer(*partitions, version=EPOCH_CHECKING_VERSION), EPOCH_CHECKING_VERSION)
+
+    assert found == partitions
+
+
+@pytest.mark.parametrize("version", [PLAIN_VERSION, EPOCH_CHECKING_VERSION])
+def test_an_error_of_the_whole_answer_is_raised(version: int) -> None:
+    with pytest.raises(MirrorError):
+        parse_fetch(answer(version=version, error_code=29), version)
+
+
+def request(version: int) -> bytes:
+    wanted = [
+        FetchRequestPartition("a", 3, 70, 1_000, last_epoch=5),
+        FetchRequestPartition("a", 4, 80, 2_000),
+        FetchRequestPartition(LONG_NAME, 0, 90, 3_000),
+    ]
+    parts: list[Buffer] = encode_fetch(
+        wanted, max_bytes=9_000, max_wait_ms=500, min_bytes=1, read_committed=True, version=version
+    )
+    return b"".join(bytes(part) for part in parts)
+
+
+def test_the_plain_request_says_nothing_of_epochs() -> None:
+    def partition(number: int, offset: int, size: int) -> bytes:
+        return struct.pack(">iiqqi", number, -1, offset, -1, size)
+
+    assert request(PLAIN_VERSION) == (
+        struct.pack(">iiiibii", -1, 500, 1, 9_000, 1, 0, -1)
+        + struct.pack(">i", 2)
+        + (b"\0\1a" + struct.pack(">i", 2) + partition(3, 70, 1_000) + partition(4, 80, 2_000))
+        + (struct.pack(">h", 200) + LONG_NAME.encode() + struct.pack(">i", 1) + partition(0, 90, 3_000))
+        + (struct.pack(">i", 0) + b"\0\0")
+    )
+
+
+def test_the_checking_request_says_of_which_epoch_the_record_before_was() -> None:
+    def partition(number: int, offset: int, epoch: int, size: int) -> bytes:
+        return struct.pack(">iiqiqi", number, -1, offset, epoch, -1, size) + b"\0"
+
+    assert request(EPOCH_CHECKING_VERSION) == (
+        b"\0"  # the header's tagged fields
+        + struct.pack(">iiiibii", -1, 500, 1, 9_000, 1, 0, -1)
+        + varint(3)
+        + (varint(2) + b"a" + varint(3) + partition(3, 70, 5, 1_000) + partition(4, 80, -1, 2_000) + b"\0")
+        + (varint(201) + LONG_NAME.encode() + varint(2) + partition(0, 90, -1, 3_000) + b"\0")
+        + (b"\1\1\0")
+    )
