@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -14,6 +12,7 @@ import typer
 
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.person import NoteOption, YesOption, confirmed, person
 from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ TopicOption = Annotated[str | None, typer.Option("--topic", help="The gaps of th
 PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="Only those of this partition.")]
 IdOption = Annotated[str | None, typer.Option("--id", help="One gap, by its id or the beginning of it.")]
 AllOption = Annotated[bool, typer.Option("--all", help="All gaps of the flow.")]
-NoteOption = Annotated[str | None, typer.Option("--note", help="Why; kept in the ledger.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before it is done.")]
 
 _COLUMNS = ("id", "topic", "partition", "cause", "from", "to", "since", "found", "state", "decided by", "note")
 _ID_SHOWN = 8
@@ -218,9 +215,10 @@ def _decide(
                         planned = plan_decisions(settings, clusters, ledger, decision, gaps, run_id=run_id)
                 _show(output, planned)
                 feasible = [each for each in planned if each.error is None]
-                if feasible and (yes or _confirmed(decision, len(feasible))):
+                question = f"{decision.value.capitalize()} for {len(feasible)} partitions?"
+                if feasible and (yes or confirmed(question)):
                     lease.check()
-                    apply_decisions(settings, clusters, ledger, feasible, by=_person(), note=note)
+                    apply_decisions(settings, clusters, ledger, feasible, by=person(), note=note)
                     output.document({"done": len(feasible)})
                     output.note(f"Done for {len(feasible)} partitions; the ledger keeps who decided.")
                 else:
@@ -242,19 +240,3 @@ def _show(output: Output, planned: Sequence[Resolution]) -> None:
         else:
             output.error(each.error)
             output.exit_code = max(output.exit_code, each.error.exit_code)
-
-
-def _confirmed(decision: Decision, partitions: int) -> bool:
-    # On stderr, since stdout may be one JSON document; whoever cannot be asked has not agreed.
-    try:
-        return typer.confirm(f"{decision.value.capitalize()} for {partitions} partitions?", default=False, err=True)
-    except typer.Abort:
-        return False
-
-
-def _person() -> str:
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"

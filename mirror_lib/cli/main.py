@@ -11,7 +11,22 @@ from typing import Annotated
 
 import typer
 
-from mirror_lib.cli import acls, config, configs, demo, dev, gaps, groups, heartbeat, plan, run, status, topics
+from mirror_lib.cli import (
+    acls,
+    config,
+    configs,
+    demo,
+    dev,
+    gaps,
+    groups,
+    heartbeat,
+    plan,
+    position,
+    run,
+    status,
+    topics,
+    verify,
+)
 
 _DISTRIBUTION = "batch-mirror"
 
@@ -25,7 +40,7 @@ app = typer.Typer(
 
 # Every module brings its commands; it imports what is heavy (Kafka clients, SQL) inside them, so that
 # `mirror --help` and `mirror config` start at once.
-for module in (config, topics, configs, acls, groups, plan, run, gaps, status, heartbeat, dev, demo):
+for module in (config, topics, configs, acls, groups, plan, run, gaps, position, verify, status, heartbeat, dev, demo):
     module.register(app)
 
 

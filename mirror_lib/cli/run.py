@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -53,6 +53,12 @@ def run(
         float | None,
         typer.Option("--max-seconds", min=0, help="Begin no new round after this; default mirror.run.max.seconds."),
     ] = None,
+    gaps: Annotated[
+        Literal["ask", "accept", "recopy"],
+        typer.Option(
+            "--gaps", help="What to do where the source lost records; ask: the partition stands still (`mirror gaps`)."
+        ),
+    ] = "ask",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
     no_topics: Annotated[
         bool, typer.Option("--no-topics", help="Do not set up topics; those that lack on the target fail.")
@@ -65,6 +71,7 @@ def run(
         from mirror_lib.config.load import load_flow
 
         file, settings = load_flow(config, flow)
+        _refuse_loops(file, settings, topics)
         if not no_topics:
             _set_up_topics(output, settings, topics, dry_run=dry_run)
         if dry_run:
@@ -83,11 +90,19 @@ def run(
             topics=tuple(topics or ()),
             tasks=tasks,
             max_seconds=max_seconds,
+            gaps=gaps,
         )
         output.document({"run_id": run_id, "flow": arguments.flow})
         with open_ledger(file) as ledger:
             report = _copy(output, arguments, files, master, ledger)
             _show(output, report, ledger.partition_runs(run_id), files)
+
+
+def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.sync.flow_loops import check_loops
+
+    check_loops(file, flow, flow_topology(flow, topics or ()))
 
 
 def _set_up_topics(output: Output, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool) -> None:

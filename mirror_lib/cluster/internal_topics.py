@@ -140,6 +140,18 @@ class PositionStore:
             records.append(NewRecord(partition_for(key, partitions), key, encode_value(position)))
         return self._writer.write(records)
 
+    def forget(self, sources: Iterable[TopicPartition]) -> None:
+        """Delete the positions of partitions (by records without a value), and wait until that is acknowledged.
+
+        Raises:
+            TopicMissingError: the topic does not exist.
+            MirrorError: a record was not acknowledged; others may have been.
+        """
+        keys = [self._keys.encode(source) for source in sources]
+        if keys:
+            partitions = self._writer.partitions()
+            self._writer.write([NewRecord(partition_for(key, partitions), key, None) for key in keys])
+
     def _snapshot(self, records: Iterable[TopicRecord], next_offsets: Mapping[int, int]) -> PositionSnapshot:
         counting: dict[TopicPartition, StoredPosition | UnreadablePosition] = {}
         claims: dict[TopicPartition, int] = {}

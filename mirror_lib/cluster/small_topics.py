@@ -50,7 +50,8 @@ class NewRecord(NamedTuple):
 
     partition: int
     key: bytes
-    value: bytes
+    #: None deletes what the key had (compaction).
+    value: bytes | None
     #: Epoch milliseconds; None leaves it to the client, which takes the time of writing.
     timestamp_ms: int | None = None
 

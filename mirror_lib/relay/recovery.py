@@ -47,8 +47,8 @@ _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024
 _REPLICATION_PAUSE = 0.05
 _CHOICES = (
-    "Only the replicator may write to remote topics: find the other writer. The partition can be copied again under "
-    "another name (mirror.topics.rename)."
+    "Only the replicator may write to remote topics: find the other writer. Then say where copying goes on "
+    "(`mirror position set`), or copy the topic again under another name (mirror.topics.rename)."
 )
 
 
@@ -87,7 +87,8 @@ def _merged(job: CopyJob, opened: OpenPartition) -> UncleanStartError:
         f"an earlier attempt wrote to {plan.target}, into which several topics are merged: how far each of them came "
         "cannot be told from its log.",
         where=Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition),
-        action="Copy the merged topics again into a new topic (mirror.topics.rename).",
+        action="Copy the merged topics again into a new topic (mirror.topics.rename), or say where each goes on "
+        "(`mirror position set`).",
     )
 
 
@@ -124,7 +125,8 @@ class _Recovery:
                 f"{self._opened.plan.target} ends at {end}, but this flow had written it up to "
                 f"{self._takeover.target_offset}.",
                 where=self._where,
-                action="The target lost data or was created again; find out why before the position is reset.",
+                action="The target lost data or was created again: find out why, then say where copying goes on "
+                "(`mirror position set`).",
             )
         found, left_out = await self._match(end)
         if found.source_next < self._opened.plan.start:
@@ -132,7 +134,7 @@ class _Recovery:
                 f"{self._opened.plan.target} holds the source's records only up to offset {found.source_next - 1}, "
                 f"though they were stored as copied up to {self._opened.plan.start - 1}.",
                 where=self._where,
-                action="The target lost data; find out why before the position is reset.",
+                action="The target lost data: find out why, then say where copying goes on (`mirror position set`).",
             )
         # The epoch of a later record is another one; a copy that goes on will know it.
         epoch = self._opened.plan.leader_epoch if found.source_next == self._opened.plan.start else None

@@ -68,7 +68,8 @@ def start_of(
         raise TargetTruncatedError(
             f"{partition.target} ends at {ends.end}, but this flow had written it up to {expected}.",
             where=_where(rules, partition),
-            action="The target lost data or was created again; find out why before the position is reset.",
+            action="The target lost data or was created again: find out why, then say where copying goes on "
+            "(`mirror position set`).",
         )
     if known and closed and expected == ends.end:
         return None
@@ -114,13 +115,14 @@ def _from_mirror_maker(
             f"{partition.target} that is.",
             where=_where(rules, partition, position.offset),
             action="Check that emit.offset-syncs.enabled was on and offset-syncs.topic.location is as it was, or copy "
-            "under another name (mirror.topics.rename).",
+            "under another name (mirror.topics.rename). `mirror position set` says where to go on behind it.",
         )
     if sync.downstream_offset >= ends.end:
         raise TargetTruncatedError(
             f"{partition.target} ends at {ends.end}, but MirrorMaker 2 had written to offset {sync.downstream_offset}.",
             where=_where(rules, partition),
-            action="The target lost data or was created again; find out why before the position is reset.",
+            action="The target lost data or was created again: find out why, then say where copying goes on "
+            "(`mirror position set`).",
         )
     return Takeover(
         source_offset=sync.upstream_offset,
@@ -141,7 +143,8 @@ def _merged(rules: StartRules, partition: PartitionPlan, known: list[Position], 
         f"several topics are merged into {partition.target}, and {what}: how far each of them came cannot be told "
         "from the target's log.",
         where=_where(rules, partition),
-        action="Copy the merged topics again into a new topic (mirror.topics.rename).",
+        action="Copy the merged topics again into a new topic (mirror.topics.rename), or say where each goes on "
+        "(`mirror position set`).",
     )
 
 

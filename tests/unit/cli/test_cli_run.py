@@ -119,7 +119,8 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(terminal: Terminal) -> None:
     terminal.job_reports()
 
-    code, found = terminal.json("--topics", "a.*", "--topics=-b", "--tasks", "3", "--max-seconds", "90")
+    given = ["--topics", "a.*", "--topics=-b", "--tasks", "3", "--max-seconds", "90", "--gaps", "accept"]
+    code, found = terminal.json(*given)
 
     assert code == 0
     argv = terminal.call()["argv"]
@@ -138,6 +139,7 @@ def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(termi
         "--topics=-b",
         "--tasks=3",
         "--max-seconds=90",
+        "--gaps=accept",
     ]
 
 
@@ -162,6 +164,26 @@ def test_what_was_copied_is_shown(terminal: Terminal) -> None:
     lines = [line.split() for line in shown.splitlines()]
     assert ["t", "A.t", "1", "20", "2.00", "0.00", "0"] in lines
     assert ["with", "nothing", "new", "4"] in lines
+
+
+@pytest.mark.integration
+def test_what_was_left_out_is_shown(terminal: Terminal) -> None:
+    poison = {
+        "first_offset": 40,
+        "next_offset": 42,
+        "records": 2,
+        "cause": "record-too-large",
+        "detail": "too large.",
+        "quarantined": True,
+    }
+    terminal.job_reports(left_out=2, partitions=[{"topic": "t", "partition": 3, "error": None, "poison": [poison]}])
+
+    _, shown, _ = terminal.run()
+    _, found = terminal.json()
+
+    assert any(line.split()[:6] == ["t", "3", "40", "41", "2", "record-too-large"] for line in shown.splitlines())
+    (row,) = found["left_out"]
+    assert (row["topic"], row["partition"], row["from"], row["to"], row["quarantined"]) == ("t", 3, 40, 41, True)
 
 
 @pytest.mark.parametrize("expected", [1, 3])

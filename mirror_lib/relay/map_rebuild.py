@@ -1,0 +1,411 @@
+"""Deriving the offset map again from the two logs, for when the ledger is lost or does not say the truth.
+
+Both logs are read from what they still hold, twice: first their shape (markers, holes), then their records, which are
+matched with one another (`log_match`). The end is the partition's position, a pair of offsets that is
+certain; it tells how far the source is ahead there. Memory is bounded by a fetch and a look-ahead of each side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.positions import Position
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.config.model import FlowConfig, PoisonPolicy
+from mirror_lib.errors import (
+    CorruptBatchError,
+    MirrorError,
+    SourceTruncatedError,
+    TargetDivergedError,
+    TargetTruncatedError,
+    TopologyError,
+    Where,
+)
+from mirror_lib.ledger.rows import GapRow, SegmentRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
+from mirror_lib.relay.recovery import _LogReader
+from mirror_lib.relay.tail_match import MismatchError
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+#: Partitions that are read at the same time.
+_AT_A_TIME = 2
+#: Runs in one row of the ledger.
+_RUNS_PER_ROW = 50_000
+
+#: Told how many offsets were read; each of both logs is read twice.
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildPlan:
+    """One partition's logs: source [source_start, source_end), target [target_start, target_end)."""
+
+    source: TopicPartition
+    target: TopicPartition
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    #: Whether the ends belong together for certain, as a position of ours says.
+    certain_end: bool
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets are read."""
+        return 2 * (self.source_end - self.source_start + self.target_end - self.target_start)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "source_start": self.source_start,
+            "source_end": self.source_end,
+            "target_start": self.target_start,
+            "target_end": self.target_end,
+            "certain_end": self.certain_end,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What the ledger and the logs say about the same partition."""
+
+    #: Records that both map to the same place.
+    same: int
+    #: Records that only the ledger knows: retention or compaction has taken them from a log since.
+    only_in_ledger: int
+    #: Records that only the logs tell of.
+    only_in_logs: int
+    #: Records that both map, to different places.
+    contradicting: int
+
+    @classmethod
+    def between(cls, ledger: RunColumns, logs: RunColumns) -> Difference:
+        """Compare two maps."""
+        if not len(ledger) or not len(logs):
+            return cls(0, ledger.records, logs.records, 0)
+        edges = sorted(
+            {
+                *ledger.source_first.tolist(),
+                *ledger.source_next.tolist(),
+                *logs.source_first.tolist(),
+                *logs.source_next.tolist(),
+            }
+        )
+        found = (OffsetMap(ledger).to_target_many(edges[:-1]), OffsetMap(logs).to_target_many(edges[:-1]))
+        same = contradicting = 0
+        both = zip(edges, edges[1:], *(zip(each.offsets, each.codes, strict=True) for each in found), strict=False)
+        for first, end, (there, code), (logs_there, logs_code) in both:
+            if code or logs_code:
+                continue
+            if there == logs_there:
+                same += end - first
+            else:
+                contradicting += end - first
+        known = same + contradicting
+        return cls(same, ledger.records - known, logs.records - known, contradicting)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What became of one partition; either `error` is set, or `match` and `difference`."""
+
+    plan: RebuildPlan
+    match: LogMatch | None = None
+    difference: Difference | None = None
+    error: MirrorError | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the ledger lacks something, or says something else."""
+        return self.difference is not None and bool(self.difference.only_in_logs or self.difference.contradicting)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        found: dict[str, Any] = self.plan.to_dict()
+        if self.error is not None:
+            return {**found, "error": self.error.attributes()}
+        assert self.match is not None
+        assert self.difference is not None
+        return {
+            **found,
+            "records": self.match.columns.records,
+            "runs": len(self.match.columns),
+            "only_on_source": self.match.only_on_source,
+            "only_on_target": self.match.only_on_target,
+            "ambiguous": self.match.ambiguous,
+            "same": self.difference.same,
+            "only_in_ledger": self.difference.only_in_ledger,
+            "only_in_logs": self.difference.only_in_logs,
+            "contradicting": self.difference.contradicting,
+            "changes": self.changes,
+        }
+
+
+def plan_rebuild(
+    flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters, *, partition: int | None = None
+) -> list[RebuildPlan]:
+    """The partitions that were copied, with what their logs hold; reads no record.
+
+    Args:
+        topology: of the topics that are wanted.
+        partition: only these of the topics.
+
+    Raises:
+        MirrorError: a cluster does not answer, or a log is shorter than the position says.
+    """
+    positions = {
+        source: stored.position
+        for source, stored in clusters.positions.read_all().positions.items()
+        if topology.replicates(source.topic) and partition in (None, source.partition)
+    }
+    targets = {source: TopicPartition(topology.remote_topic(source.topic), source.partition) for source in positions}
+    _check_merges(flow, targets)
+    sources = _log_ranges(clusters.source_admin, positions)
+    ends = _log_ranges(clusters.target_admin, targets.values())
+    plans = [
+        _plan(flow, position, targets[source], sources[source], ends[targets[source]])
+        for source, position in sorted(positions.items())
+    ]
+    return [plan for plan in plans if plan.target_end > plan.target_start]
+
+
+def rebuild(
+    flow: FlowConfig, plans: Sequence[RebuildPlan], clusters: FlowClusters, ledger: Ledger, advance: Advance
+) -> list[Rebuilt]:
+    """Read the logs and compare what they say with the ledger; changes nothing. Partitions fail alone.
+
+    Raises:
+        MirrorError: a cluster cannot be connected to.
+    """
+    return asyncio.run(_rebuild_all(flow, plans, clusters, ledger, advance))
+
+
+def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
+    """Write the maps that changed in the place of the ledger's; returns how many.
+
+    What the ledger knows of records before the first that the logs still hold is kept, unless it contradicts them.
+    """
+    written = 0
+    for each in rebuilt:
+        if each.match is None or each.difference is None or not each.changes:
+            continue
+        source, columns = each.plan.source, each.match.columns
+        if not each.difference.contradicting:
+            columns = _with_older(_stored(flow, ledger, source), columns)
+        ledger.replace_segments(str(flow.flow), *source, _rows(flow, source, columns, run_id))
+        written += 1
+    return written
+
+
+def _check_merges(flow: FlowConfig, targets: Mapping[TopicPartition, TopicPartition]) -> None:
+    seen: dict[TopicPartition, TopicPartition] = {}
+    for source, target in targets.items():
+        if target in seen:
+            raise TopologyError(
+                f"{source} and {seen[target]} are merged into {target}: which record came from where cannot be told.",
+                where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
+                action="Give --topics to rebuild the maps of other topics.",
+            )
+        seen[target] = source
+
+
+def _log_ranges(admin: ClusterAdmin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    wanted = sorted(set(partitions))
+    starts = admin.list_offsets(wanted, OffsetSpec.EARLIEST)
+    ends = admin.list_offsets(wanted, OffsetSpec.LATEST)
+    for fact in (*starts.values(), *ends.values()):
+        if fact.error is not None:
+            raise fact.error
+    return {partition: (starts[partition].offset, ends[partition].offset) for partition in wanted}
+
+
+def _plan(
+    flow: FlowConfig,
+    position: Position,
+    target: TopicPartition,
+    source_range: tuple[int, int],
+    target_range: tuple[int, int],
+) -> RebuildPlan:
+    where = Where(flow=str(flow.flow), topic=position.topic, partition=position.partition)
+    source_end = position.offset + 1
+    if source_end > source_range[1]:
+        raise SourceTruncatedError(
+            f"the source ends at {source_range[1]}, but was copied up to {source_end}.",
+            where=where,
+            action="Find out why the source lost data; its records may be others now.",
+        )
+    target_end = target_range[1] if position.target_offset is None else position.target_offset
+    if target_end > target_range[1]:
+        raise TargetTruncatedError(
+            f"{target} ends at {target_range[1]}, but this flow had written it up to {target_end}.",
+            where=where,
+            action="Find out why the target lost data.",
+        )
+    return RebuildPlan(
+        source=position.source,
+        target=target,
+        source_start=min(source_range[0], source_end),
+        source_end=source_end,
+        target_start=min(target_range[0], target_end),
+        target_end=target_end,
+        certain_end=position.target_offset is not None,
+    )
+
+
+async def _rebuild_all(
+    flow: FlowConfig, plans: Sequence[RebuildPlan], clusters: FlowClusters, ledger: Ledger, advance: Advance
+) -> list[Rebuilt]:
+    limit = asyncio.Semaphore(_AT_A_TIME)
+
+    gaps = ledger.gaps(str(flow.flow), limit=None)
+
+    async def one(plan: RebuildPlan, source: RawClient, target: RawClient) -> Rebuilt:
+        left_out = _left_out(flow, plan, gaps)
+        async with limit:
+            try:
+                logs = _Logs.of(flow, plan, source, target, read_committed=clusters.read_committed)
+                match = await logs.match(left_out, advance)
+            except MirrorError as error:
+                return Rebuilt(plan, error=error)
+        known = _stored(flow, ledger, plan.source)
+        return Rebuilt(plan, match, Difference.between(known, match.columns))
+
+    async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
+        return list(await asyncio.gather(*(one(plan, source, target) for plan in plans)))
+
+
+def _left_out(flow: FlowConfig, plan: RebuildPlan, gaps: Iterable[GapRow]) -> Sequence[tuple[int, int]] | None:
+    """Where source records may have been left out; None when the ledger cannot be asked, and the policy does that."""
+    ranges = sorted(
+        (gap.first_offset, gap.next_offset)
+        for gap in gaps
+        if (gap.topic, gap.partition) == plan.source and gap.next_offset > plan.source_start
+    )
+    if not ranges and flow.copy_settings.poison_policy is not PoisonPolicy.FAIL:
+        return None
+    return ranges
+
+
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """Both logs of one partition."""
+
+    plan: RebuildPlan
+    source: _LogReader
+    target: _LogReader
+    where: Where
+
+    @classmethod
+    def of(
+        cls, flow: FlowConfig, plan: RebuildPlan, source: RawClient, target: RawClient, *, read_committed: bool
+    ) -> _Logs:
+        """Nothing is read yet."""
+        return cls(
+            plan,
+            _LogReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
+            _LogReader(target, plan.target, flow.copy_settings, read_committed=False),
+            Where(flow=str(flow.flow), topic=plan.source.topic, partition=plan.source.partition),
+        )
+
+    async def match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
+        """Read them, and find out which record is which.
+
+        Raises:
+            MirrorError: a log cannot be read, or they do not match.
+        """
+        try:
+            return await self._match(left_out, advance)
+        except MismatchError as error:
+            raise TargetDivergedError(
+                f"{self.plan.target} offset {error.target_offset} does not hold what the source has at offset "
+                f"{error.source_offset}, nor does anything near it: the map cannot be told from the logs.",
+                where=replace(self.where, offset=error.source_offset),
+                action="Somebody else wrote to the target, or too much was compacted away. The ledger is unchanged.",
+            ) from error
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"the logs cannot be compared: {error}.",
+                where=self.where,
+                action="Compare the replicas of both partitions (kafka-dump-log).",
+            ) from error
+
+    async def _match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
+        plan = self.plan
+        matcher = LogMatcher(
+            await _shape(LogShape(plan.source_start, plan.source_end), self.source, advance),
+            await _shape(LogShape(plan.target_start, plan.target_end), self.target, advance),
+            certain_end=plan.certain_end,
+            left_out=left_out,
+        )
+        while not matcher.finished:
+            before = matcher.source_offset + matcher.target_offset
+            if matcher.needs_target:
+                matcher.feed_target(await self.target.read(matcher.target_offset))
+            if matcher.needs_source:
+                matcher.feed_source(await self.source.read(matcher.source_offset))
+            advance(matcher.source_offset + matcher.target_offset - before)
+            matcher.walk()
+        return matcher.match()
+
+
+async def _shape(shape: LogShape, log: _LogReader, advance: Advance) -> LogShape:
+    offset = shape.start
+    while offset < shape.end:
+        stretches = [each for each in await log.read(offset) if each.next_offset > offset]
+        if not stretches:
+            return shape.ended(offset)
+        shape = shape.with_stretches(stretches, offset)
+        read_to = min(stretches[-1].next_offset, shape.end)
+        advance(read_to - offset)
+        offset = read_to
+    return shape
+
+
+def _stored(flow: FlowConfig, ledger: Ledger, source: TopicPartition) -> RunColumns:
+    try:
+        return RunColumns.of_segments(ledger.segments(str(flow.flow), *source))
+    except MirrorError:
+        # It is damaged: that is what a rebuild is for.
+        return RunColumns.of(())
+
+
+def _with_older(known: RunColumns, columns: RunColumns) -> RunColumns:
+    if not len(columns):
+        return known
+    older = known.before(source=int(columns.source_first[0]), target=int(columns.target_first[0]))
+    return RunColumns.joined([older, columns])
+
+
+def _rows(flow: FlowConfig, source: TopicPartition, columns: RunColumns, run_id: str) -> list[SegmentRow]:
+    rows = []
+    for start in range(0, len(columns), _RUNS_PER_ROW):
+        part = columns.part(start, start + _RUNS_PER_ROW)
+        rows.append(
+            SegmentRow(
+                flow=str(flow.flow),
+                topic=source.topic,
+                partition=source.partition,
+                source_first=int(part.source_first[0]),
+                source_next=int(part.source_next[-1]),
+                target_first=int(part.target_first[0]),
+                target_next=int(part.target_next[-1]),
+                records=part.records,
+                runs=None if len(part) == 1 else part.encode(),
+                run_id=run_id,
+            )
+        )
+    return rows

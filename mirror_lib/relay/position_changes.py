@@ -1,0 +1,237 @@
+"""Positions as a person sees and sets them: the way on where a partition stands still and no rule may decide.
+
+A target that holds something else than the source does, or less than it had acknowledged, an interrupted merge: the
+replicator cannot know what is right there. Whoever has found out says where copying goes on, behind whatever stands on
+the target, which is never changed. Each change is noted in the ledger with who made it and why.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import FirstStart, FlowConfig
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.commit import position_row
+from mirror_lib.relay.gather import FlowClusters, of_flow
+from mirror_lib.topology.names import TopicPartition
+
+#: `GapRow.cause` of a position that somebody has set or forgotten.
+POSITION_SET = "position-set"
+
+
+@dataclass(frozen=True, slots=True)
+class PositionChange:
+    """What setting one position does; printable before it is done."""
+
+    source: TopicPartition
+    target: TopicPartition
+    #: Where it stands now, None where nothing is known to have been copied.
+    before: Position | None
+    #: What is to be written; None to forget the position, so that the next run is the partition's first.
+    after: Position | None
+    #: Why it cannot be done.
+    error: MirrorError | None = None
+
+    @property
+    def skipped(self) -> tuple[int, int]:
+        """Source offsets [first, next) that are passed over; empty when it goes back, or forgets."""
+        if self.before is None or self.after is None:
+            return 0, 0
+        first, following = self.before.offset + 1, self.after.offset + 1
+        return (first, following) if following > first else (first, first)
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{self.source}: {self.error.what}"
+        if self.after is None:
+            return f"{self.source}: the position is forgotten; the next run is its first (mirror.first.start)"
+        first, following = self.skipped
+        came = "" if self.before is None else f" instead of {self.before.offset + 1}"
+        what = f"{self.source}: copying goes on at source offset {self.after.offset + 1}{came}"
+        where = f"it lands on {self.target} at offset {self.after.target_offset}"
+        if following > first:
+            return f"{what}; offsets {first} to {following - 1} are passed over; {where}"
+        if self.before is not None and self.after.offset < self.before.offset:
+            return f"{what}; what was copied since then is copied again; {where}"
+        return f"{what}; {where}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "position": None if self.before is None else self.before.offset + 1,
+            "new_position": None if self.after is None else self.after.offset + 1,
+            "target_offset": None if self.after is None else self.after.target_offset,
+            "error": None if self.error is None else self.error.attributes(),
+        }
+
+
+def plan_changes(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    topic: str,
+    partitions: Collection[int],
+    start: FirstStart | None,
+    *,
+    run_id: str,
+) -> tuple[PositionChange, ...]:
+    """What setting the positions of a source topic would do; changes nothing.
+
+    Args:
+        topic: of the source; the flow must replicate it.
+        partitions: all of the topic when it is empty.
+        start: where copying is to go on; None to forget the positions.
+        run_id: whom the new positions name as their writer.
+
+    Raises:
+        ConfigurationError: the flow does not replicate the topic, or it has no such partition.
+        MirrorError: a cluster cannot be asked.
+    """
+    topology = flow_topology(flow)
+    if not topology.replicates(topic):
+        raise ConfigurationError(
+            f"flow {flow.flow} does not replicate topic {topic!r}.", action="`mirror topics plan` lists what it does."
+        )
+    described = clusters.source_admin.describe_topics([topic])[topic]
+    known = {each.partition for each in described.partitions}
+    if unknown := set(partitions) - known:
+        raise ConfigurationError(
+            f"topic {topic} has no partition {min(unknown)}.", action=f"Its partitions are 0 to {max(known)}."
+        )
+    remote = topology.remote_topic(topic)
+    sources = [TopicPartition(topic, number) for number in sorted(partitions or known)]
+    targets = {source: TopicPartition(remote, source.partition) for source in sources}
+    snapshot = clusters.positions.read_all()
+    ends = clusters.target_admin.list_offsets(targets.values(), OffsetSpec.LATEST)
+    starts = {} if start is None else _starts(clusters, sources, start)
+    changes = []
+    for source in sources:
+        stored = snapshot.positions.get(source)
+        change = PositionChange(source, targets[source], None if stored is None else stored.position, None)
+        if start is not None:
+            begin, end = starts[source], ends[targets[source]]
+            error = begin.error or end.error
+            if error is not None:
+                change = replace(change, error=of_flow(flow, error, source))
+            else:
+                claim = snapshot.claims.get(source, 0) + 1
+                after = set_position(change.before, source, begin.offset, end.offset, described.topic_id, claim, run_id)
+                change = replace(change, after=after)
+        changes.append(change)
+    return tuple(changes)
+
+
+def set_position(
+    before: Position | None,
+    source: TopicPartition,
+    start: int,
+    target_end: int,
+    topic_id: str | None,
+    claim: int,
+    run_id: str,
+) -> Position:
+    """The position by which copying goes on at `start`, behind the target's end.
+
+    Where a run was interrupted it stays open with that run's writer, so that the next run fences it first.
+    """
+    position = Position(
+        source.topic,
+        source.partition,
+        start - 1,
+        target_offset=target_end,
+        state=PositionState.CLOSED,
+        run_id=run_id,
+        topic_id=topic_id,
+        claim=claim,
+    )
+    if before is None or before.state is not PositionState.OPEN:
+        return position
+    return replace(position, state=PositionState.OPEN, producer_id=before.producer_id, epoch=before.epoch)
+
+
+def _starts(
+    clusters: FlowClusters, sources: Sequence[TopicPartition], start: FirstStart
+) -> Mapping[TopicPartition, OffsetFact]:
+    admin = clusters.source_admin
+    latest = OffsetSpec.LAST_STABLE if clusters.read_committed else OffsetSpec.LATEST
+    if start.reset is not None:
+        return admin.list_offsets(sources, OffsetSpec.EARLIEST if start.reset == "earliest" else latest)
+    first, last = admin.list_offsets(sources, OffsetSpec.EARLIEST), admin.list_offsets(sources, latest)
+    if start.timestamp_ms is not None:
+        found = admin.offsets_at(dict.fromkeys(sources, start.timestamp_ms))
+        # All records are older: it goes on with the next one.
+        return {source: each if each.error or each.offset >= 0 else last[source] for source, each in found.items()}
+    assert start.offset is not None
+    return {source: _within(source, start.offset, first[source], last[source]) for source in sources}
+
+
+def _within(source: TopicPartition, offset: int, first: OffsetFact, last: OffsetFact) -> OffsetFact:
+    error = first.error or last.error
+    if error is None and not first.offset <= offset <= last.offset:
+        error = ConfigurationError(
+            f"{source} holds offsets {first.offset} to {last.offset - 1}, and {offset} is none of them.",
+            where=Where(topic=source.topic, partition=source.partition, offset=offset),
+            action=f"Name an offset from {first.offset} to {last.offset}.",
+        )
+    return OffsetFact(offset=offset) if error is None else OffsetFact(offset=-1, error=error)
+
+
+def apply_changes(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    ledger: Ledger,
+    changes: Iterable[PositionChange],
+    *,
+    by: str,
+    note: str | None = None,
+    run_id: str,
+) -> None:
+    """Carry out the changes that have no error, and note in the ledger who made them.
+
+    Nobody else may be copying: take the run lock first.
+
+    Raises:
+        MirrorError: the position topic or the ledger cannot be written.
+    """
+    wanted = [change for change in changes if change.error is None]
+    written = [change.after for change in wanted if change.after is not None]
+    clusters.positions.write(written)
+    clusters.positions.forget(change.source for change in wanted if change.after is None)
+    ledger.save_positions([position_row(flow, position) for position in written])
+    now = datetime.now(UTC)
+    for change in wanted:
+        ledger.record_gap(_noted(flow, change, now, by=by, note=note, run_id=run_id))
+
+
+def _noted(
+    flow: FlowConfig, change: PositionChange, now: datetime, *, by: str, note: str | None, run_id: str
+) -> GapRow:
+    first, following = change.skipped
+    return GapRow(
+        id=str(uuid.uuid4()),
+        flow=str(flow.flow),
+        topic=change.source.topic,
+        partition=change.source.partition,
+        cause=POSITION_SET,
+        first_offset=first,
+        next_offset=following,
+        topic_id=None if change.after is None else change.after.topic_id,
+        detail=str(change),
+        run_id=run_id,
+        found_at=now,
+        state=(GapState.ACCEPTED if following > first else GapState.RECOPIED).value,
+        decided_by=by,
+        decided_at=now,
+        note=note,
+    )

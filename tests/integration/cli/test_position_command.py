@@ -1,0 +1,116 @@
+"""`mirror position`: the way on where no rule may decide, on real clusters."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.errors import TargetDivergedError, TargetTruncatedError
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.interruptions import interrupted, killed_after, up_to
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce, records
+
+
+class Scene:
+    """A flow of one topic, and a person at the console."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
+        self.pair, self.topic = pair, topic
+        create_topic(pair.source, topic)
+        self.flow: Flow = pair_flow(folder, pair, topics=topic, settings={})
+
+    def say(self, verb: str, *words: str) -> tuple[int, dict[str, Any]]:
+        told = ["position", verb, "--config", str(self.flow.path), "--flow", "A->B", "--topic", self.topic, "--json"]
+        result = CliRunner().invoke(app, [*told, *words])
+        return result.exit_code, json.loads(result.stdout)
+
+    def on_target(self) -> list[bytes | None]:
+        return [record.value for record in consume(self.pair.target, f"A.{self.topic}")]
+
+
+def values(*found: list[Record]) -> list[bytes | None]:
+    return [record.value for each in found for record in each]
+
+
+@pytest.fixture
+def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    return Scene(kafka_pair, topic_name, tmp_path)
+
+
+def test_behind_records_of_somebody_else_copying_goes_on_where_a_person_says(scene: Scene) -> None:
+    copied = produce(scene.pair.source, scene.topic, records(30))
+    interrupted(scene.flow, killed_after(up_to(20)))
+    foreign = produce(scene.pair.target, f"A.{scene.topic}", [Record(value=b"foreign")])
+    (error,) = scene.flow.run().errors
+    assert isinstance(error, TargetDivergedError)
+    assert "mirror position set" in error.action
+
+    code, told = scene.say("set", "--to", "20", "--note", "foreign record accepted", "--yes")
+
+    assert (code, told["done"]) == (0, 1)
+    report = scene.flow.run()
+    assert (report.errors, report.records) == ((), 10)
+    assert scene.on_target() == values(copied[:20], foreign, copied[20:])
+    (gap,) = scene.flow.ledger.gaps("A->B")
+    assert (gap.cause, gap.first_offset, gap.next_offset, gap.state) == ("position-set", 0, 20, "accepted")
+    assert gap.note == "foreign record accepted"
+    assert gap.decided_by
+    assert gap.decided_by != "unknown"
+
+
+def test_a_target_that_lost_everything_is_filled_again_from_the_start(scene: Scene) -> None:
+    copied = produce(scene.pair.source, scene.topic, records(12))
+    assert scene.flow.run().errors == ()
+    delete_topic(scene.pair.target, f"A.{scene.topic}")
+    produce(scene.pair.source, scene.topic, records(1, start=12))
+    (error,) = scene.flow.run().errors
+    assert isinstance(error, TargetTruncatedError)
+
+    code, told = scene.say("set", "--to", "earliest", "--yes")
+
+    assert code == 0
+    (change,) = told["changes"]
+    assert (change["position"], change["new_position"], change["target_offset"]) == (12, 0, 0)
+    assert scene.flow.run().records == 13
+    assert scene.on_target() == values(copied, records(1, start=12))
+    assert scene.flow.ledger.gaps("A->B")[0].state == "recopied"
+
+
+def test_positions_are_shown_set_to_times_and_forgotten(scene: Scene) -> None:
+    written = produce(scene.pair.source, scene.topic, records(10))
+    scene.flow.run()
+    _, shown = scene.say("show")
+    (row,) = shown["positions"]
+    assert (row["next_offset"], row["target_offset"], row["state"], row["claim"]) == (10, 10, "closed", 1)
+
+    assert written[4].timestamp_ms == datetime(2024, 1, 1, 0, 0, 4, tzinfo=UTC).timestamp() * 1000
+    code, told = scene.say("set", "--partition", "0", "--to", "2024-01-01T00:00:04Z", "--yes")
+    assert (code, told["changes"][0]["new_position"]) == (0, 4)
+
+    code, _ = scene.say("reset", "--yes")
+    assert code == 0
+    assert scene.say("show")[1]["positions"] == []
+
+
+def test_what_cannot_be_is_refused_and_nothing_happens_without_consent(scene: Scene) -> None:
+    produce(scene.pair.source, scene.topic, records(10))
+    scene.flow.run()
+    before = scene.say("show")[1]["positions"]
+
+    beyond, told = scene.say("set", "--to", "11", "--yes")
+    assert (beyond, told["error"]["reason"], told["done"]) == (2, "configuration", 0)
+    unknown, told = scene.say("set", "--partition", "7", "--to", "latest", "--yes")
+    assert (unknown, told["error"]["reason"]) == (2, "configuration")
+    # Nobody is there to agree.
+    refused, told = scene.say("set", "--to", "3")
+    assert (refused, told["done"]) == (1, 0)
+
+    assert scene.say("show")[1]["positions"] == before
+    assert scene.flow.ledger.gaps("A->B") == ()
