@@ -1,0 +1,41 @@
+"""What the DAG's first task says about clusters that are there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.airflow import tasks
+from tests.support.clusters import KafkaPair
+from tests.support.flows import pair_flow
+from tests.support.kafka import create_topic
+
+NO_CHOICE = {"topics": None, "tasks_max": None, "run_max_seconds": None, "dry_run": False, "gaps": "ask"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "consequence"),
+    [("fail", "stops before the first such record"), ("quarantine", "quarantine")],
+)
+def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
+    kafka_pair: KafkaPair,
+    topic_name: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    policy: str,
+    consequence: str,
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "5000"})
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": policy})
+
+    with caplog.at_level(logging.WARNING):
+        done = tasks.preflight("A->B", str(flow.path), NO_CHOICE)
+
+    assert done["selected_topics"] == 1
+    told = [record.getMessage() for record in caplog.records if "max.message.bytes" in record.getMessage()]
+    assert len(told) == 1
+    assert "batches of 5,000 bytes" in told[0]
+    assert consequence in told[0]
