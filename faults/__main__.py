@@ -38,6 +38,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, metavar="S", help="the same seed, the same faults (default: any)")
     parser.add_argument("--kinds", metavar="A,B", help="only these, with commas between; see below")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=3, help="of each cluster (default 3)")
+    parser.add_argument("--partitions", type=_positive, metavar="N", help="of the first topic of the input (default 4)")
     parser.add_argument(
         "--rate", type=_positive, default=300, metavar="R", help="records per second of the input (default 300)"
     )
@@ -66,6 +67,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
         seed=secrets.randbelow(10**6) if arguments.seed is None else arguments.seed,
         rate=float(arguments.rate),
         brokers=arguments.brokers,
+        partitions=arguments.partitions,
         keep=arguments.keep,
     )
 
@@ -104,7 +106,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         exit_code = 130
     print_report(console, results)
     if arguments.json is not None:
-        setup = {"brokers": options.brokers, "rate": options.rate, "kinds": [kind.name for kind in options.kinds]}
+        setup = {
+            "brokers": options.brokers,
+            "partitions": sum(options.topics.values()),
+            "rate": options.rate,
+            "kinds": [kind.name for kind in options.kinds],
+        }
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(to_json(results, setup), indent=2) + "\n", encoding="utf-8")
     return exit_code

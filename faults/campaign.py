@@ -27,7 +27,7 @@ from faults.sequences import Findings
 from faults.side import Side
 from faults.world import Configs, Tell, World
 
-#: Topics of the input with their partitions at the start.
+#: Topics of the input with their partitions at the start; the first one's number may be chosen.
 _TOPICS = {f"{flow_config.INPUT_PREFIX}{name}": count for name, count in (("orders", 4), ("audit", 3), ("clicks", 2))}
 
 
@@ -41,6 +41,7 @@ class Options:
         seconds: no fault begins after so long; None: no limit.
         rate: records per second of the constant input.
         brokers: of each cluster, 1 or 3.
+        partitions: of the first topic; None: its usual number.
         keep: leave the folder with logs and data.
     """
 
@@ -50,7 +51,14 @@ class Options:
     seed: int = 0
     rate: float = 300.0
     brokers: int = 3
+    partitions: int | None = None
     keep: bool = False
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """The input's topics with their partitions at the start."""
+        first = next(iter(_TOPICS))
+        return _TOPICS if self.partitions is None else {**_TOPICS, first: self.partitions}
 
 
 def run(options: Options, results: Results, tell: Tell) -> None:
@@ -85,14 +93,14 @@ def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> Worl
             stack.callback(side.stop)
         list(pool.map(Side.start, (source, target)))
     postgres = stack.enter_context(PostgresServer()) if any(kind.postgres for kind in options.kinds) else None
-    for name, partitions in _TOPICS.items():
+    for name, partitions in options.topics.items():
         source.topics.create(name, partitions, options.brokers)
     world = World(
         source=source,
         target=target,
         drivers=drivers,
         input=stack.enter_context(
-            Input(source.topics.bootstrap_servers, _TOPICS, rate=options.rate, seed=options.seed)
+            Input(source.topics.bootstrap_servers, options.topics, rate=options.rate, seed=options.seed)
         ),
         configs=_configs(folder, source, target, postgres),
         postgres=postgres,
@@ -102,7 +110,9 @@ def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> Worl
     scene = Scene(world, random.Random(options.seed))
     scene.prepare()
     scene.catch_up()
-    tell(f"everything runs; the input writes {options.rate:.0f} records/s into {len(_TOPICS)} topics")
+    tell(
+        f"everything runs; the input writes {options.rate:.0f} records/s into {sum(options.topics.values())} partitions"
+    )
     return world
 
 
