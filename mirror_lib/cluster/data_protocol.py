@@ -123,12 +123,22 @@ def encode_list_end(topic: str, partition: int, *, replicated: bool) -> list[Buf
     return [head + encode_string(topic) + wanted]
 
 
-def parse_list_end(view: memoryview) -> tuple[int, int]:
-    """Read the answer to `encode_list_end`: error code and offset."""
+class ListedEnd(NamedTuple):
+    """An end of a partition as one broker tells it."""
+
+    error_code: int
+    offset: int
+    #: The newest leader epoch in the broker's log; a leader begins a new one when it is elected.
+    leader_epoch: int
+
+
+def parse_list_end(view: memoryview) -> ListedEnd:
+    """Read the answer to `encode_list_end`."""
     # The throttle time and one topic; then its one partition.
     _topic, position = read_string(view, 8)
     _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position + 4)
-    return error_code, offset
+    (epoch,) = _INT32.unpack_from(view, position + 4 + _LISTED_OFFSET.size)
+    return ListedEnd(error_code, offset, epoch)
 
 
 def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:

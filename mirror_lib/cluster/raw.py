@@ -373,14 +373,25 @@ class RawClient:
         return self._listed(partition, *parse_local_log_start(answer))
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
-        """The high watermark and the end of the leader's log, which may have records that are not replicated yet."""
+        """The high watermark and the end of the leader's log, which may have records that are not replicated yet.
+
+        Raises:
+            TransientError: the broker does not lead the partition, or did not all the time.
+            MirrorError: it cannot be asked.
+        """
         ends = []
-        # Followers tell the end of their logs too; that the second question is answered shows that this is the leader.
-        for replicated in (False, True):
+        # Followers tell the end of their logs too, and may be behind. The high watermark is told by leaders only, and
+        # each begins an epoch of its own: so this one led when it told the end.
+        for replicated in (True, False, True):
             body = encode_list_end(*partition, replicated=replicated)
-            answer = await self._ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body)
-            ends.append(self._listed(partition, *parse_list_end(answer)))
-        return ends[1], ends[0]
+            told = parse_list_end(await self._ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+            self._listed(partition, told.error_code, told.offset)
+            ends.append(told)
+        before, end, after = ends
+        if before.leader_epoch != after.leader_epoch:
+            where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+            raise error_for_code(ErrorCode.NOT_LEADER_OR_FOLLOWER, where=where, doing="ask for the log's end")
+        return after.offset, end.offset
 
     def _listed(self, partition: TopicPartition, code: int, offset: int) -> int:
         if code:
