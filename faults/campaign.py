@@ -151,6 +151,7 @@ def _play(world: World, kind: Kind, rng: random.Random) -> Strike:
         recovered=scene.recovered,
         recovery_seconds=scene.recovery_seconds,
         reasons=tuple(scene.reasons),
+        errors=tuple(scene.errors),
     )
 
 

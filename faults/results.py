@@ -30,6 +30,8 @@ class Strike:
     recovery_seconds: float | None = None
     #: Reasons of the errors that the runs ended with, in order.
     reasons: tuple[str, ...] = ()
+    #: The same errors in words.
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Scene:
         self.runs = 0
         self.recovered = 0
         self.reasons: list[str] = []
+        self.errors: list[str] = []
         self.recovery_seconds: float | None = None
         self._config = world.configs.main
         self._before: dict[Partition, int] = {}
@@ -143,7 +144,8 @@ class Scene:
             self._running.remove(driver)
         self.recovered += end.recovered
         self.reasons += [error.reason for error in end.errors]
-        del self.reasons[_REASONS_KEPT:]
+        self.errors += [error.text for error in end.errors]
+        del self.reasons[_REASONS_KEPT:], self.errors[_REASONS_KEPT:]
         if end is DRIVER_DIED:
             self.world.drivers.lose(driver)
 

@@ -226,6 +226,19 @@ class OffsetMapError(ReplicationError):
     reason = "offset-map"
 
 
+class CheckpointFolderError(ReplicationError):
+    """A checkpoint folder of Spark structured streaming holds something that cannot be translated for certain."""
+
+    reason = "checkpoint-folder"
+
+
+class SparkJobError(MirrorError):
+    """Spark ended the copy: an executor died again and again, or the session is gone."""
+
+    reason = "spark-job"
+    retriable = True
+
+
 class RunLockedError(MirrorError):
     """Another run of the flow is active, or took over from this one."""
 
