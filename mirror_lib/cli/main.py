@@ -20,11 +20,13 @@ from mirror_lib.cli import (
     gaps,
     groups,
     heartbeat,
+    offset_map,
     plan,
     position,
     run,
     status,
     topics,
+    translate,
     verify,
 )
 
@@ -40,7 +42,24 @@ app = typer.Typer(
 
 # Every module brings its commands; it imports what is heavy (Kafka clients, SQL) inside them, so that
 # `mirror --help` and `mirror config` start at once.
-for module in (config, topics, configs, acls, groups, plan, run, gaps, position, verify, status, heartbeat, dev, demo):
+for module in (
+    config,
+    topics,
+    configs,
+    acls,
+    groups,
+    plan,
+    run,
+    gaps,
+    position,
+    translate,
+    offset_map,
+    verify,
+    status,
+    heartbeat,
+    dev,
+    demo,
+):
     module.register(app)
 
 

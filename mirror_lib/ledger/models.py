@@ -228,3 +228,35 @@ class SyncTime(Base):
     flow: Mapped[str] = mapped_column(primary_key=True)
     step: Mapped[str] = mapped_column(primary_key=True)
     begun_at: Mapped[datetime]
+
+
+class Verification(Base):
+    """See `rows.VerificationRow`."""
+
+    __tablename__ = "verification"
+    __table_args__ = (
+        CheckConstraint("mode IN ('full', 'sample', 'recent')", name="mode"),
+        CheckConstraint("verdict IN ('equal', 'different', 'unverifiable')", name="verdict"),
+        Index(None, "flow", "topic", "partition", "finished_at"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    flow: Mapped[str]
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    target_topic: Mapped[str]
+    mode: Mapped[str]
+    verdict: Mapped[str]
+    reason: Mapped[str | None]
+    detail: Mapped[str | None] = mapped_column(Text)
+    source_first: Mapped[int | None]
+    source_next: Mapped[int | None]
+    target_first: Mapped[int | None]
+    target_next: Mapped[int | None]
+    records: Mapped[int]
+    bytes: Mapped[int]
+    digest: Mapped[str | None]
+    difference_count: Mapped[int]
+    differences: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    started_at: Mapped[datetime]
+    finished_at: Mapped[datetime]

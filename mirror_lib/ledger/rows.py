@@ -135,6 +135,29 @@ class SegmentRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MapSize:
+    """What the ledger stores of one partition's offset map."""
+
+    flow: str
+    topic: str
+    partition: int
+    #: Rows of the table.
+    segments: int
+    records: int
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    #: Of all values in those rows; what the database adds to a row is not counted.
+    bytes: int
+
+    @property
+    def bytes_per_million_records(self) -> float:
+        """What a million records of this partition take."""
+        return self.bytes / self.records * 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunLockRow:
     """Who may run a flow now. The lease counts from `renewed_at`, by the database's clock."""
 
@@ -241,3 +264,49 @@ class SyncTimeRow:
     flow: str
     step: str
     begun_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationRow:
+    """What one verification found in one partition, or why it found nothing."""
+
+    #: Of the verification, which has a row for each of its partitions.
+    id: str
+    flow: str
+    topic: str
+    partition: int
+    target_topic: str
+    #: One of `VerifyMode`: `full`, `sample`, `recent`.
+    mode: str
+    #: One of `Verdict`: `equal`, `different`, `unverifiable`.
+    verdict: str
+    reason: str | None = None
+    detail: str | None = None
+    #: From where to where it was compared on either side; of a sample the outermost offsets. None: nowhere.
+    source_first: int | None = None
+    source_next: int | None = None
+    target_first: int | None = None
+    target_next: int | None = None
+    #: Records found equal.
+    records: int = 0
+    #: Of the source's log, as it was read.
+    bytes: int = 0
+    #: See `docs/verification.md`; None where a budget ended the comparison.
+    digest: str | None = None
+    difference_count: int = 0
+    #: The first of them, as `Difference.to_dict` gives them.
+    differences: list[dict[str, Any]] | None = None
+    started_at: datetime
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedRow:
+    """Up to where a partition was found equal, and when."""
+
+    topic: str
+    partition: int
+    #: The next offset to verify on either side.
+    source_next: int
+    target_next: int
+    verified_at: datetime

@@ -7,12 +7,13 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.ledger import acls, gaps, locks, positions, runs, schema, segments
+from mirror_lib.ledger import acls, gaps, locks, positions, runs, schema, segments, verifications
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.rows import (
     GapRow,
     GapState,
+    MapSize,
     PartitionRunRow,
     PositionRow,
     ReplicatedAclRow,
@@ -20,6 +21,8 @@ from mirror_lib.ledger.rows import (
     RunRow,
     SegmentRow,
     SyncTimeRow,
+    VerificationRow,
+    VerifiedRow,
 )
 from mirror_lib.topology.names import TopicPartition
 
@@ -159,6 +162,21 @@ class Ledger:
         with self._database.read() as connection:
             return segments.of_partition(connection, flow, topic, partition)
 
+    def replace_segments(self, flow: str, topic: str, partition: int, rows: Sequence[SegmentRow]) -> None:
+        """Put another offset map in the place of a partition's; the rows ascend on both sides."""
+        with self._database.write() as connection:
+            segments.replace_partition(connection, flow, topic, partition, rows)
+
+    def compact_segments(self, flow: str, topic: str, partition: int) -> int:
+        """Store a partition's offset map in fewer rows; returns how many fewer. `append_segments` does it when due."""
+        with self._database.write() as connection:
+            return segments.compact(connection, flow, topic, partition)
+
+    def map_sizes(self, flow: str) -> tuple[MapSize, ...]:
+        """What is stored of a flow's offset map, by topic and partition; quick, since no map is read."""
+        with self._database.read() as connection:
+            return segments.sizes_of_flow(connection, flow)
+
     def record_gap(self, row: GapRow) -> GapRow:
         """Note a gap; returns its row, which is an older one when the same gap is open already."""
         with self._database.write() as connection:
@@ -248,3 +266,23 @@ class Ledger:
         """When a step began the last time that it succeeded."""
         with self._database.read() as connection:
             return acls.time_of(connection, flow, step)
+
+    def save_verifications(self, rows: Iterable[VerificationRow]) -> None:
+        """Insert or replace what a verification found."""
+        with self._database.write() as connection:
+            verifications.save(connection, rows)
+
+    def verifications(self, flow: str, limit: int = 100) -> tuple[VerificationRow, ...]:
+        """The newest rows of a flow's verifications, newest first."""
+        with self._database.read() as connection:
+            return verifications.newest(connection, flow, limit=limit)
+
+    def verification(self, verification_id: str) -> tuple[VerificationRow, ...]:
+        """What one verification found, by partition."""
+        with self._database.read() as connection:
+            return verifications.of_id(connection, verification_id)
+
+    def verified_up_to(self, flow: str) -> tuple[VerifiedRow, ...]:
+        """Up to where each partition was found equal since a difference was found there last, and when."""
+        with self._database.read() as connection:
+            return verifications.verified_up_to(connection, flow)

@@ -131,12 +131,36 @@ def encode(runs: Sequence[OffsetRun]) -> bytes:
             target_next = target_first + count
     except OverflowError as error:
         raise ValueError(f"runs do not ascend before source {source_first}, target {target_first}") from error
-    body = b"".join(_planes(column) for column in (source_gaps, target_gaps, counts))
-    return bytes((_FORMAT,)) + zlib.compress(body)
+    return pack(b"".join(_planes(column) for column in (source_gaps, target_gaps, counts)))
 
 
 def decode(data: bytes) -> tuple[OffsetRun, ...]:
     """The inverse of `encode`.
+
+    Raises:
+        OffsetMapError: the bytes are damaged, or of a format that this version does not know.
+    """
+    body = unpack(data)
+    size = len(body) // _COLUMNS
+    columns = (_numbers(body[start : start + size]) for start in range(0, len(body), size)) if size else ((), (), ())
+    runs: list[OffsetRun] = []
+    source_next = target_next = 0
+    for source_gap, target_gap, count in zip(*columns, strict=True):
+        if count == 0:
+            raise damaged("a run without records")
+        run = OffsetRun(source_next + source_gap, target_next + target_gap, count)
+        runs.append(run)
+        source_next, target_next = run.source_next, run.target_next
+    return tuple(runs)
+
+
+def pack(body: bytes) -> bytes:
+    """Planes of differences as `encode` stores them."""
+    return bytes((_FORMAT,)) + zlib.compress(body)
+
+
+def unpack(data: bytes) -> bytes:
+    """The inverse of `pack`: the bytes of whole runs.
 
     Raises:
         OffsetMapError: the bytes are damaged, or of a format that this version does not know.
@@ -149,20 +173,19 @@ def decode(data: bytes) -> tuple[OffsetRun, ...]:
     try:
         body = zlib.decompress(data[1:])
     except zlib.error as error:
-        raise _damaged(str(error)) from error
-    size, rest = divmod(len(body), _COLUMNS)
-    if rest or size % _WIDTH:
-        raise _damaged(f"{len(body)} bytes are not whole runs")
-    columns = (_numbers(body[start : start + size]) for start in range(0, len(body), size)) if size else ((), (), ())
-    runs: list[OffsetRun] = []
-    source_next = target_next = 0
-    for source_gap, target_gap, count in zip(*columns, strict=True):
-        if count == 0:
-            raise _damaged("a run without records")
-        run = OffsetRun(source_next + source_gap, target_next + target_gap, count)
-        runs.append(run)
-        source_next, target_next = run.source_next, run.target_next
-    return tuple(runs)
+        raise damaged(str(error)) from error
+    if len(body) % (_COLUMNS * _WIDTH):
+        raise damaged(f"{len(body)} bytes are not whole runs")
+    return body
+
+
+def damaged(why: str) -> OffsetMapError:
+    """The error for stored runs that cannot be."""
+    return OffsetMapError(
+        f"an offset map is damaged: {why}.",
+        action="Restore the ledger from a backup, or derive the map anew with `mirror map rebuild`; positions in Kafka "
+        "are unharmed.",
+    )
 
 
 def _planes(column: array[int]) -> bytes:
@@ -182,12 +205,6 @@ def _little_endian(column: array[int]) -> array[int]:
     if sys.byteorder == "big":
         column.byteswap()
     return column
-
-
-def _damaged(why: str) -> OffsetMapError:
-    return OffsetMapError(
-        f"an offset map is damaged: {why}.", action="Restore the ledger from a backup; positions in Kafka are unharmed."
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +272,7 @@ class Segment:
                 target_next=target_next,
             )
         except ValueError as error:
-            raise _damaged(str(error)) from error
+            raise damaged(str(error)) from error
 
     @property
     def dense(self) -> bool:

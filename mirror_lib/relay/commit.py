@@ -24,6 +24,10 @@ from mirror_lib.relay.quarantine import gap_rows
 from mirror_lib.topology.names import TopicPartition
 
 
+#: So many runs are some hundred kilobytes at most.
+_RUNS_PER_ROW = 50_000
+
+
 def commit_round(
     flow: FlowConfig,
     job: CopyJob,
@@ -47,7 +51,7 @@ def commit_round(
             _write_offset_syncs(flow, results)
     finally:
         ledger.save_positions([position_row(flow, position) for position in stored])
-        ledger.append_segments([_segment_row(flow, job.run_id, result) for result in results if result.runs])
+        ledger.append_segments([row for result in results for row in segment_rows(flow, job.run_id, result)])
         ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
 
 
@@ -111,20 +115,24 @@ def position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
     )
 
 
-def _segment_row(flow: FlowConfig, run_id: str, result: PartitionResult) -> rows.SegmentRow:
-    first = result.runs[0]
-    return rows.SegmentRow(
-        flow=str(flow.flow),
-        topic=result.source.topic,
-        partition=result.source.partition,
-        source_first=first.source_first,
-        source_next=result.runs[-1].source_first + result.runs[-1].count,
-        target_first=first.target_first,
-        target_next=result.runs[-1].target_first + result.runs[-1].count,
-        records=result.records + result.recovered,
-        runs=encode(result.runs) if len(result.runs) > 1 else None,
-        run_id=run_id,
-    )
+def segment_rows(flow: FlowConfig, run_id: str, result: PartitionResult) -> list[rows.SegmentRow]:
+    """What a partition's run adds to the offset map; runs of a topic with many holes take several rows."""
+    parts = (result.runs[start : start + _RUNS_PER_ROW] for start in range(0, len(result.runs), _RUNS_PER_ROW))
+    return [
+        rows.SegmentRow(
+            flow=str(flow.flow),
+            topic=result.source.topic,
+            partition=result.source.partition,
+            source_first=part[0].source_first,
+            source_next=part[-1].source_next,
+            target_first=part[0].target_first,
+            target_next=part[-1].target_next,
+            records=sum(run.count for run in part),
+            runs=encode(part) if len(part) > 1 else None,
+            run_id=run_id,
+        )
+        for part in parts
+    ]
 
 
 def partition_row(run_id: str, round_number: int, result: PartitionResult) -> rows.PartitionRunRow:

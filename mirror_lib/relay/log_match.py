@@ -260,7 +260,7 @@ class LogMatcher:
                 self._drop_source()
             elif here.digest == there.digest:
                 self._pair(certain=lowest == highest)
-            elif lowest == highest:
+            elif lowest == highest and not self._may_be_left_out(here):
                 raise MismatchError(here.offset, there.offset)
             elif not self._skip_to_equal():
                 return
@@ -300,6 +300,9 @@ class LogMatcher:
     def _without_record_before(self, here: _Entry) -> int:
         return here.hidden + here.holes + self._left_out_before(here.offset)
 
+    def _may_be_left_out(self, here: _Entry) -> bool:
+        return self._left_out is None or self._left_out_before(here.offset + 1) > self._left_out_before(here.offset)
+
     def _left_out_before(self, offset: int) -> int:
         return 0 if self._left_out is None else self._left_out.before(offset)
 
@@ -316,6 +319,9 @@ class LogMatcher:
             if self.needs_source or self.needs_target:
                 return False
             found = self._nearest_equal(look)
+            if found is None and max(len(source.waiting), len(target.waiting)) < look:
+                # The last records of both: each side has lost what the other kept.
+                found = len(source.waiting), len(target.waiting)
             if found is not None:
                 for _ in range(found[0]):
                     self._drop_source()
@@ -323,7 +329,7 @@ class LogMatcher:
                     self._drop_target()
                 self._need = 1
                 return True
-            if look >= LOOKAHEAD or (len(source.waiting) < look and len(target.waiting) < look):
+            if look >= LOOKAHEAD:
                 raise MismatchError(source.waiting[0].offset, target.waiting[0].offset)
             look = min(look * _LOOK_GROWTH, LOOKAHEAD)
 

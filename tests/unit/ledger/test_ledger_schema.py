@@ -29,6 +29,7 @@ TABLES = {
     "gap",
     "replicated_acl",
     "sync_time",
+    "verification",
     schema.VERSION_TABLE,
 }
 

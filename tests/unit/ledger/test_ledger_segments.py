@@ -164,13 +164,14 @@ def test_a_target_created_anew_leaves_nothing_of_the_older_map(ledger: Ledger) -
     assert _segments(ledger) == (_dense(100, 0, 10, run_id="r2"),)
 
 
-def test_a_rewind_into_holes_drops_the_row_with_the_holes_only(ledger: Ledger) -> None:
+def test_a_rewind_into_holes_keeps_every_record_before_it(ledger: Ledger) -> None:
     holes = _row([OffsetRun(10, 10, 5), OffsetRun(20, 15, 5)])
     ledger.append_segments([_dense(0, 0, 10), holes])
 
-    ledger.append_segments([_dense(12, 30, 3, run_id="r2")])
+    ledger.append_segments([_dense(22, 30, 3, run_id="r2")])
 
-    assert _segments(ledger) == (_dense(0, 0, 10), _dense(12, 30, 3, run_id="r2"))
+    kept = _row([OffsetRun(10, 10, 5), OffsetRun(20, 15, 2)])
+    assert _segments(ledger) == (_dense(0, 0, 10), kept, _dense(22, 30, 3, run_id="r2"))
 
 
 def test_an_overlap_of_the_same_distance_makes_the_row_longer(ledger: Ledger) -> None:

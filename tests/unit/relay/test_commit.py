@@ -12,8 +12,9 @@ import mirror_lib.relay.commit as commit
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.ledger.rows import GapRow, PartitionRunRow, PositionRow, SegmentRow
+from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.commit import closed_positions, commit_round
+from mirror_lib.relay.commit import closed_positions, commit_round, segment_rows
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, Poison
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.fake_cluster import job
@@ -134,3 +135,14 @@ def test_a_merge_closes_with_the_end_of_its_last_writer() -> None:
     )
 
     assert [(position.offset, position.target_offset) for position in positions] == [(19, 18), (22, 18)]
+
+
+def test_a_run_of_a_topic_full_of_holes_takes_several_rows_that_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "_RUNS_PER_ROW", 2)
+    runs = tuple(OffsetRun(10 + 3 * number, 5 + 2 * number, 2) for number in range(5))
+    copied = replace(result(opened("orders")), runs=runs)
+
+    found = segment_rows(SimpleNamespace(flow=FlowId("A", "B")), "run", copied)  # type: ignore[arg-type]
+
+    assert [row.records for row in found] == [4, 4, 2]
+    assert OffsetMap.of_segments(found).columns.runs() == runs

@@ -1,0 +1,172 @@
+"""`mirror translate`: where offsets of the source are on the target, by the exact offset map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
+from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.sync.translation import FlowMaps, Translation
+
+_COLUMNS = ("topic", "partition", "source offset", "target topic", "target offset", "landing", "read again")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(translate)
+
+
+def translate(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: Annotated[str | None, typer.Option("--topic", help="The topic on the source.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", min=0, help="Its partition.")] = None,
+    offset: Annotated[
+        list[int] | None, typer.Option("--offset", min=0, help="An offset; may be given several times.")
+    ] = None,
+    timestamp: Annotated[
+        list[str] | None,
+        typer.Option("--timestamp", help="A time (epoch ms or ISO): the source's first record not older. Several."),
+    ] = None,
+    to_source: Annotated[
+        bool, typer.Option("--to-source", help="The offsets are of the target; tell those of the source.")
+    ] = False,
+    group: Annotated[str | None, typer.Option("--group", help="All that this consumer group has committed.")] = None,
+    checkpoint_folder: Annotated[
+        Path | None,
+        typer.Option("--checkpoint-folder", help="A checkpoint folder of Spark structured streaming.", metavar="PATH"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where its copy for the target goes.", metavar="PATH")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Translate offsets by the exact offset map: of a partition, a time, a group, or a Spark checkpoint folder.
+
+    A landing is exact, a hole (nothing was copied from there: the next record that was), before (the map begins
+    later) or beyond (not copied yet). Exit code 3 when a partition has no map or a folder is not understood.
+    """
+    of_partition = bool(offset or timestamp)
+    with reporting(as_json) as output:
+        _check_choice(
+            (of_partition, group is not None, checkpoint_folder is not None),
+            complete=(not of_partition or (topic is not None and partition is not None))
+            and ((checkpoint_folder is None) == (out is None))
+            and not (to_source and (timestamp or not offset)),
+        )
+        with _flow_maps(config, flow) as (settings, maps):
+            if group is not None:
+                _group(output, settings, maps, group)
+            elif checkpoint_folder is not None and out is not None:
+                _checkpoint(output, maps, checkpoint_folder, out)
+            elif topic is not None and partition is not None:
+                _partition(output, settings, maps, topic, partition, offset or [], timestamp or [], to_source=to_source)
+
+
+def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
+    if sum(ways) != 1 or not complete:
+        raise ConfigurationError(
+            "it is not clear what is to be translated.",
+            action="Give either --topic and --partition with --offset (and --to-source) or --timestamp, or --group, or "
+            "--checkpoint-folder with --out.",
+        )
+
+
+@contextmanager
+def _flow_maps(config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
+    from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.translation import FlowMaps
+
+    file, settings = load_flow(config, flow)
+    with open_ledger(file) as ledger:
+        yield settings, FlowMaps(settings, flow_topology(settings), ledger)
+
+
+def _partition(
+    output: Output,
+    settings: FlowConfig,
+    maps: FlowMaps,
+    topic: str,
+    partition: int,
+    offsets: list[int],
+    times: list[str],
+    *,
+    to_source: bool,
+) -> None:
+    from mirror_lib.sync.translation import parse_time, source_offsets_at
+    from mirror_lib.topology.names import TopicPartition
+
+    source = TopicPartition(topic, partition)
+    milliseconds = [parse_time(time) for time in times]
+    rows = [maps.to_source(source, each) if to_source else maps.to_target(source, each) for each in offsets]
+    if milliseconds:
+        with output.progress(f"Asking {settings.flow.source} for the offsets of {len(times)} times"):
+            found = source_offsets_at(settings, source, milliseconds)
+        rows += [maps.to_target(source, each) for each in found]
+    _show(output, rows)
+
+
+def _group(output: Output, settings: FlowConfig, maps: FlowMaps, group: str) -> None:
+    from mirror_lib.sync.translation import landing_counts, translate_group
+
+    with output.progress(f"Reading group {group} on {settings.flow.source}"):
+        found = translate_group(settings, maps, group)
+    output.document({"group": group, "not_replicated": list(found.foreign)})
+    _show(output, found.rows)
+    output.values("landings", landing_counts(found.rows))
+    output.note(
+        f"{len(found.rows):,} partitions; {sum(row.read_again for row in found.rows):,} records at most would be read "
+        "again, which the group has read before they were copied."
+    )
+    if found.foreign:
+        output.note(f"Not replicated by the flow: {', '.join(found.foreign)}.")
+    capped_errors(output, [each.error for each in found.left_out])
+    output.exit_code = max((each.error.exit_code for each in found.left_out), default=0)
+    _warn(output, found.rows)
+
+
+def _checkpoint(output: Output, maps: FlowMaps, folder: Path, out: Path) -> None:
+    from mirror_lib.sync.translation import landing_counts, translate_checkpoint
+
+    with output.progress(f"Rewriting {folder}"):
+        done = translate_checkpoint(maps, folder, out)
+    output.document({"out": str(out), "rewritten": done.folder.rewritten, "copied": done.folder.copied})
+    _show(output, done.newest)
+    output.values("landings", landing_counts(done.newest))
+    output.note(
+        f"{out}: {len(done.folder.rewritten):,} files were rewritten and {done.folder.copied:,} copied. Start the "
+        "query from it with the target's bootstrap servers and the names of the target topics."
+    )
+    ahead = sum(row.read_again for row in done.newest)
+    if ahead:
+        output.note(
+            f"The query is ahead of the copy: it would read up to {ahead:,} records again. Run the flow, and translate "
+            "the folder once more."
+        )
+    _warn(output, done.newest)
+
+
+def _warn(output: Output, rows: Sequence[Translation]) -> None:
+    missing = [row for row in rows if row.may_miss]
+    if missing:
+        output.note(
+            f"{len(missing):,} partitions land before their map, on a target that began earlier. If the ledger was "
+            "lost once, records would be missed: run `mirror map rebuild` first."
+        )
+        output.exit_code = 3
+
+
+def _show(output: Output, rows: list[Translation] | tuple[Translation, ...]) -> None:
+    cells = [tuple(row.to_dict().values()) for row in rows]
+    capped_table(output, "translations", _COLUMNS, cells)

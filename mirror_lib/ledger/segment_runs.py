@@ -1,0 +1,99 @@
+"""What rows of the offset map say about single records: telling them apart, cutting them, and making one of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.errors import OffsetMapError
+from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.offsets.run_columns import RunColumns
+
+#: A row of so many records or encoded bytes is long enough: rewriting it, or cutting it, takes milliseconds.
+FULL_RECORDS, FULL_BYTES = 1_000_000, 64 * 1024
+#: A row that was written longer than this by one run is left alone.
+_HUGE_BYTES = 16 * FULL_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class RowSize:
+    """A row without its runs."""
+
+    source_first: int
+    records: int
+    bytes: int
+
+    @property
+    def small(self) -> bool:
+        """Whether a partition should not have many of its kind."""
+        return self.records < FULL_RECORDS and self.bytes < FULL_BYTES
+
+
+def columns_of(row: SegmentRow) -> RunColumns:
+    """A row's runs.
+
+    Raises:
+        OffsetMapError: they are damaged.
+    """
+    return RunColumns.of_segments((row,))
+
+
+def holds(old: SegmentRow, row: SegmentRow) -> bool:
+    """Whether an older row says exactly what a new one says; a damaged one says nothing."""
+    if row.source_first < old.source_first or old.source_next < row.source_next:
+        return False
+    try:
+        return columns_of(old).holds(columns_of(row))
+    except OffsetMapError:
+        return False
+
+
+def cut(old: SegmentRow, *, source: int, target: int) -> SegmentRow | None:
+    """What of a row stands before both offsets; None where that is nothing, or the row is damaged."""
+    try:
+        kept = columns_of(old).before(source=source, target=target)
+    except OffsetMapError:
+        return None
+    return of_columns(kept, like=old) if len(kept) else None
+
+
+def of_columns(columns: RunColumns, *, like: SegmentRow) -> SegmentRow:
+    """A row of some runs, of the partition and run of another row."""
+    return replace(
+        like,
+        source_first=int(columns.source_first[0]),
+        source_next=int(columns.source_next[-1]),
+        target_first=int(columns.target_first[0]),
+        target_next=int(columns.target_next[-1]),
+        records=columns.records,
+        runs=None if len(columns) == 1 else columns.encode(),
+    )
+
+
+def merged(rows: Sequence[SegmentRow]) -> SegmentRow:
+    """Rows behind one another as one; its run is the newest.
+
+    Raises:
+        OffsetMapError: a row is damaged, or they do not ascend.
+    """
+    return of_columns(RunColumns.of_segments(rows), like=rows[-1])
+
+
+def groups_to_merge(rows: Iterable[RowSize]) -> list[list[RowSize]]:
+    """Which neighbours become one row: each group is full at last, except one that nothing follows it.
+
+    Rows that are full are rewritten only together with a small one before them.
+    """
+    groups: list[list[RowSize]] = []
+    group: list[RowSize] = []
+    for row in rows:
+        if row.bytes >= _HUGE_BYTES:
+            groups.append(group)
+            group = []
+            continue
+        group.append(row)
+        if sum(each.records for each in group) >= FULL_RECORDS or sum(each.bytes for each in group) >= FULL_BYTES:
+            groups.append(group)
+            group = []
+    groups.append(group)
+    return [group for group in groups if len(group) > 1]

@@ -1,0 +1,98 @@
+"""The table `verification`: what was compared, and how far each partition is known to be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, and_, func, or_, select
+
+from mirror_lib.ledger.models import Verification
+from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
+from mirror_lib.ledger.writing import storable, upsert
+
+_VERIFICATION: Table = Verification.metadata.tables["verification"]
+
+
+def save(connection: Connection, rows: Iterable[VerificationRow]) -> None:
+    """Insert or replace rows."""
+    upsert(
+        connection,
+        _VERIFICATION,
+        [replace(row, reason=storable(row.reason), detail=storable(row.detail)) for row in rows],
+    )
+
+
+def newest(connection: Connection, flow: str, *, limit: int) -> tuple[VerificationRow, ...]:
+    """The newest rows of a flow, newest first, those of one verification by partition."""
+    columns = _VERIFICATION.c
+    query = (
+        select(_VERIFICATION)
+        .where(columns.flow == flow)
+        .order_by(columns.started_at.desc(), columns.id, columns.topic, columns.partition)
+        .limit(limit)
+    )
+    return _rows(connection, query)
+
+
+def of_id(connection: Connection, verification_id: str) -> tuple[VerificationRow, ...]:
+    """All rows of one verification, by partition."""
+    columns = _VERIFICATION.c
+    return _rows(
+        connection,
+        select(_VERIFICATION).where(columns.id == verification_id).order_by(columns.topic, columns.partition),
+    )
+
+
+def verified_up_to(connection: Connection, flow: str) -> tuple[VerifiedRow, ...]:
+    """Up to where each partition was found equal since a difference was found there last.
+
+    Samples do not count, since they leave out what lies between. Partitions of which nothing is known are missing.
+    """
+    columns = _VERIFICATION.c
+    last_difference = (
+        select(columns.topic, columns.partition, func.max(columns.finished_at).label("at"))
+        .where(columns.flow == flow, columns.verdict == "different")
+        .group_by(columns.topic, columns.partition)
+        .subquery("last_difference")
+    )
+    same_partition = and_(last_difference.c.topic == columns.topic, last_difference.c.partition == columns.partition)
+    rank = func.row_number().over(
+        partition_by=(columns.topic, columns.partition),
+        order_by=(columns.source_next.desc(), columns.finished_at.desc()),
+    )
+    equal = (
+        select(
+            columns.topic,
+            columns.partition,
+            columns.source_next,
+            columns.target_next,
+            columns.finished_at,
+            rank.label("place"),
+        )
+        .outerjoin(last_difference, same_partition)
+        .where(
+            columns.flow == flow,
+            columns.verdict == "equal",
+            columns.mode != "sample",
+            columns.source_next.is_not(None),
+            or_(last_difference.c.at.is_(None), columns.finished_at > last_difference.c.at),
+        )
+        .subquery("equal")
+    )
+    found = select(equal).where(equal.c.place == 1).order_by(equal.c.topic, equal.c.partition)
+    return tuple(
+        VerifiedRow(
+            topic=row["topic"],
+            partition=row["partition"],
+            source_next=row["source_next"],
+            target_next=row["target_next"],
+            verified_at=row["finished_at"],
+        )
+        for row in connection.execute(found).mappings()
+    )
+
+
+def _rows(connection: Connection, query: Select[Any]) -> tuple[VerificationRow, ...]:
+    return tuple(VerificationRow(**row) for row in connection.execute(query).mappings())

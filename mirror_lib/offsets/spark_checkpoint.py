@@ -1,0 +1,290 @@
+"""The checkpoint folder of a Spark structured streaming query that reads Kafka, for the same query on another cluster.
+
+Formats as Spark 4.2 writes them, in the words of its classes: `offsets/N` (`OffsetSeqLog`) has the line `v1`, a line of
+metadata and one line for each source, or `v2` and lines with the source's name before a colon; `-` is a source without
+an offset. A Kafka source's offset (`KafkaSourceOffset`) is {"topic":{"partition":offset}}, where -2 and -1 stand for
+earliest and latest. `sources/N/0` (`KafkaSourceInitialOffsetWriter`) is a zero byte, the line `v1`, and an offset.
+`commits`, `metadata` and `state` know nothing of topics and offsets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.errors import CheckpointFolderError
+from mirror_lib.topology.names import TopicPartition
+
+#: Given a source partition and an offset of it, the partition and the offset on the target. Without an offset only the
+#: partition counts.
+Translate = Callable[[TopicPartition, int | None], tuple[TopicPartition, int]]
+#: Offsets by partition: what a Kafka source remembers.
+KafkaOffsets = dict[TopicPartition, int]
+
+#: `KafkaOffsetRangeLimit`: earliest and latest, whatever they are.
+_SYMBOLIC = (-2, -1)
+_VOID = "-"
+_COPIED_FILES = frozenset({"metadata"})
+_COPIED_FOLDERS = frozenset({"commits", "state"})
+_OFFSETS, _SOURCES = "offsets", "sources"
+_NUMBER = re.compile(r"[0-9]{1,18}")
+#: What a writer leaves behind that was interrupted (`CheckpointFileManager`); Spark never reads it.
+_TEMPORARY = re.compile(r"\..*\.tmp(\.crc)?|_temporary|\._.*|\.DS_Store")
+_INITIAL = b"\0v1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLog:
+    """One file of `offsets`: what the sources had come to when a batch was planned."""
+
+    version: int
+    #: A line of JSON, carried over as it is.
+    metadata: str
+    #: Each source's name in version 2, its number in version 1, with its offsets; None where it has none.
+    sources: tuple[tuple[str, KafkaOffsets | None], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> OffsetLog:
+        """Read a file.
+
+        Raises:
+            ValueError: it is of another version, or a source is not Kafka; the message names it.
+        """
+        lines = text.split("\n")
+        if lines[0] not in ("v1", "v2") or len(lines) < 2:
+            raise ValueError(f"it begins with {lines[0][:20]!r} instead of v1 or v2")
+        version, metadata, offsets = int(lines[0][1:]), lines[1], lines[2:]
+        if not offsets:
+            raise ValueError("it has no source")
+        if version == 1:
+            named = [(str(number), line) for number, line in enumerate(offsets)]
+        else:
+            named = [_name_and_offset(line) for line in offsets]
+        return cls(version, metadata, tuple((name, _of_source(name, line)) for name, line in named))
+
+    def __str__(self) -> str:
+        """The file's text."""
+        offsets = [
+            ("" if self.version == 1 else f"{name}:") + (_VOID if found is None else encode_offsets(found))
+            for name, found in self.sources
+        ]
+        return "\n".join([f"v{self.version}", self.metadata, *offsets])
+
+
+@dataclass(slots=True)
+class RewrittenCheckpoint:
+    """What became of a folder."""
+
+    rewritten: list[str] = field(default_factory=list)
+    copied: int = 0
+    #: What the newest batch has, by source: where the query goes on, or what it does again. In offsets of the original.
+    newest: dict[str, KafkaOffsets] = field(default_factory=dict)
+
+
+def parse_offsets(text: str) -> KafkaOffsets:
+    """A Kafka source's offset (`JsonUtils.partitionOffsets`).
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict) or not all(isinstance(partitions, dict) for partitions in data.values()):
+        raise ValueError(f"{text[:60]!r} is not the offset of a Kafka source")
+    return {
+        _partition(topic, partition): _offset(offset)
+        for topic, partitions in data.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def encode_offsets(offsets: KafkaOffsets) -> str:
+    """The inverse of `parse_offsets`."""
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(topics, separators=(",", ":"))
+
+
+def parse_initial_offsets(data: bytes) -> KafkaOffsets:
+    """A file of `sources/N`: the offsets that the query began with.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not data.startswith(_INITIAL):
+        raise ValueError(f"it begins with {data[:4]!r} instead of the initial offsets of a Kafka source")
+    return parse_offsets(data[len(_INITIAL) :].decode())
+
+
+def translated(offsets: KafkaOffsets, translate: Translate) -> KafkaOffsets:
+    """A source's offsets on the target.
+
+    Raises:
+        ValueError: two partitions become one.
+    """
+    found: KafkaOffsets = {}
+    for source, offset in offsets.items():
+        target, there = translate(source, None if offset in _SYMBOLIC else offset)
+        if target in found:
+            raise ValueError(f"{source} and another partition both become {target}")
+        found[target] = offset if offset in _SYMBOLIC else there
+    return found
+
+
+def read_newest(folder: Path) -> dict[str, KafkaOffsets]:
+    """The offsets of the newest batch, by source.
+
+    Raises:
+        CheckpointFolderError: the folder is not one that can be translated.
+    """
+    logs = sorted(int(path.name) for path in _files(folder / _OFFSETS))
+    if not logs:
+        raise _refused(folder, folder / _OFFSETS, "it holds no batch")
+    log = _parsed(folder, folder / _OFFSETS / str(logs[-1]))
+    return {name: offsets for name, offsets in log.sources if offsets is not None}
+
+
+def rewrite_checkpoint(folder: Path, out: Path, translate: Translate) -> RewrittenCheckpoint:
+    """Write a copy of a folder, of which the query goes on from the target. The query must not be running.
+
+    Checksums (`.name.crc` of Hadoop, `name.crc` of Spark) of what was rewritten are left out: readers do without.
+
+    Args:
+        folder: the checkpoint folder on a local disk.
+        out: must not exist; it appears when it is complete.
+        translate: may raise a `MirrorError`, which ends it.
+
+    Raises:
+        CheckpointFolderError: a file is not understood; it is named, and nothing is left of `out`.
+    """
+    if out.exists():
+        raise _refused(folder, out, "it exists already", action="Name a folder that does not exist.")
+    done = RewrittenCheckpoint(newest=read_newest(folder))
+    partial = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        for path in sorted(folder.iterdir()):
+            _rewrite(folder, path, partial / path.name, translate, done)
+        partial.rename(out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return done
+
+
+def _rewrite(folder: Path, path: Path, to: Path, translate: Translate, done: RewrittenCheckpoint) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and path.name in _COPIED_FOLDERS:
+        shutil.copytree(path, to)
+        done.copied += sum(1 for each in to.rglob("*") if each.is_file())
+    elif path.is_file() and _main_name(path) in _COPIED_FILES:
+        shutil.copy2(path, to)
+        done.copied += 1
+    elif path.is_dir() and path.name == _OFFSETS:
+        for file in _files(path):
+            log = _parsed(folder, file)
+            _write(done, folder, file, to, str(_translated_log(folder, file, log, translate)).encode())
+    elif path.is_dir() and path.name == _SOURCES:
+        for source in sorted(each for each in path.iterdir() if not _TEMPORARY.fullmatch(each.name)):
+            for file in _files(source):
+                _write(done, folder, file, to / source.name, _initial(folder, file, translate))
+    elif not _TEMPORARY.fullmatch(path.name):
+        raise _refused(folder, path, "no checkpoint of a query on Kafka that this version knows has it")
+
+
+def _translated_log(folder: Path, file: Path, log: OffsetLog, translate: Translate) -> OffsetLog:
+    try:
+        sources = tuple(
+            (name, None if offsets is None else translated(offsets, translate)) for name, offsets in log.sources
+        )
+    except ValueError as error:
+        raise _refused(folder, file, str(error)) from error
+    return OffsetLog(log.version, log.metadata, sources)
+
+
+def _initial(folder: Path, file: Path, translate: Translate) -> bytes:
+    try:
+        offsets = translated(parse_initial_offsets(file.read_bytes()), translate)
+    except ValueError as error:
+        raise _refused(folder, file, str(error)) from error
+    return _INITIAL + encode_offsets(offsets).encode()
+
+
+def _parsed(folder: Path, file: Path) -> OffsetLog:
+    try:
+        return OffsetLog.parse(file.read_bytes().decode())
+    except ValueError as error:
+        raise _refused(folder, file, str(error)) from error
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a metadata log, which are named by numbers, without their checksums and what was left behind.
+
+    Raises:
+        CheckpointFolderError: there is something else, or no such folder.
+    """
+    if not folder.is_dir():
+        raise _refused(folder.parent, folder, "it is not a folder, so this is no checkpoint of a query")
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and _NUMBER.fullmatch(path.name):
+            yield path
+        elif not (_TEMPORARY.fullmatch(path.name) or _NUMBER.fullmatch(_main_name(path))):
+            raise _refused(folder.parent, path, "a log of Spark's has no such file")
+
+
+def _main_name(path: Path) -> str:
+    """The name of the file that a checksum belongs to, possibly the checksum of a checksum."""
+    name = path.name
+    while name.endswith(".crc"):
+        name = name.removesuffix(".crc").removeprefix(".")
+    return name
+
+
+def _write(done: RewrittenCheckpoint, folder: Path, file: Path, to: Path, content: bytes) -> None:
+    to.mkdir(parents=True, exist_ok=True)
+    (to / file.name).write_bytes(content)
+    done.rewritten.append(str(file.relative_to(folder)))
+
+
+def _name_and_offset(line: str) -> tuple[str, str]:
+    name, colon, offset = line.partition(":")
+    if not colon:
+        raise ValueError(f"the line {line[:60]!r} names no source")
+    return name, offset
+
+
+def _of_source(name: str, line: str) -> KafkaOffsets | None:
+    if line == _VOID:
+        return None
+    try:
+        return parse_offsets(line)
+    except ValueError as error:
+        raise ValueError(f"source {name} is not one that can be translated: {error}") from error
+
+
+def _partition(topic: Any, partition: str) -> TopicPartition:
+    if not _NUMBER.fullmatch(partition):
+        raise ValueError(f"{partition[:20]!r} is not a partition of {topic}")
+    return TopicPartition(topic, int(partition))
+
+
+def _offset(offset: Any) -> int:
+    if type(offset) is not int or offset < min(_SYMBOLIC):
+        raise ValueError(f"{offset!r} is not an offset")
+    return offset
+
+
+def _refused(folder: Path, path: Path, why: str, *, action: str = "") -> CheckpointFolderError:
+    shown = path.relative_to(folder) if path.is_relative_to(folder) and path != folder else path
+    return CheckpointFolderError(
+        f"{shown} cannot be translated: {why}.",
+        action=action or f"Nothing was written. Check that {folder} is the query's checkpointLocation.",
+    )

@@ -1,0 +1,266 @@
+"""Offsets of a flow's source on its target, by the exact offset map: single ones, times, groups, checkpoint folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.admin_groups import GroupAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, MirrorError, OffsetMapError, TopologyError, Where
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.offset_map import Landing, Lookup, OffsetMap
+from mirror_lib.offsets.spark_checkpoint import RewrittenCheckpoint, rewrite_checkpoint
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+_REBUILD = "Run the flow if nothing was copied yet; if the ledger was lost, derive the map with `mirror map rebuild`."
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """One offset on both sides."""
+
+    source: TopicPartition
+    target: TopicPartition
+    source_offset: int
+    target_offset: int
+    #: What stands at the offset that was asked about.
+    landing: Landing
+    #: At most so many records before the source offset are read again on the target: none where the map knows all,
+    #: those not copied yet where the reader is ahead of the copy, and those that may stand where the map has a gap.
+    read_again: int = 0
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether the target has offsets before the map: if the ledger lost its beginning, records are missed."""
+        return self.landing is Landing.BEFORE and self.target_offset > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "source_offset": self.source_offset,
+            "target_topic": self.target.topic,
+            "target_offset": self.target_offset,
+            "landing": self.landing.value,
+            "read_again": self.read_again,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A partition that a group has committed for, without a translation."""
+
+    source: TopicPartition
+    offset: int
+    error: MirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTranslation:
+    """All that a group has committed on the source."""
+
+    group: str
+    rows: tuple[Translation, ...]
+    #: Of topics that the flow replicates.
+    left_out: tuple[LeftOut, ...]
+    #: Topics that it does not.
+    foreign: tuple[str, ...]
+
+
+class FlowMaps:
+    """The maps of one flow, read from the ledger when they are first asked for."""
+
+    def __init__(self, flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> None:
+        self._flow, self._topology, self._ledger = flow, topology, ledger
+        self._maps: dict[TopicPartition, OffsetMap] = {}
+
+    def target_of(self, source: TopicPartition) -> TopicPartition:
+        """Where a partition goes.
+
+        Raises:
+            TopologyError: the flow does not replicate its topic.
+        """
+        if not self._topology.replicates(source.topic):
+            raise TopologyError(
+                f"the flow does not replicate {source.topic}.",
+                where=Where(flow=str(self._flow.flow), topic=source.topic),
+                action="Name a topic of the source cluster that the flow's topics take in.",
+            )
+        return TopicPartition(self._topology.remote_topic(source.topic), source.partition)
+
+    def of(self, source: TopicPartition) -> OffsetMap:
+        """A partition's map; empty where the ledger has none."""
+        if source not in self._maps:
+            self._maps[source] = OffsetMap.of_segments(self._ledger.segments(str(self._flow.flow), *source))
+        return self._maps[source]
+
+    def to_target(self, source: TopicPartition, offset: int) -> Translation:
+        """Where a reader goes on.
+
+        Raises:
+            OffsetMapError: the ledger does not know the partition, though the target holds something.
+            MirrorError: as `target_of`; or the target was asked, because the map is empty, and did not answer.
+        """
+        target, found = self.target_of(source), self.of(source)
+        if found.empty:
+            self._check_never_copied(source, target)
+            return Translation(source, target, offset, 0, Landing.BEYOND, offset)
+        lookup = found.goes_on_at(offset)
+        if lookup.landing is Landing.HOLE:
+            gap = found.to_target(offset).offset - lookup.offset
+            return Translation(source, target, offset, lookup.offset, lookup.landing, gap)
+        ahead = max(0, offset - found.source_next) if lookup.landing is Landing.BEYOND else 0
+        return Translation(source, target, offset, lookup.offset, lookup.landing, ahead)
+
+    def to_source(self, source: TopicPartition, target_offset: int) -> Translation:
+        """The other way: the source offset of a record of the target partition that `source` goes to.
+
+        Raises:
+            OffsetMapError: the ledger does not know the partition.
+            MirrorError: as `target_of`.
+        """
+        target, found = self.target_of(source), self.of(source)
+        if found.empty:
+            raise self._unknown(source)
+        lookup: Lookup = found.to_source(target_offset)
+        return Translation(source, target, lookup.offset, target_offset, lookup.landing)
+
+    def _check_never_copied(self, source: TopicPartition, target: TopicPartition) -> None:
+        # Without a map an idle partition and a lost ledger look the same; what the target holds tells them apart.
+        with target_admin(self._flow) as admin:
+            fact = admin.list_offsets([target], OffsetSpec.LATEST)[target]
+        if fact.error is not None:
+            raise fact.error
+        if fact.offset > 0:
+            raise self._unknown(source)
+
+    def _unknown(self, source: TopicPartition) -> OffsetMapError:
+        return OffsetMapError(
+            "the ledger has no offset map of this partition.",
+            where=Where(flow=str(self._flow.flow), topic=source.topic, partition=source.partition),
+            action=_REBUILD,
+        )
+
+
+def parse_time(text: str) -> int:
+    """Epoch milliseconds of a number or an ISO time; one without a zone is UTC, as Kafka's tools read it.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    try:
+        if text.isdecimal():
+            return int(text)
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        milliseconds = round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        milliseconds = -1
+    if milliseconds < 0:
+        raise ConfigurationError(
+            f"{text!r} is no time.", action="Give epoch milliseconds, or a time such as 2026-01-31T00:00:00Z."
+        )
+    return milliseconds
+
+
+def source_offsets_at(flow: FlowConfig, source: TopicPartition, times: Sequence[int]) -> list[int]:
+    """For each time the source offset of the first record that is not older; the log's end where all are older.
+
+    Raises:
+        MirrorError: the source does not tell.
+    """
+    with source_admin(flow) as admin:
+        found = [admin.offsets_at({source: time})[source] for time in times]
+        if any(fact.error is None and fact.offset < 0 for fact in found):
+            end = admin.list_offsets([source], OffsetSpec.LATEST)[source]
+            found = [end if fact.error is None and fact.offset < 0 else fact for fact in found]
+    for fact in found:
+        if fact.error is not None:
+            raise fact.error
+    return [fact.offset for fact in found]
+
+
+def translate_group(flow: FlowConfig, maps: FlowMaps, group: str) -> GroupTranslation:
+    """Everything that a group has committed on the source, on the target. Reads both, changes nothing.
+
+    Raises:
+        MirrorError: the group cannot be read.
+        ConfigurationError: it has committed nothing.
+    """
+    connection = Connection.from_settings(flow.clients.source_admin)
+    with GroupAdmin(connection, flow.admin_timeout_ms / 1000) as admin:
+        committed = admin.committed([group])
+    for error in (*committed.errors.values(), *committed.partition_errors.values()):
+        raise error
+    offsets = {partition: each.offset for partition, each in committed.offsets.get(group, {}).items()}
+    if not offsets:
+        raise ConfigurationError(
+            f"group {group} has committed nothing on cluster {flow.flow.source}.",
+            where=Where(flow=str(flow.flow)),
+            action="`mirror groups status` lists the groups that have.",
+        )
+    return translate_committed(maps, group, offsets)
+
+
+def translate_committed(maps: FlowMaps, group: str, offsets: Mapping[TopicPartition, int]) -> GroupTranslation:
+    """The same for offsets that were read already."""
+    rows: list[Translation] = []
+    left_out: list[LeftOut] = []
+    foreign: set[str] = set()
+    for source, offset in sorted(offsets.items()):
+        try:
+            rows.append(maps.to_target(source, offset))
+        except TopologyError:
+            foreign.add(source.topic)
+        except MirrorError as error:
+            left_out.append(LeftOut(source, offset, error))
+    return GroupTranslation(group, tuple(rows), tuple(left_out), tuple(sorted(foreign)))
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedCheckpoint:
+    """A checkpoint folder's copy, and where its newest batch lands."""
+
+    folder: RewrittenCheckpoint
+    newest: tuple[Translation, ...]
+
+
+def translate_checkpoint(maps: FlowMaps, folder: Path, out: Path) -> TranslatedCheckpoint:
+    """Write a copy of a Spark checkpoint folder for the target.
+
+    Raises:
+        CheckpointFolderError: something in the folder is not understood.
+        MirrorError: a topic is not replicated, or has no map.
+    """
+
+    def place(source: TopicPartition, offset: int | None) -> tuple[TopicPartition, int]:
+        if offset is None:
+            return maps.target_of(source), 0
+        found = maps.to_target(source, offset)
+        return found.target, found.target_offset
+
+    done = rewrite_checkpoint(folder, out, place)
+    newest = (
+        maps.to_target(source, offset)
+        for offsets in done.newest.values()
+        for source, offset in sorted(offsets.items())
+        if offset >= 0
+    )
+    return TranslatedCheckpoint(done, tuple(newest))
+
+
+def landing_counts(rows: Iterable[Translation]) -> dict[str, int]:
+    """How many landed how."""
+    counts = dict.fromkeys((landing.value for landing in Landing), 0)
+    for row in rows:
+        counts[row.landing.value] += 1
+    return counts

@@ -1,0 +1,315 @@
+"""`mirror translate` and `mirror map rebuild` between real brokers: each record is known by its value."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as NativePartition
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.offsets.offset_map import OffsetMap
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import (
+    Record,
+    consume,
+    create_topic,
+    delete_records,
+    produce,
+    records,
+    transaction,
+    watermarks,
+)
+
+
+class Scene:
+    """A flow of one topic with one partition."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path, **configs: str) -> None:
+        self.pair, self.topic, self.folder = pair, topic, folder
+        create_topic(pair.source, topic, configs={name.replace("_", "."): value for name, value in configs.items()})
+        self.flow: Flow = pair_flow(
+            folder,
+            pair,
+            topics=topic,
+            # Compaction is to happen when a test wants it, on the side that it wants.
+            settings={"A->B.sync.topic.configs.enabled": "false", "A->B.consumer.isolation.level": "read_committed"},
+        )
+
+    def copy(self) -> None:
+        assert self.flow.run().errors == ()
+
+    def say(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """A command, with its exit code and document."""
+        result = CliRunner().invoke(app, [*words, "--config", str(self.flow.path), "--flow", "A->B", "--json"])
+        return result.exit_code, json.loads(result.stdout)
+
+    def translated(self, *words: str) -> list[dict[str, Any]]:
+        code, found = self.say("translate", *words)
+        assert code == 0, found
+        rows: list[dict[str, Any]] = found["translations"]
+        return rows
+
+    def truth(self) -> dict[int, int]:
+        """Source offset to target offset, by what consumers see on both sides; every value is written once."""
+        there = {record.value: record.offset for record in consume(self.pair.target, f"A.{self.topic}")}
+        return {
+            record.offset: there[record.value]
+            for record in consume(self.pair.source, self.topic)
+            if record.offset is not None and record.value in there
+        }
+
+    def map(self) -> OffsetMap:
+        """As the ledger has it."""
+        return OffsetMap.of_segments(self.flow.ledger.segments("A->B", self.topic, 0))
+
+    def lose_ledger(self) -> OffsetMap:
+        """Forget the map; returns it."""
+        known = self.map()
+        self.flow.ledger.replace_segments("A->B", self.topic, 0, [])
+        return known
+
+    def rebuilt(self, *words: str) -> dict[str, Any]:
+        code, found = self.say("map", "rebuild", *words)
+        assert code == 0, found
+        (partition,) = found["partitions"]
+        return {**partition, "written": found["written"]}
+
+
+def offsets(numbers: list[int]) -> list[str]:
+    return [word for number in numbers for word in ("--offset", str(number))]
+
+
+def commit(cluster: KafkaCluster, group: str, topic: str, offset: int) -> None:
+    reader = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
+    deadline = time.monotonic() + 120
+    try:
+        while True:
+            try:
+                reader.commit(offsets=[NativePartition(topic, 0, offset)], asynchronous=False)
+            except KafkaException:
+                # The first group of a cluster makes it create the topic of committed offsets.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
+    finally:
+        reader.close()
+
+
+@pytest.fixture
+def transactional(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    """Committed and aborted transactions, copied in three runs."""
+    scene = Scene(kafka_pair, topic_name, tmp_path)
+    for run in range(3):
+        for number in range(4):
+            values = [b"%d-%d-%d" % (run, number, each) for each in range(5)]
+            transaction(kafka_pair.source, topic_name, values, commit=number != 2)
+        scene.copy()
+    return scene
+
+
+def compacted(pair: KafkaPair, topic: str) -> None:
+    """Write 300 records of 5 keys and wait until the broker has taken most of them away."""
+    for number in range(6):
+        found = [Record(key=b"%d" % (n % 5), value=b"%d-%d" % (number, n)) for n in range(50)]
+        produce(pair.source, topic, found)
+        time.sleep(0.2)
+
+
+def wait_for_compaction(cluster: KafkaCluster, topic: str, fewer_than: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(consume(cluster, topic)) >= fewer_than:
+        assert time.monotonic() < deadline, "the broker did not compact the topic"
+        time.sleep(0.5)
+
+
+class TestTranslate:
+    def test_every_record_and_hole_of_a_transactional_topic(self, transactional: Scene) -> None:
+        truth, end = transactional.truth(), watermarks(transactional.pair.source, transactional.topic)[1]
+        assert len(truth) == 3 * 3 * 5
+
+        rows = transactional.translated("--topic", transactional.topic, "--partition", "0", *offsets(list(range(end))))
+
+        following = max(truth.values()) + 1
+        for row in rows:
+            offset = row["source_offset"]
+            later = [there for here, there in truth.items() if here >= offset]
+            assert row["target_offset"] == min(later, default=following)
+            assert (row["landing"] == "exact") == (offset in truth)
+        places = sorted(truth.values())
+        back = transactional.translated(
+            "--topic", transactional.topic, "--partition", "0", "--to-source", *offsets(places)
+        )
+        assert {row["source_offset"]: row["target_offset"] for row in back} == truth
+
+    def test_a_group_goes_on_at_the_record_it_has_not_read(self, transactional: Scene) -> None:
+        truth = transactional.truth()
+        group = f"{transactional.topic}-group"
+        behind, ahead = sorted(truth)[7], watermarks(transactional.pair.source, transactional.topic)[1]
+        commit(transactional.pair.source, group, transactional.topic, behind)
+
+        (row,) = transactional.translated("--group", group)
+
+        assert (row["target_topic"], row["target_offset"]) == (f"A.{transactional.topic}", truth[behind])
+        assert (row["landing"], row["read_again"]) == ("exact", 0)
+        commit(transactional.pair.source, group, transactional.topic, ahead)
+        (row,) = transactional.translated("--group", group)
+        assert (row["target_offset"], row["landing"]) == (max(truth.values()) + 1, "beyond")
+
+    def test_a_group_that_has_committed_nothing(self, transactional: Scene) -> None:
+        code, found = transactional.say("translate", "--group", f"{transactional.topic}-nobody")
+
+        assert code == 2
+        assert "committed nothing" in found["error"]["what"]
+
+    def test_a_time_is_the_source_s_first_record_that_is_not_older(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    ) -> None:
+        scene = Scene(kafka_pair, topic_name, tmp_path)
+        written = produce(kafka_pair.source, topic_name, records(20))
+        delete_records(kafka_pair.source, topic_name, before=4)
+        scene.copy()
+        wanted = written[10].timestamp_ms
+        assert wanted is not None
+        text = datetime.fromtimestamp(wanted / 1000, UTC).isoformat()
+
+        rows = scene.translated(
+            "--topic", topic_name, "--partition", "0", "--timestamp", str(wanted), "--timestamp", text,
+            "--timestamp", "2100-01-01",
+        )  # fmt: skip
+
+        assert [row["source_offset"] for row in rows] == [10, 10, 20]
+        assert [row["target_offset"] for row in rows] == [6, 6, 16]
+        assert [row["landing"] for row in rows] == ["exact", "exact", "beyond"]
+
+    def test_an_idle_partition_begins_at_the_start_and_a_lost_ledger_is_told(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    ) -> None:
+        scene = Scene(kafka_pair, topic_name, tmp_path)
+        scene.copy()
+        (idle,) = scene.translated("--topic", topic_name, "--partition", "0", "--offset", "0")
+        produce(kafka_pair.source, topic_name, records(3))
+        scene.copy()
+        scene.lose_ledger()
+
+        code, found = scene.say("translate", "--topic", topic_name, "--partition", "0", "--offset", "0")
+
+        assert (idle["target_offset"], idle["landing"]) == (0, "beyond")
+        assert (code, found["error"]["reason"]) == (3, "offset-map")
+        assert "map rebuild" in found["error"]["action"]
+
+
+class TestRebuild:
+    def test_a_transactional_topic(self, transactional: Scene) -> None:
+        truth, known = transactional.truth(), transactional.lose_ledger()
+
+        shown = transactional.rebuilt()
+        assert transactional.map().empty
+        applied = transactional.rebuilt("--apply")
+        again = transactional.rebuilt("--apply")
+
+        assert (shown["only_in_logs"], shown["written"]) == (len(truth), 0)
+        assert applied["written"] == 1
+        assert transactional.map().columns.runs() == known.columns.runs()
+        assert (again["same"], again["to_be_written"], again["written"]) == (len(truth), False, 0)
+
+    def test_after_retention_on_either_side(self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+        """All records are the same, so that only offsets can tell which is which."""
+        scene = Scene(kafka_pair, topic_name, tmp_path)
+        same = [Record(value=b"same", key=b"same", timestamp_ms=1_700_000_000_000)] * 100
+        produce(kafka_pair.source, topic_name, same)
+        delete_records(kafka_pair.source, topic_name, before=5)
+        scene.copy()
+        known = scene.lose_ledger()
+        delete_records(kafka_pair.source, topic_name, before=30)
+        delete_records(kafka_pair.target, f"A.{topic_name}", before=40)
+
+        found = scene.rebuilt("--apply")
+
+        assert (found["records"], found["ambiguous"], found["only_on_source"]) == (55, 0, 15)
+        (run,) = scene.map().columns.runs()
+        assert run == (45, 40, 55)
+        assert known.to_target(45) == scene.map().to_target(45)
+
+    def test_what_retention_took_stays_in_the_ledger(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    ) -> None:
+        scene = Scene(kafka_pair, topic_name, tmp_path)
+        produce(kafka_pair.source, topic_name, records(50))
+        scene.copy()
+        produce(kafka_pair.source, topic_name, records(50, start=50))
+        (before,) = scene.flow.ledger.segments("A->B", topic_name, 0)
+        scene.copy()
+        whole = scene.map()
+        scene.flow.ledger.replace_segments("A->B", topic_name, 0, [before])
+        delete_records(kafka_pair.source, topic_name, before=20)
+
+        found = scene.rebuilt("--apply")
+
+        assert (found["only_in_ledger"], found["only_in_logs"], found["same"]) == (20, 50, 30)
+        assert scene.map().columns.runs() == whole.columns.runs()
+
+    def test_a_topic_that_was_compacted_before_and_after(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    ) -> None:
+        configs = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "segment_ms": "100"}
+        scene = Scene(kafka_pair, topic_name, tmp_path, **configs, min_compaction_lag_ms="0")
+        compacted(kafka_pair, topic_name)
+        wait_for_compaction(kafka_pair.source, topic_name, 300)
+        scene.copy()
+        left = len(consume(kafka_pair.source, topic_name))
+        compacted_again = [Record(key=b"%d" % (n % 5), value=b"again-%d" % n) for n in range(60)]
+        produce(kafka_pair.source, topic_name, compacted_again)
+        scene.copy()
+        time.sleep(0.2)
+        produce(kafka_pair.source, topic_name, [Record(key=b"6", value=b"rolls the segment")])
+        scene.copy()
+        wait_for_compaction(kafka_pair.source, topic_name, left + 60)
+        known = scene.lose_ledger()
+
+        found = scene.rebuilt("--apply")
+
+        truth = scene.truth()
+        rebuilt = scene.map()
+        assert len(truth) >= 5
+        assert {offset: rebuilt.to_target(offset).offset for offset in truth} == truth
+        assert rebuilt.columns.records == found["records"] <= known.records
+        assert all(known.to_target(run.source_first).offset == run.target_first for run in rebuilt.columns.runs())
+
+    def test_logs_that_do_not_match_leave_the_ledger_alone(
+        self, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    ) -> None:
+        scene = Scene(kafka_pair, topic_name, tmp_path)
+        produce(kafka_pair.source, topic_name, records(20))
+        produce(kafka_pair.source, topic_name, records(1))
+        scene.copy()
+        known = scene.lose_ledger()
+        other = f"{topic_name}-other"
+        create_topic(kafka_pair.target, f"A.{other}")
+        produce(kafka_pair.target, f"A.{other}", records(21, start=100))
+        create_topic(kafka_pair.source, other)
+        produce(kafka_pair.source, other, records(21))
+        settings = {"mirror.topics.rename": f"{topic_name}:A.{other}"}
+        folder = tmp_path / "other"
+        folder.mkdir()
+        wrong = pair_flow(folder, kafka_pair, topics=topic_name, settings=settings)
+
+        words = ["map", "rebuild", "--apply", "--config", str(wrong.path), "--flow", "A->B", "--json"]
+        result = CliRunner().invoke(app, words)
+
+        found = json.loads(result.stdout)
+        assert result.exit_code == 3
+        (error,) = found["errors"]
+        assert (error["reason"], error["topic"]) == ("target-diverged", topic_name)
+        assert (found["written"], wrong.ledger.segments("A->B", topic_name, 0)) == (0, ())
+        assert known.records == 21

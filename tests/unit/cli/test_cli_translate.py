@@ -1,0 +1,224 @@
+"""`mirror translate` and `mirror map show` with a ledger and without clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.sync.translation import parse_time
+
+_FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+A->B.topics = orders, more
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+#: Ten records, a hole of two offsets, ten more; on the target from 100 on without a hole.
+RUNS = (OffsetRun(5, 100, 10), OffsetRun(17, 110, 10))
+
+
+class Terminal:
+    """A person with a configuration file and its ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "mirror.properties"
+        self.file.write_text(_FILE)
+        self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
+        self.ledger.migrate()
+
+    def map(self, topic: str, partition: int, runs: tuple[OffsetRun, ...]) -> None:
+        columns = RunColumns.of(runs)
+        row = SegmentRow(
+            flow="A->B",
+            topic=topic,
+            partition=partition,
+            source_first=runs[0].source_first,
+            source_next=runs[-1].source_next,
+            target_first=runs[0].target_first,
+            target_next=runs[-1].target_next,
+            records=columns.records,
+            runs=columns.encode() if len(columns) > 1 else None,
+            run_id="r1",
+        )
+        self.ledger.append_segments([row])
+
+    def say(self, *words: str) -> tuple[int, str, str]:
+        result = CliRunner().invoke(app, [*words, "--config", str(self.file), "--flow", "A->B"])
+        return result.exit_code, result.stdout, result.stderr
+
+    def json(self, *words: str) -> tuple[int, dict[str, Any]]:
+        code, shown, _ = self.say(*words, "--json")
+        return code, json.loads(shown)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    terminal = Terminal(tmp_path)
+    terminal.map("orders", 0, RUNS)
+    return terminal
+
+
+def offsets(*numbers: int) -> list[str]:
+    return [word for number in numbers for word in ("--offset", str(number))]
+
+
+def test_offsets_of_a_partition_with_their_landings(terminal: Terminal) -> None:
+    code, found = terminal.json("translate", "--topic", "orders", "--partition", "0", *offsets(0, 5, 15, 27, 30))
+
+    assert code == 0
+    rows = found["translations"]
+    assert [(row["source_offset"], row["target_offset"], row["landing"], row["read_again"]) for row in rows] == [
+        (0, 100, "before", 0),
+        (5, 100, "exact", 0),
+        (15, 110, "hole", 0),
+        (27, 120, "beyond", 0),
+        (30, 120, "beyond", 3),
+    ]
+    assert {row["target_topic"] for row in rows} == {"A.orders"}
+
+
+def test_a_run_that_did_not_reach_the_ledger_is_not_skipped(terminal: Terminal) -> None:
+    """Source offsets 10 to 29 were copied to 10 to 29, and nobody noted it; or take-overs left 20 markers there."""
+    terminal.map("more", 0, (OffsetRun(0, 0, 10), OffsetRun(30, 30, 5)))
+
+    _, found = terminal.json("translate", "--topic", "more", "--partition", "0", *offsets(20, 30))
+
+    hole, after = found["translations"]
+    assert (hole["target_offset"], hole["landing"], hole["read_again"]) == (10, "hole", 20)
+    assert (after["target_offset"], after["read_again"]) == (30, 0)
+
+
+def test_offsets_of_the_target(terminal: Terminal) -> None:
+    words = ("translate", "--topic", "orders", "--partition", "0", "--to-source", *offsets(109, 110))
+
+    code, found = terminal.json(*words)
+
+    assert code == 0
+    rows = found["translations"]
+    assert [(row["target_offset"], row["source_offset"]) for row in rows] == [(109, 14), (110, 17)]
+
+
+def test_a_topic_that_the_flow_does_not_replicate(terminal: Terminal) -> None:
+    code, found = terminal.json("translate", "--topic", "other", "--partition", "0", *offsets(1))
+
+    assert code == 3
+    assert (found["error"]["reason"], found["error"]["topic"]) == ("topology", "other")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--offset", "1"),
+        ("--topic", "orders", "--partition", "0"),
+        ("--topic", "orders", "--partition", "0", "--offset", "1", "--group", "g"),
+        ("--checkpoint-folder", "here"),
+        ("--group", "g", "--to-source"),
+        ("--topic", "orders", "--partition", "0", "--timestamp", "0", "--to-source"),
+        ("--topic", "orders", "--partition", "0", "--timestamp", "yesterday"),
+    ],
+)
+def test_what_is_not_clear_is_wrong_usage(terminal: Terminal, words: tuple[str, ...]) -> None:
+    code, found = terminal.json("translate", *words)
+
+    assert code == 2
+    assert found["error"]["reason"] == "configuration"
+
+
+def test_a_spark_checkpoint_folder_is_rewritten(terminal: Terminal, tmp_path: Path) -> None:
+    folder, out = tmp_path / "checkpoint", tmp_path / "out"
+    for name, content in {
+        "metadata": '{"id":"5a2d0f80-4e02-4d7f-9d8c-1f4a3a3f8f0e"}',
+        "offsets/0": 'v1\n{}\n{"orders":{"0":14}}',
+        "offsets/1": 'v1\n{}\n{"orders":{"0":30}}',
+        "commits/0": "v1\n{}",
+        "sources/0/0": '\0v1\n{"orders":{"0":5},"more":{"3":-1}}',
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+    code, shown, _ = terminal.say("translate", "--checkpoint-folder", str(folder), "--out", str(out))
+
+    assert code == 0
+    assert "would be missed" not in shown
+    assert (out / "offsets/0").read_text().endswith('{"A.orders":{"0":109}}')
+    assert (out / "offsets/1").read_text().endswith('{"A.orders":{"0":120}}')
+    assert (out / "sources/0/0").read_text().endswith('{"A.more":{"3":-1},"A.orders":{"0":100}}')
+    assert "up to 3 records again" in shown
+
+
+def test_a_query_behind_the_map_may_miss_records_and_needs_a_person(terminal: Terminal, tmp_path: Path) -> None:
+    """The map begins at target offset 100: what stood before, the ledger does not know."""
+    offsets_file = tmp_path / "checkpoint" / "offsets" / "0"
+    offsets_file.parent.mkdir(parents=True)
+    offsets_file.write_text('v1\n{}\n{"orders":{"0":2}}')
+    folders = ("--checkpoint-folder", str(tmp_path / "checkpoint"), "--out", str(tmp_path / "out"))
+
+    code, shown, _ = terminal.say("translate", *folders)
+
+    assert code == 3
+    assert "would be missed" in shown
+
+
+def test_a_checkpoint_folder_with_something_else_is_refused(terminal: Terminal, tmp_path: Path) -> None:
+    code, found = terminal.json("translate", "--checkpoint-folder", str(tmp_path), "--out", str(tmp_path / "out"))
+
+    assert code == 3
+    assert found["error"]["reason"] == "checkpoint-folder"
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("1700000000000", 1_700_000_000_000),
+        ("1970-01-01T00:00:01Z", 1_000),
+        ("1970-01-01T00:00:01", 1_000),
+        ("1970-01-01T01:00:01+01:00", 1_000),
+        ("1970-01-02", 86_400_000),
+    ],
+)
+def test_times(text: str, milliseconds: int) -> None:
+    assert parse_time(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "1969-12-31", "²"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="no time"):
+        parse_time(text)
+
+
+class TestMapShow:
+    def test_what_is_stored(self, terminal: Terminal) -> None:
+        terminal.map("more", 3, (OffsetRun(0, 0, 1_000_000),))
+
+        code, found = terminal.json("map", "show")
+
+        assert code == 0
+        more, orders = found["partitions"]
+        assert (orders["topic"], orders["partition"], orders["segments"], orders["records"]) == ("orders", 0, 1, 20)
+        ranges = [orders[name] for name in ("source_first", "source_next", "target_first", "target_next")]
+        assert ranges == [5, 27, 100, 120]
+        assert more["bytes_per_million_records"] == more["bytes"] == len("A->B" + "more" + "r1") + 6 * 8
+        assert found["bytes"] == more["bytes"] + orders["bytes"]
+
+    def test_only_some_topics(self, terminal: Terminal) -> None:
+        terminal.map("more", 3, (OffsetRun(0, 0, 10),))
+
+        _, found = terminal.json("map", "show", "--topics", "mo.*")
+
+        assert [each["topic"] for each in found["partitions"]] == ["more"]
+
+    def test_a_flow_without_a_map(self, tmp_path: Path) -> None:
+        assert Terminal(tmp_path).json("map", "show")[1]["partitions"] == []

@@ -1,0 +1,92 @@
+"""What verifications found, in the ledger, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
+from mirror_lib.ledger.store import Ledger
+
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+EQUAL = VerificationRow(
+    id="v1",
+    flow="a->b",
+    topic="orders",
+    partition=0,
+    target_topic="a.orders",
+    mode="full",
+    verdict="equal",
+    source_first=10,
+    source_next=100,
+    target_first=0,
+    target_next=90,
+    records=90,
+    bytes=9_000,
+    digest="0" * 64,
+    started_at=NOW - timedelta(seconds=5),
+    finished_at=NOW,
+)
+
+
+def _later(row: VerificationRow, number: int, **changes: object) -> VerificationRow:
+    hours = timedelta(hours=number)
+    return replace(
+        row,
+        id=f"v{number + 1}",
+        started_at=row.started_at + hours,
+        finished_at=row.finished_at + hours,
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def test_what_was_found_comes_back_newest_first(ledger: Ledger) -> None:
+    difference = {"kind": "altered", "source_offset": 5, "target_offset": 5, "what": ["value"]}
+    other = _later(EQUAL, 1, verdict="different", difference_count=1, differences=[difference])
+
+    ledger.save_verifications([EQUAL, other, replace(EQUAL, flow="b->a", id="of another flow")])
+
+    assert ledger.verifications("a->b") == (other, EQUAL)
+    assert ledger.verifications("a->b", limit=1) == (other,)
+    assert ledger.verification("v1") == (EQUAL,)
+
+
+def test_a_partition_is_verified_up_to_the_furthest_range_that_was_equal(ledger: Ledger) -> None:
+    recent = _later(EQUAL, 1, mode="recent", source_first=100, source_next=150, target_first=90, target_next=140)
+    cut = _later(EQUAL, 2, source_next=20, target_next=10)
+
+    ledger.save_verifications([EQUAL, recent, cut, replace(EQUAL, partition=1)])
+
+    assert ledger.verified_up_to("a->b") == (
+        VerifiedRow(topic="orders", partition=0, source_next=150, target_next=140, verified_at=recent.finished_at),
+        VerifiedRow(topic="orders", partition=1, source_next=100, target_next=90, verified_at=NOW),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mode": "sample", "source_next": 500}, {"verdict": "unverifiable", "source_next": 500}],
+    ids=["samples", "what could not be verified"],
+)
+def test_what_proves_nothing_of_the_whole_does_not_count(ledger: Ledger, changes: dict[str, object]) -> None:
+    ledger.save_verifications([EQUAL, _later(EQUAL, 1, **changes)])
+
+    assert [row.source_next for row in ledger.verified_up_to("a->b")] == [100]
+
+
+def test_after_a_difference_everything_has_to_be_verified_anew(ledger: Ledger) -> None:
+    ledger.save_verifications([EQUAL, _later(EQUAL, 1, verdict="different", mode="sample")])
+    assert ledger.verified_up_to("a->b") == ()
+
+    again = _later(EQUAL, 2, source_next=60, target_next=50)
+    ledger.save_verifications([again])
+
+    assert [(row.source_next, row.verified_at) for row in ledger.verified_up_to("a->b")] == [(60, again.finished_at)]
+
+
+def test_a_verdict_that_does_not_exist_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError):
+        ledger.save_verifications([replace(EQUAL, verdict="perhaps")])

@@ -1,0 +1,201 @@
+"""The offset map of a partition, against a list of every record's two offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.errors import OffsetMapError
+from mirror_lib.offsets.offset_map import Landing, Lookup, OffsetMap
+from mirror_lib.offsets.run_columns import RunColumns
+from mirror_lib.offsets.runs import OffsetRun, decode, encode, merge
+from tests.support.offset_maps import records, run_lists
+
+#: Ten records, a hole of two on the source (a marker and a compacted record), ten more; the target begins at 100.
+RUNS = (OffsetRun(5, 100, 10), OffsetRun(17, 110, 10))
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A segment as the ledger keeps it."""
+
+    source_first: int
+    target_first: int
+    records: int
+    runs: bytes | None = None
+
+
+def naive(pairs: list[tuple[int, int]], wanted: int) -> Lookup:
+    """The rule, said once more in the plainest way: pairs are (here, there), ascending."""
+    if any(here == wanted for here, _ in pairs):
+        return Lookup(dict(pairs)[wanted], Landing.EXACT)
+    if wanted < pairs[0][0]:
+        return Lookup(pairs[0][1], Landing.BEFORE)
+    if wanted > pairs[-1][0]:
+        return Lookup(pairs[-1][1] + 1, Landing.BEYOND)
+    return Lookup(next(there for here, there in pairs if here > wanted), Landing.HOLE)
+
+
+class TestOneLookup:
+    @pytest.mark.parametrize(
+        ("source", "expected"),
+        [
+            (0, Lookup(100, Landing.BEFORE)),
+            (5, Lookup(100, Landing.EXACT)),
+            (14, Lookup(109, Landing.EXACT)),
+            (15, Lookup(110, Landing.HOLE)),
+            (16, Lookup(110, Landing.HOLE)),
+            (17, Lookup(110, Landing.EXACT)),
+            (26, Lookup(119, Landing.EXACT)),
+            (27, Lookup(120, Landing.BEYOND)),
+            (1_000, Lookup(120, Landing.BEYOND)),
+        ],
+    )
+    def test_to_the_target(self, source: int, expected: Lookup) -> None:
+        assert OffsetMap.of_runs(RUNS).to_target(source) == expected
+
+    @pytest.mark.parametrize(
+        ("target", "expected"),
+        [
+            (99, Lookup(5, Landing.BEFORE)),
+            (109, Lookup(14, Landing.EXACT)),
+            (110, Lookup(17, Landing.EXACT)),
+            (120, Lookup(27, Landing.BEYOND)),
+        ],
+    )
+    def test_to_the_source(self, target: int, expected: Lookup) -> None:
+        assert OffsetMap.of_runs(RUNS).to_source(target) == expected
+
+    def test_an_empty_map_answers_nothing(self) -> None:
+        empty = OffsetMap.of_runs(())
+
+        assert empty.empty
+        with pytest.raises(ValueError, match="empty"):
+            empty.to_target(0)
+        with pytest.raises(ValueError, match="empty"):
+            _ = empty.source_first
+
+
+@given(runs=run_lists(min_runs=1), wanted=st.lists(st.integers(-5, 200), max_size=30))
+def test_bulk_lookups_agree_with_the_rule_in_both_directions(runs: tuple[OffsetRun, ...], wanted: list[int]) -> None:
+    pairs = records(runs)
+    found = OffsetMap.of_runs(runs)
+
+    there, back = found.to_target_many(wanted), found.to_source_many(np.array(wanted, dtype=np.int64))
+
+    expected = [naive(pairs, each) for each in wanted]
+    assert list(zip(there.offsets.tolist(), there.landings(), strict=True)) == expected
+    reversed_pairs = [(target, source) for source, target in pairs]
+    expected_back = [naive(reversed_pairs, each) for each in wanted]
+    assert list(zip(back.offsets.tolist(), back.landings(), strict=True)) == expected_back
+    assert sum(there.counts().values()) == len(wanted)
+
+
+@given(runs=run_lists(), first=st.integers(-5, 200), end=st.integers(-5, 200))
+def test_records_are_counted_on_either_side(runs: tuple[OffsetRun, ...], first: int, end: int) -> None:
+    found = OffsetMap.of_runs(runs)
+    pairs = records(runs)
+
+    assert found.records == len(pairs)
+    assert found.source_records_between(first, end) == sum(first <= source < end for source, _ in pairs)
+    assert found.target_records_between(first, end) == sum(first <= target < end for _, target in pairs)
+
+
+@given(runs=run_lists(min_runs=1), committed=st.integers(0, 200), goes_on=st.integers(0, 200))
+def test_what_is_read_again_and_what_is_missed(runs: tuple[OffsetRun, ...], committed: int, goes_on: int) -> None:
+    found = OffsetMap.of_runs(runs)
+    read = {target for source, target in records(runs) if source < committed}
+    to_read = {target for _, target in records(runs) if target >= goes_on}
+    everything = {target for _, target in records(runs)}
+
+    again = found.records_read_again(committed, goes_on)
+
+    assert max(again, 0) == len(read & to_read)
+    assert max(-again, 0) == len(everything - read - to_read)
+    assert found.records_read_again(committed, found.to_target(committed).offset) == 0
+
+
+@given(runs=run_lists(), target=st.integers(0, 200))
+def test_gaps_on_the_target(runs: tuple[OffsetRun, ...], target: int) -> None:
+    mapped = {there for _, there in records(runs)}
+
+    gap = OffsetMap.of_runs(runs).target_gap_before(target)
+
+    assert not mapped & set(range(target - gap, target))
+    assert target - gap == 0 or target - gap - 1 in mapped
+
+
+@given(parts=st.lists(run_lists(min_runs=1, max_runs=3), max_size=4))
+def test_a_map_of_stored_segments_is_that_of_their_runs(parts: list[tuple[OffsetRun, ...]]) -> None:
+    shifted: list[OffsetRun] = []
+    stored = []
+    for part in parts:
+        source, target = (shifted[-1].source_next, shifted[-1].target_next) if shifted else (0, 0)
+        moved = merge(OffsetRun(run.source_first + source, run.target_first + target, run.count) for run in part)
+        shifted.extend(moved)
+        dense = len(moved) == 1
+        count = sum(run.count for run in moved)
+        stored.append(Stored(moved[0].source_first, moved[0].target_first, count, None if dense else encode(moved)))
+
+    found = OffsetMap.of_segments(stored)
+
+    assert found.columns.runs() == merge(shifted)
+    if shifted:
+        ends = (found.source_first, found.source_next, found.target_first, found.target_next)
+        first, last = shifted[0], shifted[-1]
+        assert ends == (first.source_first, last.source_next, first.target_first, last.target_next)
+
+
+def test_segments_that_contradict_each_other_are_damage() -> None:
+    with pytest.raises(OffsetMapError, match="do not ascend"):
+        OffsetMap.of_segments([Stored(0, 0, 10), Stored(5, 10, 10)])
+
+
+class TestColumns:
+    @given(runs=run_lists())
+    def test_they_are_encoded_as_runs_are(self, runs: tuple[OffsetRun, ...]) -> None:
+        merged = merge(runs)
+
+        encoded = RunColumns.of(runs).encode()
+
+        assert encoded == encode(merged)
+        assert decode(encoded) == RunColumns.decode(encoded).runs() == merged
+
+    @pytest.mark.parametrize("runs", [[(0, 0, 0)], [(5, 5, 5), (9, 10, 1)], [(5, 5, 5), (10, 9, 1)], [(-1, 0, 1)]])
+    def test_they_ascend(self, runs: list[tuple[int, int, int]]) -> None:
+        with pytest.raises(ValueError, match="ascend"):
+            RunColumns.of([OffsetRun(*run) for run in runs])
+
+    @pytest.mark.parametrize("data", [b"", b"\x02", b"\x01nonsense", encode([OffsetRun(0, 0, 1)])[:-3]])
+    def test_damaged_bytes_are_told_as_such(self, data: bytes) -> None:
+        with pytest.raises(OffsetMapError):
+            RunColumns.decode(data)
+
+    @given(runs=run_lists(), source=st.integers(0, 200), target=st.integers(0, 200))
+    def test_what_stands_before_both_offsets(self, runs: tuple[OffsetRun, ...], source: int, target: int) -> None:
+        kept = RunColumns.of(runs).before(source=source, target=target)
+
+        expected = [pair for pair in records(runs) if pair[0] < source and pair[1] < target]
+        assert records(kept.runs()) == expected
+
+    @given(runs=run_lists(min_runs=1), data=st.data())
+    def test_a_map_holds_every_stretch_of_itself(self, runs: tuple[OffsetRun, ...], data: st.DataObject) -> None:
+        pairs = records(runs)
+        first = data.draw(st.integers(0, len(pairs) - 1))
+        end = data.draw(st.integers(first + 1, len(pairs)))
+        stretch = RunColumns.of([OffsetRun(*pair, 1) for pair in pairs[first:end]])
+
+        assert RunColumns.of(runs).holds(stretch)
+
+    @given(runs=run_lists(min_runs=1), other=run_lists(min_runs=1))
+    def test_it_holds_another_only_where_both_say_the_same(
+        self, runs: tuple[OffsetRun, ...], other: tuple[OffsetRun, ...]
+    ) -> None:
+        theirs = records(other)
+        within = [pair for pair in records(runs) if theirs[0][0] <= pair[0] <= theirs[-1][0]]
+
+        assert RunColumns.of(runs).holds(RunColumns.of(other)) == (within == theirs)
