@@ -1,0 +1,179 @@
+"""`mirror verify`: proof that the copy equals its source, record by record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table, megabytes
+from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.verify.model import PartitionVerdict, VerifyPlan
+    from mirror_lib.verify.report import VerifyReport
+    from mirror_lib.verify.verification import VerifyOptions, VerifyRunner
+
+_PARTITION_COLUMNS = (
+    "topic",
+    "partition",
+    "verdict",
+    "from",
+    "to",
+    "records",
+    "MB",
+    "compacted",
+    "expired",
+    "left out",
+    "differences",
+    "remarks",
+)
+_DIFFERENCE_COLUMNS = (
+    "topic",
+    "partition",
+    "kind",
+    "source offset",
+    "target offset",
+    "records",
+    "what",
+    "source digest",
+    "target digest",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(verify)
+
+
+def verify(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    mode: Annotated[
+        str,
+        typer.Option("--mode", help="full: all that both sides hold; sample: random stretches; recent: what is new."),
+    ] = "full",
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", min=1, help="Read no more than about so much of the source's logs.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0, help="Stop comparing after this time.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the sample: the same seed chooses the same stretches.")] = 0,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", min=1, help="Processes at the most; default tasks.max, at most a core each."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be compared and read nothing.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report as a page to this file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different."""
+    with reporting(as_json) as output:
+        from mirror_lib.config.load import load_flow
+        from mirror_lib.errors import ConfigurationError
+        from mirror_lib.ledger.location import open_ledger
+        from mirror_lib.verify.local import BINS_PER_PROCESS, cores
+        from mirror_lib.verify.model import Budget, VerifyMode
+        from mirror_lib.verify.verification import VerifyOptions
+
+        if mode not in list(VerifyMode):
+            raise ConfigurationError(f"--mode {mode} does not exist.", action=f"Take one of {', '.join(VerifyMode)}.")
+        file, settings = load_flow(config, flow)
+        at_once = processes or min(settings.tasks_max, cores())
+        options = VerifyOptions(
+            topics=tuple(topics or ()),
+            mode=VerifyMode(mode),
+            budget=Budget(max_bytes, max_seconds),
+            seed=seed,
+            tasks_max=at_once if at_once == 1 else at_once * BINS_PER_PROCESS,
+        )
+        with open_ledger(file) as ledger:
+            if dry_run:
+                _show_plan(output, settings, ledger, options)
+                return
+            report = _compare(output, settings, ledger, options, at_once)
+        _show(output, report)
+        if html is not None:
+            from mirror_lib.verify.html import to_html
+
+            html.write_text(to_html(report), encoding="utf-8")
+            output.note(f"Report: {html}")
+
+
+def _show_plan(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> None:
+    from mirror_lib.verify.verification import plan_flow_verification
+
+    with output.progress(f"Reading the offsets of {flow.flow}"):
+        plan = plan_flow_verification(flow, ledger, options)
+    rows = [
+        (*check.source, check.target.topic, len(check.ranges), check.records, megabytes(check.estimated_bytes))
+        for check in plan.partitions
+    ]
+    capped_table(output, "partitions", ("topic", "partition", "on the target", "ranges", "records", "MB"), rows)
+    _show_verdicts(output, "unverifiable", plan.unverifiable)
+    output.document({"dry_run": True, "plan": plan.to_dict()})
+
+
+def _compare(output: Output, flow: FlowConfig, ledger: Ledger, options: VerifyOptions, processes: int) -> VerifyReport:
+    from mirror_lib.verify.verification import verify_flow
+
+    with output.progress(f"Verifying {flow.flow}: reading the offsets") as progress:
+        return verify_flow(
+            flow, ledger=ledger, make_runner=lambda plan: _runner(progress, plan, processes), options=options
+        )
+
+
+def _runner(progress: Progress, plan: VerifyPlan, processes: int) -> VerifyRunner:
+    from mirror_lib.verify.local import run_locally
+
+    # In megabytes, since a bar that counts bytes cannot be read.
+    total = megabytes(plan.estimated_bytes) or None
+    progress.update(0, total=total, description=f"Verifying {plan.flow}: {len(plan.partitions):,} partitions, MB")
+    return run_locally(processes, lambda size: progress.advance(megabytes(size)))
+
+
+def _show(output: Output, report: VerifyReport) -> None:
+    output.document(report.to_dict())
+    _show_verdicts(output, "verdicts", report.verdicts)
+    if report.difference_count:
+        from mirror_lib.verify.html import difference_cells
+
+        rows = [
+            (*verdict.source, *difference_cells(each)) for verdict in report.verdicts for each in verdict.differences
+        ]
+        capped_table(output, "differences", _DIFFERENCE_COLUMNS, rows)
+    if report.confidence is not None:
+        output.note(report.confidence.sentence)
+    output.note(
+        f"{report.sentence} {report.source_bytes / 1e6:,.1f} MB of the source's logs read in {report.seconds:,.1f} s."
+    )
+    output.exit_code = report.exit_code
+
+
+def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, ...]) -> None:
+    from mirror_lib.verify.html import remarks
+
+    # What needs a look comes first: the table is cut.
+    order = sorted(verdicts, key=lambda verdict: (verdict.verdict.value == "equal", verdict.source))
+    rows = [
+        (
+            *verdict.source,
+            verdict.verdict.value,
+            verdict.source_first,
+            verdict.source_next,
+            verdict.records,
+            megabytes(verdict.source_bytes),
+            verdict.compacted,
+            verdict.expired,
+            verdict.left_out,
+            verdict.difference_count,
+            "; ".join(remarks(verdict)),
+        )
+        for verdict in order
+    ]
+    capped_table(output, name, _PARTITION_COLUMNS, rows)

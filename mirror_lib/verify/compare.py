@@ -1,0 +1,457 @@
+"""Comparing one range of both logs in order, through the exact map. Pure: stretches in, an outcome out.
+
+Batches that were passed on untouched are compared as bytes. Where batches do not line up, both sides are decoded into
+columns and compared list by list; only where these are unequal, single records are looked at. After a difference the
+two sides are aligned again by content (`alignment.explain`), and the distance to the map is kept in mind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Hashable, Sequence
+
+from mirror_lib.cluster.batches.codecs import decompress
+from mirror_lib.cluster.batches.header import CODEC_BITS, Codec
+from mirror_lib.cluster.batches.stretches import Stretch
+from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.alignment import LOOK_AHEAD, explain
+from mirror_lib.verify.content import differing, short_digest
+from mirror_lib.verify.model import CheckRange, Difference, DifferenceKind, KnownGap, PartitionCheck, RangeOutcome
+from mirror_lib.verify.places import Places
+from mirror_lib.verify.side import REPLACED, Side
+
+_BATCH = struct.Struct(">qqiI")
+
+
+def whole_partition(source: TopicPartition, target: TopicPartition, range_: CheckRange) -> PartitionCheck:
+    """A check of one range, with nothing known beside the map."""
+    return PartitionCheck(source=source, target=target, ranges=(range_,), target_end=range_.target_next)
+
+
+def same_batch(source: Stretch, target: Stretch) -> bool:
+    """Whether both hold the same records for certain, without looking at them one by one.
+
+    As `Stretch.same_batch`, and also where the target's broker compressed them anew, or put its own time in the
+    header: then all but the timestamps is the same.
+
+    Raises:
+        CodecError: a body cannot be decompressed.
+    """
+    mine, theirs = source.header, target.header
+    return (
+        mine is not None
+        and theirs is not None
+        and mine.count == theirs.count
+        and source.dense
+        and target.dense
+        and not source.log_append_time
+        and (target.log_append_time or mine.first_timestamp == theirs.first_timestamp)
+        and _same_bodies(mine.attributes & CODEC_BITS, source.body, theirs.attributes & CODEC_BITS, target.body)
+    )
+
+
+def _same_bodies(mine: int, source: bytes, theirs: int, target: bytes) -> bool:
+    """Whether two bodies are the same; a target with a `compression.type` of its own has compressed it anew."""
+    if mine == theirs and source == target:
+        return True
+    if mine == theirs == Codec.NONE:
+        return False
+    return decompress(mine, source) == decompress(theirs, target)
+
+
+class RangeComparer:
+    """The comparison of one range.
+
+    Call `walk`, then feed the sides that `needs_source` and `needs_target` ask for, until it is `finished`.
+    """
+
+    def __init__(self, check: PartitionCheck, range_: CheckRange, *, keep: int = 20) -> None:
+        """Begin at the start of the range.
+
+        Args:
+            keep: differences to keep; all are counted.
+        """
+        self._check = check
+        self._range = range_
+        self._keep = keep
+        self._places = Places(range_.runs)
+        self.source = Side(range_.source_first, range_.source_next)
+        # A log may end before the map: then the last records were lost.
+        target_end = max(min(range_.target_next, check.target_end), range_.target_first)
+        self.target = Side(range_.target_first, target_end, hide_append_times=True)
+        self.needs_source = self.needs_target = False
+        self.finished = False
+        #: How far records of the target stand from where the map says: other than 0 after a loss or an addition.
+        self._drift = 0
+        self._digest = hashlib.sha256()
+        self._differences: list[Difference] = []
+        self._difference_count = 0
+        self._records = self._undecoded = self._outside_map = 0
+        #: Records that the map names and that were judged, whatever the judgement.
+        self._accounted = 0
+        self._compacted_source = self._compacted_target = 0
+        self._expired = self._left_out = self._foreign = 0
+        self._timestamps_compared = True
+
+    def feed_source(self, stretches: Sequence[Stretch], next_offset: int) -> None:
+        """Give what the source holds from `source.fed_to` on."""
+        self.source.feed(stretches, next_offset)
+
+    def feed_target(self, stretches: Sequence[Stretch], next_offset: int) -> None:
+        """Give what the target holds from `target.fed_to` on."""
+        self.target.feed(stretches, next_offset)
+
+    def source_expired(self, log_start: int) -> None:
+        """Say that retention removed everything below an offset while this was running."""
+        self.source.log_start = max(self.source.log_start, log_start)
+        self.source.feed((), log_start)
+
+    def target_expired(self, log_start: int) -> None:
+        """As `source_expired`."""
+        self.target.log_start = max(self.target.log_start, log_start)
+        self.target.feed((), log_start)
+
+    def walk(self) -> None:
+        """Compare as far as what was fed reaches.
+
+        Raises:
+            RecordError, CodecError: a batch cannot be read.
+        """
+        self.needs_source = self.needs_target = False
+        while not self.finished and self._step():
+            pass
+
+    def outcome(self) -> RangeOutcome:
+        """What was found so far."""
+        complete = self.finished
+        # What the map names and nobody came across is gone on both sides.
+        gone = self._range.records - self._accounted if complete else 0
+        return RangeOutcome(
+            source_first=self._range.source_first,
+            source_next=self._range.source_next if complete else min(self.source.position, self._range.source_next),
+            target_first=self._range.target_first,
+            target_next=self._range.target_next if complete else self.target.position,
+            complete=complete,
+            records=self._records,
+            records_undecoded=self._undecoded,
+            outside_map=self._outside_map,
+            compacted_source=self._compacted_source,
+            compacted_target=self._compacted_target,
+            expired=self._expired,
+            gone_on_both=max(gone, 0),
+            left_out=self._left_out,
+            foreign=self._foreign,
+            timestamps_compared=self._timestamps_compared,
+            digest=self._digest.hexdigest() if complete else None,
+            difference_count=self._difference_count,
+            differences=tuple(self._differences),
+        )
+
+    def _step(self) -> bool:
+        """One step; returns False when something must be fed first, or all is done."""
+        source, target = self.source, self.target
+        while (mine := source.head()) is not None and (theirs := target.head()) is not None:
+            if not self._pass_batches(mine, theirs):
+                break
+        have_source, have_target = self._have(1)
+        if self.needs_source or self.needs_target:
+            return False
+        if have_source and have_target:
+            self._compare_records()
+        elif have_source:
+            self._only_on_source()
+        elif have_target:
+            self._only_on_target()
+        else:
+            self.finished = True
+        return not (self.needs_source or self.needs_target)
+
+    def _have(self, wanted: int) -> tuple[int, int]:
+        """Decode until `wanted` records wait on both sides or their ends are reached; notes what must be fed."""
+        source, target = self.source, self.target
+        while source.pending < wanted and source.decode_next() is not None:
+            pass
+        while target.pending < wanted and self._decode_target():
+            pass
+        # Many small batches on one side stand for a large one on the other: long lists are compared at once.
+        while 0 < source.pending < target.pending and source.decode_next() is not None:
+            pass
+        while 0 < target.pending < source.pending and self._decode_target():
+            pass
+        self.needs_source = self.source.pending < wanted and not self.source.exhausted
+        self.needs_target = self.target.pending < wanted and not self.target.exhausted
+        return self.source.visible(wanted), self.target.visible(wanted)
+
+    def _decode_target(self) -> bool:
+        stretch = self.target.decode_next()
+        if stretch is None:
+            return False
+        self._note_target(stretch)
+        self._timestamps_compared = self._timestamps_compared and not stretch.log_append_time
+        return True
+
+    def _note_target(self, stretch: Stretch) -> None:
+        """Let a batch of the target count in the digest: offsets, records and its own checksum."""
+        first, end = max(stretch.first, self.target.first), min(stretch.next_offset, self._range.target_next)
+        if first >= end:
+            return
+        if stretch.header is None:
+            for record in stretch.old:
+                self._digest.update(_BATCH.pack(record.offset, record.timestamp, len(record.tail), 0) + record.tail)
+        else:
+            self._digest.update(_BATCH.pack(first, end, stretch.header.count, stretch.header.crc))
+
+    def _pass_batches(self, mine: Stretch, theirs: Stretch) -> bool:
+        """Pass two whole batches that are the same and stand where they should."""
+        source, target = self.source, self.target
+        if mine.first < source.first or mine.next_offset > source.end:
+            return False
+        if theirs.first < target.first or theirs.next_offset > target.end:
+            return False
+        run = self._places.run_of(mine.first)
+        if run is None or mine.next_offset > run.source_next:
+            return False
+        if theirs.first != self._place(run, mine.first) or not same_batch(mine, theirs):
+            return False
+        self._note_target(theirs)
+        self._timestamps_compared = self._timestamps_compared and not theirs.log_append_time
+        count = mine.next_offset - mine.first
+        self._records += count
+        self._accounted += count
+        self._undecoded += count
+        source.pass_whole()
+        target.pass_whole()
+        return True
+
+    def _place(self, run: OffsetRun, source_offset: int) -> int:
+        return run.target_first + source_offset - run.source_first + self._drift
+
+    def _compare_records(self) -> None:
+        """Both sides have a record: pass as many equal ones as possible, or judge the first."""
+        source, target = self.source, self.target
+        mine, theirs = source.offsets[source.at], target.offsets[target.at]
+        run = self._places.run_of(mine)
+        if run is None:
+            self._outside(mine, theirs)
+            return
+        place = self._place(run, mine)
+        if place != theirs:
+            self._out_of_place(place, theirs)
+            return
+        equal = self._equal_ahead(run)
+        if equal:
+            self._pass_equal(equal)
+        else:
+            self._part()
+
+    def _pass_equal(self, count: int) -> None:
+        self._records += count
+        self._accounted += count
+        self.source.advance(count)
+        self.target.advance(count)
+
+    def _equal_ahead(self, run: OffsetRun) -> int:
+        """How many records from here on are equal and stand where they should."""
+        source, target = self.source, self.target
+        i, j = source.at, target.at
+        count = min(source.visible(source.pending), target.visible(target.pending), run.source_next - source.offsets[i])
+        if (
+            source.offsets[i + count - 1] - source.offsets[i] == count - 1
+            and target.offsets[j + count - 1] - target.offsets[j] == count - 1
+            and source.tails[i : i + count] == target.tails[j : j + count]
+            and self._same_times(i, j, count)
+        ):
+            return count
+        for ahead in range(count):
+            a, b = i + ahead, j + ahead
+            if source.offsets[a] - source.offsets[i] != target.offsets[b] - target.offsets[j] or not self._same(a, b):
+                return ahead
+        return count
+
+    def _same_times(self, i: int, j: int, count: int) -> bool:
+        theirs = self.target.times[j : j + count]
+        return self.source.times[i : i + count] == theirs or theirs.count(REPLACED) == count
+
+    def _same(self, i: int, j: int) -> bool:
+        return self.source.tails[i] == self.target.tails[j] and self._same_times(i, j, 1)
+
+    def _only_on_source(self) -> None:
+        """The target has ended."""
+        source = self.source
+        mine = source.offsets[source.at]
+        run = self._places.run_of(mine)
+        if run is None:
+            self._lone_source(DifferenceKind.UNMAPPED)
+            return
+        place = self._place(run, mine)
+        if place < self.target.log_start:
+            self._skip_source("_expired")
+        elif self._check.target_compacted and place < self.target.fed_to and place < self._check.target_end:
+            self._skip_source("_compacted_target")
+        else:
+            self._lone_source(DifferenceKind.MISSING)
+
+    def _only_on_target(self) -> None:
+        """The source has ended."""
+        theirs = self.target.offsets[self.target.at]
+        back = self._places.source_of(theirs - self._drift)
+        if back is None:
+            self._lone_target()
+        else:
+            self._vanished_on_source(back)
+
+    def _outside(self, mine: int, theirs: int) -> None:
+        """The map does not know this record of the source."""
+        end = self._places.hole_end(mine)
+        beside = end is None or theirs < end + self._drift
+        if beside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
+            self._records += 1
+            self._outside_map += 1
+            self.source.advance(1)
+            self.target.advance(1)
+        else:
+            self._lone_source(DifferenceKind.UNMAPPED)
+
+    def _out_of_place(self, place: int, theirs: int) -> None:
+        """The target's next record is not at the place of the source's next one."""
+        if theirs > place:
+            if place < self.target.log_start:
+                self._skip_source("_expired")
+            elif self._check.target_compacted:
+                self._skip_source("_compacted_target")
+            elif not self._moved(theirs - place):
+                self._lone_source(DifferenceKind.MISSING)
+            return
+        back = self._places.source_of(theirs - self._drift)
+        if back is not None:
+            self._vanished_on_source(back)
+        elif self._check.shared_target or not self._moved(theirs - place):
+            self._lone_target()
+
+    def _moved(self, distance: int) -> bool:
+        """Whether the record is the right one, at another offset than the map says; then the rest will be so too."""
+        source, target = self.source, self.target
+        if self._check.shared_target or not self._same(source.at, target.at):
+            return False
+        self._add(DifferenceKind.UNMAPPED, source.at, target.at)
+        self._drift += distance
+        self._accounted += 1
+        source.advance(1)
+        target.advance(1)
+        self._move_end()
+        return True
+
+    def _vanished_on_source(self, source_offset: int) -> None:
+        """The map knows this record of the target, and the source has it no more."""
+        if source_offset < self.source.log_start:
+            self._expired += 1
+        elif self._check.source_compacted:
+            self._compacted_source += 1
+        elif self._gap(source_offset) is not None:
+            self._left_out += 1
+        else:
+            self._add(DifferenceKind.EXTRA, None, self.target.at)
+        self._accounted += 1
+        self.target.advance(1)
+
+    def _lone_source(self, kind: DifferenceKind) -> None:
+        """The source's next record has no counterpart."""
+        source = self.source
+        if self._gap(source.offsets[source.at]) is not None:
+            self._left_out += 1
+        else:
+            self._add(kind, source.at, None)
+        self._accounted += kind is DifferenceKind.MISSING
+        source.advance(1)
+
+    def _lone_target(self) -> None:
+        """The target's next record has no counterpart, and the map does not know its place."""
+        if self._check.shared_target:
+            self._foreign += 1
+        else:
+            self._add(DifferenceKind.EXTRA, None, self.target.at)
+        self.target.advance(1)
+
+    def _skip_source(self, counter: str) -> None:
+        setattr(self, counter, getattr(self, counter) + 1)
+        self._accounted += 1
+        self.source.advance(1)
+
+    def _part(self) -> None:
+        """Two records at the same place are unequal: find out what happened, as far as can be seen."""
+        ours, theirs = self._have(LOOK_AHEAD)
+        if self.needs_source or self.needs_target:
+            return
+        found = explain(self._keys(self.source, ours), self._keys(self.target, theirs))
+        i, j = self.source.at, self.target.at
+        if found.kind is DifferenceKind.REORDERED:
+            self._add(found.kind, i, j, records=found.source)
+            self._accounted += found.source
+        elif found.kind is DifferenceKind.ALTERED:
+            for ahead in range(found.source):
+                self._altered(i + ahead, j + ahead)
+        for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
+            if self._gap(self.source.offsets[i + ahead]) is not None:
+                self._left_out += 1
+            else:
+                self._add(DifferenceKind.MISSING, i + ahead, None)
+            self._accounted += 1
+        for ahead in range(found.target if found.kind is DifferenceKind.EXTRA else 0):
+            self._add(DifferenceKind.EXTRA, None, j + ahead)
+        if found.source:
+            self.source.advance(found.source)
+        if found.target:
+            self.target.advance(found.target)
+        self._drift += found.target - found.source
+        self._move_end()
+
+    def _altered(self, i: int, j: int) -> None:
+        gap = self._gap(self.source.offsets[i])
+        self._accounted += 1
+        if self._same(i, j):
+            self._records += 1
+        elif gap is not None and gap.rewritten:
+            self._left_out += 1
+        else:
+            self._add(DifferenceKind.ALTERED, i, j)
+
+    def _keys(self, side: Side, count: int) -> list[Hashable]:
+        """What makes records of either side the same, for `explain`."""
+        tails = side.tails[side.at : side.at + count]
+        if not self._timestamps_compared:
+            return list(tails)
+        return list(zip(side.times[side.at : side.at + count], tails, strict=True))
+
+    def _move_end(self) -> None:
+        """What belongs to the range ends elsewhere on the target now; at the log's end there is nothing to move."""
+        if not self._range.to_end:
+            self.target.end = min(self._range.target_next + self._drift, self._check.target_end)
+
+    def _gap(self, source_offset: int) -> KnownGap | None:
+        for gap in self._check.known_gaps:
+            if gap.first_offset <= source_offset < gap.next_offset:
+                return gap
+        return None
+
+    def _add(self, kind: DifferenceKind, i: int | None, j: int | None, *, records: int = 1) -> None:
+        """Note a difference; `i` and `j` are places among the decoded records."""
+        self._difference_count += 1
+        if len(self._differences) >= self._keep:
+            return
+        source, target = self.source, self.target
+        what: tuple[str, ...] = ()
+        if kind is DifferenceKind.ALTERED and i is not None and j is not None:
+            what = differing(source.tails[i], target.tails[j], times_differ=not self._same_times(i, j, 1))
+        self._differences.append(
+            Difference(
+                kind=kind,
+                source_offset=None if i is None else source.offsets[i],
+                target_offset=None if j is None else target.offsets[j],
+                what=what,
+                source_digest=None if i is None else short_digest(source.tails[i]),
+                target_digest=None if j is None else short_digest(target.tails[j]),
+                records=records,
+            )
+        )

@@ -1,0 +1,232 @@
+"""Reading what a plan needs: the map and gaps from the ledger, offsets, policies and sizes from both clusters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.raw import open_clients
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.errors import ClusterError, MirrorError, OffsetMapError, SourceRecreatedError, TopicMissingError, Where
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.runs import OffsetRun, Segment, merge
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.verify.model import KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
+
+_Pair = tuple[TopicPartition, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The facts of every partition that can be planned, and the others with the reason why not."""
+
+    facts: tuple[VerifyFacts, ...]
+    unverifiable: tuple[PartitionVerdict, ...]
+
+
+def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gathered:
+    """Read both clusters and the ledger; changes nothing.
+
+    Args:
+        topics: Java regexes; empty takes all topics of the flow.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    topology = flow_topology(flow, topics)
+    internal = Connection.from_settings(flow.clients.target_internal)
+    with ExitStack() as stack:
+        source = stack.enter_context(source_admin(flow))
+        target = stack.enter_context(target_admin(flow))
+        positions = stack.enter_context(PositionStore(internal, flow.offset_storage_topic, flow.flow.source))
+        return _Gathering(flow, ledger, topology, source, target, positions).run()
+
+
+class _Gathering:
+    def __init__(
+        self,
+        flow: FlowConfig,
+        ledger: Ledger,
+        topology: FlowTopology,
+        source: ClusterAdmin,
+        target: ClusterAdmin,
+        positions: PositionStore,
+    ) -> None:
+        self._flow = flow
+        self._name = str(flow.flow)
+        self._ledger = ledger
+        self._topology = topology
+        self._source = source
+        self._target = target
+        self._positions = positions
+        self._unverifiable: list[PartitionVerdict] = []
+        self._topic_ids: dict[str, str | None] = {}
+
+    def run(self) -> Gathered:
+        pairs = self._pairs()
+        sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        # In this order: all that the map knows had been written when the ends are read, and what a position calls
+        # settled was so when the target's end was read.
+        maps = self._maps(pairs)
+        target_ends = self._target.list_offsets(set(targets), OffsetSpec.LATEST)
+        target_starts = self._target.list_offsets(set(targets), OffsetSpec.EARLIEST)
+        snapshot = self._read_positions()
+        committed = self._flow.isolation_level is IsolationLevel.READ_COMMITTED
+        source_ends = self._source.list_offsets(sources, OffsetSpec.LAST_STABLE if committed else OffsetSpec.LATEST)
+        source_starts = self._source.list_offsets(sources, OffsetSpec.EARLIEST)
+        source_configs = self._source.topic_configs({each.topic for each in sources})
+        target_configs = self._target.topic_configs({each.topic for each in targets})
+        sizes = asyncio.run(_log_sizes(self._flow, {each.topic for each in sources}))
+        gaps = self._gaps()
+        marks = {
+            TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
+            for row in self._ledger.verified_up_to(self._name)
+        }
+        sharing = Counter(targets)
+        facts = []
+        for pair in pairs:
+            offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
+            stored = snapshot.positions.get(pair[0])
+            position = stored.position if stored else None
+            error = _error(offsets) or self._recreated(pair[0], position)
+            if error is not None and pair[0] in maps:
+                self._unverifiable.append(PartitionVerdict.failed(*pair, error))
+                continue
+            if pair[0] not in maps:
+                continue
+            facts.append(
+                VerifyFacts(
+                    source=pair[0],
+                    target=pair[1],
+                    runs=maps[pair[0]],
+                    source_start=offsets[0].offset,
+                    source_end=offsets[1].offset,
+                    target_start=offsets[2].offset,
+                    target_end=offsets[3].offset,
+                    settled=_settled(position),
+                    source_compacted=_compacted(source_configs, pair[0].topic),
+                    target_compacted=_compacted(target_configs, pair[1].topic),
+                    source_bytes=sizes.get(pair[0]),
+                    verified=marks.get(pair[0]),
+                    known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
+                    shared_target=sharing[pair[1]] > 1 or self._topology.rename.merge,
+                )
+            )
+        return Gathered(tuple(facts), tuple(self._unverifiable))
+
+    def _pairs(self) -> list[_Pair]:
+        """The partitions that both sides have."""
+        names = [topic for topic in self._source.list_topics() if self._topology.replicates(topic)]
+        sources = self._source.describe_topics(names)
+        remote = {topic: self._topology.remote_topic(topic) for topic in sources}
+        targets = self._target.describe_topics(sorted(set(remote.values())))
+        pairs = []
+        for topic, description in sorted(sources.items()):
+            self._topic_ids[topic] = description.topic_id
+            there = targets.get(remote[topic])
+            held = len(there.partitions) if there is not None else 0
+            for partition in description.partitions:
+                pair = TopicPartition(topic, partition.partition), TopicPartition(remote[topic], partition.partition)
+                if partition.partition < held:
+                    pairs.append(pair)
+                else:
+                    error = targets.errors.get(remote[topic]) or self._missing(pair)
+                    self._unverifiable.append(PartitionVerdict.failed(*pair, error))
+        return pairs
+
+    def _missing(self, pair: _Pair) -> MirrorError:
+        return TopicMissingError(
+            f"the target has no partition {pair[1].partition} of {pair[1].topic}.",
+            where=Where(flow=self._name, topic=pair[0].topic, partition=pair[0].partition),
+            action="Run `mirror topics apply`.",
+        )
+
+    def _recreated(self, source: TopicPartition, position: Position | None) -> MirrorError | None:
+        now = self._topic_ids.get(source.topic)
+        if position is None or position.topic_id is None or now is None or position.topic_id == now:
+            return None
+        return SourceRecreatedError(
+            "the source topic was deleted and created again since it was copied: the map speaks of another topic.",
+            where=Where(flow=self._name, topic=source.topic, partition=source.partition),
+            action="`mirror gaps` shows what can be done.",
+        )
+
+    def _read_positions(self) -> PositionSnapshot:
+        try:
+            return self._positions.read_all()
+        except TopicMissingError:
+            return PositionSnapshot()
+
+    def _maps(self, pairs: Iterable[_Pair]) -> Mapping[TopicPartition, tuple[OffsetRun, ...]]:
+        """The maps that can be read; the others are noted as unverifiable."""
+        maps = {}
+        for pair in pairs:
+            try:
+                maps[pair[0]] = self._runs(pair[0])
+            except OffsetMapError as damage:
+                self._unverifiable.append(PartitionVerdict.failed(*pair, damage))
+        return maps
+
+    def _runs(self, source: TopicPartition) -> tuple[OffsetRun, ...]:
+        rows = self._ledger.segments(self._name, source.topic, source.partition)
+        return merge(
+            run
+            for row in rows
+            for run in Segment.restore(
+                source_first=row.source_first,
+                source_next=row.source_next,
+                target_first=row.target_first,
+                target_next=row.target_next,
+                runs=row.runs,
+            ).runs
+        )
+
+    def _gaps(self) -> Mapping[TopicPartition, list[KnownGap]]:
+        found: dict[TopicPartition, list[KnownGap]] = {}
+        for row in self._ledger.gaps(self._name, limit=None):
+            gap = KnownGap(row.first_offset, row.next_offset, row.cause)
+            found.setdefault(TopicPartition(row.topic, row.partition), []).append(gap)
+        return found
+
+
+def _error(offsets: Iterable[OffsetFact]) -> MirrorError | None:
+    return next((fact.error for fact in offsets if fact.error is not None), None)
+
+
+def _settled(position: Position | None) -> VerifiedMark | None:
+    if position is None or position.state is not PositionState.CLOSED or position.target_offset is None:
+        return None
+    return VerifiedMark(position.offset + 1, position.target_offset)
+
+
+def _left_out(position: Position | None) -> Iterator[KnownGap]:
+    """What a run has left out that did not come to tell the ledger."""
+    for each in position.left_out if position is not None else ():
+        yield KnownGap(each.first_offset, each.next_offset, each.cause)
+
+
+def _compacted(configs: PerTopic[TopicConfigs], topic: str) -> bool:
+    found = configs.get(topic)
+    policy = found.value("cleanup.policy") if found is not None else None
+    return "compact" in [part.strip() for part in (policy or "").split(",")]
+
+
+async def _log_sizes(flow: FlowConfig, topics: set[str]) -> Mapping[TopicPartition, int]:
+    """Bytes on disk; empty where we may not ask."""
+    if not topics:
+        return {}
+    try:
+        async with open_clients(Connection.from_settings(flow.clients.data_consumer)) as (client,):
+            return await client.log_sizes(topics)
+    except ClusterError:
+        return {}

@@ -1,0 +1,164 @@
+"""A report as one HTML page that needs nothing beside itself; light or dark as the reader's system is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from mirror_lib.verify.model import Difference, PartitionVerdict
+from mirror_lib.verify.report import VerifyReport
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --soft: #f6f8fa;
+  --equal: #116329; --different: #a40e26; --unverifiable: #7d4e00; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --paper: #0d1117; --line: #30363d; --soft: #161b22;
+    --equal: #56d364; --different: #ff7b72; --unverifiable: #e3b341; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
+  max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.result { font-weight: 600; padding: .6rem .9rem; border-left: 4px solid; background: var(--soft); }
+.equal { color: var(--equal); } .different { color: var(--different); } .unverifiable { color: var(--unverifiable); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { background: var(--soft); white-space: nowrap; } td.number, th.number { text-align: right; }
+code { font: 13px ui-monospace, monospace; word-break: break-all; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
+dt { font-weight: 600; } dd { margin: 0; }
+"""
+_PARTITION_COLUMNS = (
+    "topic",
+    "partition",
+    "verdict",
+    "from",
+    "to",
+    "records",
+    "MB",
+    "compacted",
+    "expired",
+    "left out",
+    "differences",
+    "digest",
+    "remarks",
+)
+_DIFFERENCE_COLUMNS = (
+    "topic",
+    "partition",
+    "kind",
+    "source offset",
+    "target offset",
+    "records",
+    "what differs",
+    "source digest",
+    "target digest",
+)
+_VERDICT_AT, _DIGEST_AT = 2, 11
+
+
+def to_html(report: VerifyReport) -> str:
+    """The page."""
+    kind = {0: "equal", 3: "different"}.get(report.exit_code, "unverifiable")
+    facts = [
+        ("Flow", report.flow),
+        ("Mode", report.mode.value),
+        ("Seed", str(report.seed)),
+        ("Began", f"{report.started:%Y-%m-%d %H:%M:%S} UTC"),
+        ("Seconds", f"{report.seconds:,.1f}"),
+        ("Source log read", f"{report.source_bytes / 1e6:,.1f} MB"),
+        ("Partitions", f"{len(report.verdicts):,} ({report.idle:,} more had nothing to compare)"),
+        ("Verification", report.verification_id),
+    ]
+    if report.confidence is not None:
+        facts.append(("Sample", report.confidence.sentence))
+    parts = [
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>Verification of {escape(report.flow)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
+        f"<h1>Verification of {escape(report.flow)}</h1>",
+        f'<p class="result {kind}">{escape(report.sentence)}</p>',
+        "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>",
+        "<h2>Partitions</h2>",
+        _table(_PARTITION_COLUMNS, (_partition(verdict) for verdict in report.verdicts), verdict_at=_VERDICT_AT),
+        "<h2>Differences</h2>",
+        "<p>Offsets say where; digests stand for the content, which is not shown.</p>",
+        _table(_DIFFERENCE_COLUMNS, _differences(report.verdicts)),
+        "</body>\n</html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
+    return (
+        verdict.source.topic,
+        verdict.source.partition,
+        verdict.verdict.value,
+        verdict.source_first,
+        verdict.source_next,
+        verdict.records,
+        round(verdict.source_bytes / 1e6, 2),
+        verdict.compacted,
+        verdict.expired,
+        verdict.left_out,
+        verdict.difference_count,
+        (verdict.digest or "")[:16],
+        "; ".join(remarks(verdict)),
+    )
+
+
+def remarks(verdict: PartitionVerdict) -> Iterator[str]:
+    """What else there is to say of a partition."""
+    if verdict.detail:
+        yield verdict.detail
+    if verdict.stopped is not None:
+        yield f"ended early by the budget of {verdict.stopped.value}"
+    if not verdict.timestamps_compared:
+        yield "timestamps not compared (log-append time on the target)"
+    if verdict.offsets_before_map:
+        yield f"{verdict.offsets_before_map:,} source offsets before the map were not compared"
+    outside = sum(each.outside_map for each in verdict.outcomes)
+    if outside:
+        yield f"{outside:,} records are equal though the map does not know them"
+
+
+def _differences(verdicts: Iterable[PartitionVerdict]) -> Iterator[tuple[object, ...]]:
+    for verdict in verdicts:
+        for each in verdict.differences:
+            yield (*verdict.source, *difference_cells(each))
+        more = verdict.difference_count - len(verdict.differences)
+        if more:
+            yield (*verdict.source, f"and {more:,} more", None, None, None, None, None, None)
+
+
+def difference_cells(each: Difference) -> tuple[object, ...]:
+    """A difference as cells of a table."""
+    return (
+        each.kind.value,
+        each.source_offset,
+        each.target_offset,
+        each.records,
+        ", ".join(each.what),
+        each.source_digest,
+        each.target_digest,
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, verdict_at: int | None = None) -> str:
+    body = "".join(_row(row, verdict_at) for row in rows)
+    if not body:
+        return "<p>None.</p>"
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _row(row: Sequence[object], verdict_at: int | None) -> str:
+    return f"<tr>{''.join(_cell(value, is_verdict=place == verdict_at) for place, value in enumerate(row))}</tr>\n"
+
+
+def _cell(value: object, *, is_verdict: bool) -> str:
+    if value is None:
+        return "<td></td>"
+    if isinstance(value, int | float):
+        return f'<td class="number">{value:,}</td>'
+    text = escape(str(value))
+    return f'<td class="{text}">{text}</td>' if is_verdict else f"<td>{text}</td>"

@@ -1,0 +1,44 @@
+"""Comparing without Spark: in this process, or in some processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from mirror_lib.verify.model import PartitionVerdict, VerifyJob
+from mirror_lib.verify.run import Told, verify_bin
+
+#: Bins for each process: the more, the smoother the progress, and every one connects anew.
+BINS_PER_PROCESS = 4
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def run_locally(processes: int, told: Told | None = None) -> Callable[[VerifyJob], list[PartitionVerdict]]:
+    """A runner for `processes` at a time; one works in this process.
+
+    Args:
+        told: hears of bytes of the source's logs that were read.
+    """
+
+    def run(job: VerifyJob) -> list[PartitionVerdict]:
+        numbers = range(len(job.bins))
+        if processes == 1 or len(job.bins) == 1:
+            return [verdict for number in numbers for verdict in verify_bin(job, number, told)]
+        # Threads of the clients would not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        found: list[PartitionVerdict] = []
+        with ProcessPoolExecutor(min(processes, len(job.bins)), mp_context=context) as pool:
+            for future in as_completed([pool.submit(verify_bin, job, number) for number in numbers]):
+                verdicts = future.result()
+                found += verdicts
+                if told is not None:
+                    told(sum(verdict.source_bytes for verdict in verdicts))
+        return found
+
+    return run

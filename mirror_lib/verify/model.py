@@ -1,0 +1,426 @@
+"""The values that travel between planning, comparing and reporting a verification: everything here pickles and prints.
+
+Content of records never appears in them: what differs is told by offsets, names of parts and short digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.errors import MirrorError
+from mirror_lib.offsets.runs import OffsetRun, decode
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+class VerifyMode(StrEnum):
+    """What of a partition is looked at."""
+
+    #: Everything that both sides still hold and the map covers.
+    FULL = "full"
+    #: Random stretches of it.
+    SAMPLE = "sample"
+    #: What came since the last verification that found all equal.
+    RECENT = "recent"
+
+
+class Verdict(StrEnum):
+    """What a verification says of a partition."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    #: It could not be found out: see the reason.
+    UNVERIFIABLE = "unverifiable"
+
+
+class DifferenceKind(StrEnum):
+    """How the target deviates from the source."""
+
+    #: The source has a record that the target lacks.
+    MISSING = "missing"
+    #: The target has a record that the source lacks.
+    EXTRA = "extra"
+    #: Both have the record, with another key, value, header or timestamp.
+    ALTERED = "altered"
+    #: The records of a stretch are the same, and their order is not.
+    REORDERED = "reordered"
+    #: The map does not say where a record of the source went, or says it wrongly.
+    UNMAPPED = "unmapped"
+
+
+class Stopped(StrEnum):
+    """Why a comparison ended before the end of its plan."""
+
+    BYTES = "bytes"
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of one verification over all partitions; None is no bound."""
+
+    #: Of the source's log as it is read, compressed.
+    max_bytes: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGap:
+    """Source offsets [first_offset, next_offset) that the target has not, or otherwise, as the ledger knows."""
+
+    first_offset: int
+    next_offset: int
+    #: As `ledger.rows.GapRow.cause`.
+    cause: str
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the source itself has other records there now than those that were copied."""
+        return self.cause in ("source-truncated", "source-recreated")
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedMark:
+    """How far a partition was found equal: the next offset to look at on both sides."""
+
+    source_next: int
+    target_next: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyFacts:
+    """What the ledger and both clusters say about one partition, before anything of it is read."""
+
+    source: TopicPartition
+    target: TopicPartition
+    #: The exact map, ascending on both sides.
+    runs: tuple[OffsetRun, ...]
+    source_start: int
+    #: Where a reader of the flow's isolation level would stop.
+    source_end: int
+    target_start: int
+    target_end: int
+    #: Source offset to copy next and target offset expected next, when no run was writing; None while one may be.
+    settled: VerifiedMark | None = None
+    #: Whether `cleanup.policy` of the topic contains `compact`.
+    source_compacted: bool = False
+    target_compacted: bool = False
+    #: Bytes of the source's partition on disk, None where the cluster does not say.
+    source_bytes: int | None = None
+    verified: VerifiedMark | None = None
+    known_gaps: tuple[KnownGap, ...] = ()
+    #: Several source partitions go into this target partition: what the map does not know there may be another's.
+    shared_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRange:
+    """A stretch to compare: source [source_first, source_next) with target [target_first, target_next)."""
+
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    #: Records that the map places there.
+    records: int
+    #: The map of the stretch as `offsets.runs.encode` gives it.
+    encoded_runs: bytes
+    estimated_bytes: int = 0
+    #: Nothing may follow on the target: the range ends with the log, and no run was writing.
+    to_end: bool = False
+
+    @property
+    def runs(self) -> tuple[OffsetRun, ...]:
+        """The map of the stretch."""
+        return decode(self.encoded_runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCheck:
+    """One partition's share of a verification."""
+
+    source: TopicPartition
+    target: TopicPartition
+    ranges: tuple[CheckRange, ...]
+    #: The target's end when this was planned; nothing is read behind it.
+    target_end: int
+    source_compacted: bool = False
+    target_compacted: bool = False
+    shared_target: bool = False
+    known_gaps: tuple[KnownGap, ...] = ()
+    #: Records of the map that are below the log start of one side.
+    expired: int = 0
+    #: Held source offsets before the map's first: copied before there was a map, or never.
+    offsets_before_map: int = 0
+    #: Records of the map that both sides hold; what a sample is taken from.
+    population: int = 0
+
+    @property
+    def records(self) -> int:
+        """Records to compare, by the map."""
+        return sum(each.records for each in self.ranges)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """Bytes of the source's log to read; 0 where the cluster does not say."""
+        return sum(each.estimated_bytes for each in self.ranges)
+
+    @property
+    def weight(self) -> int:
+        """What balances bins: bytes, or records where bytes are unknown."""
+        return max(self.estimated_bytes, self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyPlan:
+    """What a verification will read: printable, comparable, and computed without asking anybody."""
+
+    flow: FlowId
+    mode: VerifyMode
+    budget: Budget
+    seed: int
+    #: Each bin is one task.
+    bins: tuple[tuple[PartitionCheck, ...], ...]
+    #: Partitions about which nothing can be found out, each with its reason.
+    unverifiable: tuple[PartitionVerdict, ...] = ()
+    #: Partitions with nothing to compare.
+    idle: int = 0
+
+    @property
+    def partitions(self) -> tuple[PartitionCheck, ...]:
+        """All partitions to compare, bin by bin."""
+        return tuple(check for bin_ in self.bins for check in bin_)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """Bytes of the source's logs to read; a lower bound where some sizes are unknown."""
+        return sum(check.estimated_bytes for check in self.partitions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "flow": str(self.flow),
+            "mode": self.mode.value,
+            "seed": self.seed,
+            "tasks": len(self.bins),
+            "idle_partitions": self.idle,
+            "estimated_bytes": self.estimated_bytes,
+            "partitions": [
+                {
+                    "topic": check.source.topic,
+                    "partition": check.source.partition,
+                    "target_topic": check.target.topic,
+                    "ranges": [[each.source_first, each.source_next] for each in check.ranges],
+                    "records": check.records,
+                    "estimated_bytes": check.estimated_bytes,
+                }
+                for check in self.partitions
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyJob:
+    """All that a task needs. Holds credentials in its connections: never log it."""
+
+    flow: FlowId
+    source: Connection = field(repr=False)
+    target: Connection = field(repr=False)
+    read_committed: bool
+    bins: tuple[tuple[PartitionCheck, ...], ...]
+    #: Bytes of the source's log that each task may read; None is no bound.
+    bin_max_bytes: int | None = None
+    #: Epoch seconds after which nothing more is read; None is no bound.
+    ends_at: float | None = None
+    retry_seconds: float = 120.0
+    memory_bytes: int = 96 * 1024 * 1024
+    #: Differences of a partition that are kept; all are counted.
+    keep_differences: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One deviation and where it is. An offset is None on the side that lacks the record."""
+
+    kind: DifferenceKind
+    source_offset: int | None
+    target_offset: int | None
+    #: Which parts differ, of `key`, `value`, `headers`, `timestamp`; empty where the kind says all.
+    what: tuple[str, ...] = ()
+    #: Short digests of the record's content on either side: enough to see whether two reports mean the same.
+    source_digest: str | None = None
+    target_digest: str | None = None
+    #: Records concerned: more than one in a stretch that is out of order.
+    records: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON and the ledger."""
+        return {
+            "kind": self.kind.value,
+            "source_offset": self.source_offset,
+            "target_offset": self.target_offset,
+            "what": list(self.what),
+            "source_digest": self.source_digest,
+            "target_digest": self.target_digest,
+            "records": self.records,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeOutcome:
+    """What was found in one range, as far as it was compared."""
+
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    #: Whether the end of the range was reached.
+    complete: bool
+    #: Records found equal.
+    records: int = 0
+    #: Of these, records of batches that were compared without decoding.
+    records_undecoded: int = 0
+    #: Of these, records that the map does not mention and that stand in their place all the same.
+    outside_map: int = 0
+    #: Records that compaction removed on one side since they were copied.
+    compacted_source: int = 0
+    compacted_target: int = 0
+    #: Records that retention removed on one side while this was running.
+    expired: int = 0
+    #: Records of the map that are gone on both sides.
+    gone_on_both: int = 0
+    #: Records that the ledger names as not copied, or as changed on the source since.
+    left_out: int = 0
+    #: Records on the target that belong to other sources of a merge.
+    foreign: int = 0
+    #: False where a log-append time of the target stands in place of the source's timestamps.
+    timestamps_compared: bool = True
+    #: See `docs/verification.md`; None where the end was not reached.
+    digest: str | None = None
+    difference_count: int = 0
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionVerdict:
+    """What a verification says of one partition."""
+
+    source: TopicPartition
+    target: TopicPartition
+    verdict: Verdict
+    #: Stable code of why it is unverifiable: `no-map`, `nothing-held`, or `MirrorError.reason`.
+    reason: str | None = None
+    detail: str | None = None
+    outcomes: tuple[RangeOutcome, ...] = ()
+    source_bytes: int = 0
+    target_bytes: int = 0
+    seconds: float = 0.0
+    #: Set when a budget ended the comparison before its plan's end.
+    stopped: Stopped | None = None
+    expired_before: int = 0
+    offsets_before_map: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    @classmethod
+    def impossible(
+        cls, source: TopicPartition, target: TopicPartition, reason: str, detail: str, **more: Any
+    ) -> PartitionVerdict:
+        """Nothing can be said."""
+        return cls(source=source, target=target, verdict=Verdict.UNVERIFIABLE, reason=reason, detail=detail, **more)
+
+    @classmethod
+    def failed(
+        cls, source: TopicPartition, target: TopicPartition, error: MirrorError, **more: Any
+    ) -> PartitionVerdict:
+        """Nothing can be said because of an error."""
+        return cls.impossible(source, target, error.reason, str(error), **more)
+
+    @property
+    def records(self) -> int:
+        """Records found equal."""
+        return sum(each.records for each in self.outcomes)
+
+    @property
+    def difference_count(self) -> int:
+        """All differences found, also those that were not kept."""
+        return sum(each.difference_count for each in self.outcomes)
+
+    @property
+    def left_out(self) -> int:
+        """Records that the ledger names as not copied."""
+        return sum(each.left_out for each in self.outcomes)
+
+    @property
+    def compacted(self) -> int:
+        """Records that compaction removed since they were copied, on either side or on both."""
+        return sum(each.compacted_source + each.compacted_target + each.gone_on_both for each in self.outcomes)
+
+    @property
+    def expired(self) -> int:
+        """Records of the map that retention has removed on one side."""
+        return self.expired_before + sum(each.expired for each in self.outcomes)
+
+    @property
+    def timestamps_compared(self) -> bool:
+        """Whether timestamps could be compared everywhere."""
+        return all(each.timestamps_compared for each in self.outcomes)
+
+    @property
+    def digest(self) -> str | None:
+        """One digest over those of the ranges; None unless all of them were compared to their ends."""
+        digests = [each.digest for each in self.outcomes if each.digest is not None]
+        if not digests or len(digests) < len(self.outcomes) or self.stopped is not None:
+            return None
+        return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+    @property
+    def source_first(self) -> int | None:
+        """Where the comparison began."""
+        return self.outcomes[0].source_first if self.outcomes else None
+
+    @property
+    def source_next(self) -> int | None:
+        """Up to where it came."""
+        return self.outcomes[-1].source_next if self.outcomes else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "detail": self.detail,
+            "stopped": self.stopped.value if self.stopped else None,
+            "records": self.records,
+            "records_undecoded": sum(each.records_undecoded for each in self.outcomes),
+            "outside_map": sum(each.outside_map for each in self.outcomes),
+            "source_bytes": self.source_bytes,
+            "target_bytes": self.target_bytes,
+            "seconds": round(self.seconds, 3),
+            "compacted": self.compacted,
+            "expired": self.expired,
+            "left_out": self.left_out,
+            "foreign": sum(each.foreign for each in self.outcomes),
+            "offsets_before_map": self.offsets_before_map,
+            "timestamps_compared": self.timestamps_compared,
+            "digest": self.digest,
+            "difference_count": self.difference_count,
+            "differences": [each.to_dict() for each in self.differences],
+            "ranges": [
+                {
+                    "source_first": each.source_first,
+                    "source_next": each.source_next,
+                    "target_first": each.target_first,
+                    "target_next": each.target_next,
+                    "records": each.records,
+                    "complete": each.complete,
+                    "digest": each.digest,
+                }
+                for each in self.outcomes
+            ],
+        }

@@ -1,0 +1,293 @@
+"""Planning a verification: which stretches of which partition are compared, by which task. Pure: facts in, plan out."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.topology.names import FlowId
+from mirror_lib.verify.model import (
+    Budget,
+    CheckRange,
+    PartitionCheck,
+    PartitionVerdict,
+    VerifiedMark,
+    VerifyFacts,
+    VerifyMode,
+    VerifyPlan,
+)
+
+NO_BUDGET = Budget()
+#: Records in a row that a sample takes at a time: a fetch reads whole batches anyway.
+SAMPLE_RECORDS = 1_000
+#: What a sample reads when no budget is given.
+SAMPLE_BYTES = 256 * 1024 * 1024
+#: Bytes taken for a record where the cluster does not tell sizes.
+_UNKNOWN_RECORD_BYTES = 1_000
+
+
+def plan_verification(
+    flow: FlowId,
+    facts: Iterable[VerifyFacts],
+    *,
+    mode: VerifyMode,
+    budget: Budget = NO_BUDGET,
+    seed: int = 0,
+    bins_max: int = 1,
+    unverifiable: Sequence[PartitionVerdict] = (),
+) -> VerifyPlan:
+    """Decide what of every partition is compared and pack it into at most `bins_max` bins.
+
+    Args:
+        facts: one for each partition that both sides have.
+        seed: the same one chooses the same sample of the same logs.
+        unverifiable: what was found impossible while the facts were gathered; carried into the plan.
+    """
+    impossible = list(unverifiable)
+    checks: list[PartitionCheck] = []
+    idle = 0
+    for fact in facts:
+        reason = _why_not(fact)
+        if reason is not None:
+            impossible.append(reason)
+            continue
+        check = _whole(fact, mode)
+        if check is None:
+            idle += 1
+        else:
+            checks.append(check)
+    if mode is VerifyMode.SAMPLE:
+        checks = _sampled(checks, budget.max_bytes or SAMPLE_BYTES, seed)
+    elif budget.max_bytes is not None:
+        checks = _cut(checks, budget.max_bytes)
+    return VerifyPlan(
+        flow=flow,
+        mode=mode,
+        budget=budget,
+        seed=seed,
+        bins=pack(checks, bins_max),
+        unverifiable=tuple(sorted(impossible, key=lambda verdict: verdict.source)),
+        idle=idle,
+    )
+
+
+def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
+    if fact.runs:
+        return None
+    if fact.source_start == fact.source_end and fact.target_start == fact.target_end:
+        return None
+    if fact.settled is not None and fact.settled.source_next <= fact.source_start:
+        # Nothing has been copied yet that could be compared.
+        return None
+    return PartitionVerdict.impossible(
+        fact.source,
+        fact.target,
+        "no-map",
+        "the ledger has no offset map of it: nothing was copied by this program, or the ledger was lost "
+        "(`mirror map rebuild`).",
+    )
+
+
+def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
+    """All that the mode asks for, as one range; None when that is nothing."""
+    if not fact.runs:
+        return None
+    # Not cut at the logs' ends: what the map knows behind them was there once, and has been lost.
+    held = clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
+    known = sum(run.count for run in fact.runs)
+    expired = known - sum(run.count for run in held)
+    mark = fact.verified if mode is VerifyMode.RECENT and _still_holds(fact) else None
+    runs = clip(held, source_first=mark.source_next) if mark is not None else held
+    range_ = _range(fact, runs, mark, tail=mode is not VerifyMode.SAMPLE)
+    if range_ is None or not (range_.source_first < range_.source_next or range_.target_first < range_.target_next):
+        return None
+    return PartitionCheck(
+        source=fact.source,
+        target=fact.target,
+        ranges=(range_,),
+        target_end=fact.target_end,
+        source_compacted=fact.source_compacted,
+        target_compacted=fact.target_compacted,
+        shared_target=fact.shared_target,
+        known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
+        expired=expired,
+        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0),
+        population=sum(run.count for run in held),
+    )
+
+
+def _still_holds(fact: VerifyFacts) -> bool:
+    """Whether what was verified is a part of what the logs and the map are now."""
+    mark = fact.verified
+    if mark is None or mark.source_next > fact.source_end or mark.target_next > fact.target_end:
+        # The logs are shorter than what was verified: they are others now.
+        return False
+    before = clip(fact.runs, source_next=mark.source_next)
+    behind = clip(fact.runs, source_first=mark.source_next)
+    # Where a partition was copied again, its records stand elsewhere than those that were verified.
+    return not (
+        (before and before[-1].target_next > mark.target_next) or (behind and behind[0].target_first < mark.target_next)
+    )
+
+
+def _range(fact: VerifyFacts, runs: Sequence[OffsetRun], mark: VerifiedMark | None, *, tail: bool) -> CheckRange | None:
+    """The range of some runs, with the holes around them that belong to it."""
+    settled = fact.settled if tail else None
+    if not runs and (mark is None or settled is None):
+        return None
+    if runs:
+        first = (runs[0].source_first, runs[0].target_first)
+        last = (runs[-1].source_next, runs[-1].target_next)
+    if mark is not None:
+        # What was found equal ends exactly here, so whatever lies between is new.
+        first = (max(mark.source_next, fact.source_start), max(mark.target_next, fact.target_start))
+        last = last if runs else first
+    to_end = False
+    # A position that is ahead of the end was written after that was read; what lies between is not known yet.
+    if settled is not None and settled.source_next >= last[0] and last[1] <= settled.target_next <= fact.target_end:
+        last = (settled.source_next, fact.target_end)
+        to_end = True
+    last = (max(min(last[0], fact.source_end), first[0]), last[1])
+    return _checked(fact, first, last, runs, to_end=to_end)
+
+
+def _checked(
+    fact: VerifyFacts, first: tuple[int, int], last: tuple[int, int], runs: Sequence[OffsetRun], *, to_end: bool
+) -> CheckRange:
+    held = max(fact.source_end - fact.source_start, 1)
+    return CheckRange(
+        source_first=first[0],
+        source_next=last[0],
+        target_first=first[1],
+        target_next=last[1],
+        records=sum(run.count for run in runs),
+        encoded_runs=encode(runs),
+        estimated_bytes=(fact.source_bytes or 0) * (last[0] - first[0]) // held,
+        to_end=to_end,
+    )
+
+
+def clip(
+    runs: Sequence[OffsetRun],
+    *,
+    source_first: int | None = None,
+    source_next: int | None = None,
+    target_first: int | None = None,
+) -> tuple[OffsetRun, ...]:
+    """What of a map lies within bounds."""
+    clipped: list[OffsetRun] = []
+    for run in runs:
+        skip = max(
+            0 if source_first is None else source_first - run.source_first,
+            0 if target_first is None else target_first - run.target_first,
+            0,
+        )
+        end = run.count if source_next is None else min(run.count, source_next - run.source_first)
+        if skip < end:
+            clipped.append(OffsetRun(run.source_first + skip, run.target_first + skip, end - skip))
+    return tuple(clipped)
+
+
+def take(runs: Sequence[OffsetRun], first: int, count: int) -> tuple[OffsetRun, ...]:
+    """Records number `first` and following of a map, counted from 0."""
+    ends = list(accumulate(run.count for run in runs))
+    taken: list[OffsetRun] = []
+    at = bisect_right(ends, first)
+    while count > 0 and at < len(runs):
+        run = runs[at]
+        skip = max(first - (ends[at] - run.count), 0)
+        length = min(run.count - skip, count)
+        taken.append(OffsetRun(run.source_first + skip, run.target_first + skip, length))
+        count -= length
+        first += length
+        at += 1
+    return tuple(taken)
+
+
+def _cut(checks: Sequence[PartitionCheck], max_bytes: int) -> list[PartitionCheck]:
+    """Give every partition the same share of what it wants, so that a small budget leaves none out.
+
+    Where sizes are unknown nothing is cut: the tasks count what they read.
+    """
+    wanted = sum(check.estimated_bytes for check in checks)
+    if wanted <= max_bytes:
+        return list(checks)
+    return [_shortened(check, max_bytes / wanted) for check in checks]
+
+
+def _shortened(check: PartitionCheck, share: float) -> PartitionCheck:
+    (whole,) = check.ranges
+    records = max(int(whole.records * share), 1)
+    if not check.estimated_bytes or records >= whole.records:
+        return check
+    runs = take(whole.runs, 0, records)
+    return _with_ranges(
+        check,
+        [
+            CheckRange(
+                source_first=whole.source_first,
+                source_next=runs[-1].source_next,
+                target_first=whole.target_first,
+                target_next=runs[-1].target_next,
+                records=records,
+                encoded_runs=encode(runs),
+                estimated_bytes=int(whole.estimated_bytes * share),
+            )
+        ],
+    )
+
+
+def _sampled(checks: Sequence[PartitionCheck], max_bytes: int, seed: int) -> list[PartitionCheck]:
+    """Stretches of consecutive records, as many for a partition as its share of all records."""
+    population = sum(check.records for check in checks)
+    known = sum(check.estimated_bytes for check in checks)
+    record_bytes = known / population if known and population else _UNKNOWN_RECORD_BYTES
+    records = max_bytes / max(record_bytes, 1)
+    sampled = []
+    for check in checks:
+        if not check.records:
+            continue
+        wanted = records * check.records / population
+        sampled.append(_with_ranges(check, list(_stretches(check, wanted, seed))))
+    return sampled
+
+
+def _stretches(check: PartitionCheck, wanted: float, seed: int) -> Iterator[CheckRange]:
+    """At least one stretch; all of the partition when that many are wanted."""
+    (whole,) = check.ranges
+    blocks = -(-whole.records // SAMPLE_RECORDS)
+    count = min(max(int(wanted / SAMPLE_RECORDS), 1), blocks)
+    runs = whole.runs
+    chosen = random.Random(f"{seed} {check.source.topic} {check.source.partition}").sample(range(blocks), count)
+    for block in sorted(chosen):
+        taken = take(runs, block * SAMPLE_RECORDS, SAMPLE_RECORDS)
+        records = sum(run.count for run in taken)
+        yield CheckRange(
+            source_first=taken[0].source_first,
+            source_next=taken[-1].source_next,
+            target_first=taken[0].target_first,
+            target_next=taken[-1].target_next,
+            records=records,
+            encoded_runs=encode(taken),
+            estimated_bytes=whole.estimated_bytes * records // whole.records,
+        )
+
+
+def _with_ranges(check: PartitionCheck, ranges: Sequence[CheckRange]) -> PartitionCheck:
+    return replace(check, ranges=tuple(ranges))
+
+
+def pack(checks: Sequence[PartitionCheck], bins_max: int) -> tuple[tuple[PartitionCheck, ...], ...]:
+    """Deal partitions into at most `bins_max` bins of about equal weight: largest first, each to the lightest bin."""
+    bins: list[list[PartitionCheck]] = [[] for _ in range(min(max(bins_max, 1), len(checks)))]
+    lightest = [(0, number) for number in range(len(bins))]
+    for check in sorted(checks, key=lambda check: (-check.weight, check.source)):
+        weight, number = heapq.heappop(lightest)
+        bins[number].append(check)
+        heapq.heappush(lightest, (weight + check.weight, number))
+    return tuple(tuple(sorted(bin_, key=lambda check: check.source)) for bin_ in bins if bin_)

@@ -1,0 +1,183 @@
+"""What a verification found, summed up: for the console, JSON and HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from mirror_lib.verify.model import PartitionVerdict, Verdict, VerifyMode, VerifyPlan
+
+EQUAL, NOT_VERIFIED, DIFFERENT = 0, 1, 3
+#: The share of wrong records for which a sample's confidence is stated.
+_SHARE = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """What a sample without differences says of all that it was taken from."""
+
+    sampled: int
+    population: int
+    #: Stretches of consecutive records that the sample consists of.
+    stretches: int
+
+    def of(self, share: float) -> float:
+        """How surely the sample would have shown a difference if this share of the records, spread at random, differed.
+
+        1 - (1 - share)^n for n records; a sample of everything misses nothing.
+        """
+        return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.sampled
+
+    def of_blocks(self, share: float) -> float:
+        """The same where differences come in blocks: as if each stretch were one record."""
+        return 1.0 if self.sampled >= self.population else 1 - (1 - share) ** self.stretches
+
+    @property
+    def share_found(self) -> float:
+        """The share of differing records, spread at random, that would have been noticed with 95 % confidence."""
+        if self.sampled >= self.population:
+            return 0.0
+        return 1 - math.pow(0.05, 1 / self.sampled) if self.sampled else 1.0
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return (
+            f"{self.sampled:,} of {self.population:,} records in {self.stretches:,} random stretches. If at least "
+            f"{self.share_found:.4%} of the records differed, spread at random, this would have shown one with 95 % "
+            f"confidence (1 - (1 - p)^n); for {_SHARE:.1%} the confidence is {self.of(_SHARE):.2%}. Differences that "
+            f"come in blocks count by stretches: for 1 % of all blocks the confidence is {self.of_blocks(0.01):.2%}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "sampled": self.sampled,
+            "population": self.population,
+            "stretches": self.stretches,
+            "share_found_with_95_percent": self.share_found,
+            "statement": self.sentence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """How a verification ended."""
+
+    verification_id: str
+    flow: str
+    mode: VerifyMode
+    seed: int
+    started: datetime
+    finished: datetime
+    verdicts: tuple[PartitionVerdict, ...]
+    #: Partitions with nothing to compare.
+    idle: int
+    confidence: Confidence | None = None
+
+    @classmethod
+    def of(
+        cls,
+        plan: VerifyPlan,
+        verdicts: tuple[PartitionVerdict, ...],
+        *,
+        verification_id: str,
+        started: datetime,
+        finished: datetime,
+    ) -> Self:
+        """Sum up what was found."""
+        return cls(
+            verification_id=verification_id,
+            flow=str(plan.flow),
+            mode=plan.mode,
+            seed=plan.seed,
+            started=started,
+            finished=finished,
+            verdicts=verdicts,
+            idle=plan.idle,
+            confidence=_confidence(plan, verdicts) if plan.mode is VerifyMode.SAMPLE else None,
+        )
+
+    def count(self, verdict: Verdict) -> int:
+        """Partitions with a verdict."""
+        return sum(each.verdict is verdict for each in self.verdicts)
+
+    @property
+    def records(self) -> int:
+        """Records found equal."""
+        return sum(each.records for each in self.verdicts)
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of the source's logs that were read."""
+        return sum(each.source_bytes for each in self.verdicts)
+
+    @property
+    def difference_count(self) -> int:
+        """All differences."""
+        return sum(each.difference_count for each in self.verdicts)
+
+    @property
+    def seconds(self) -> float:
+        """From beginning to end."""
+        return (self.finished - self.started).total_seconds()
+
+    @property
+    def cut(self) -> int:
+        """Partitions that a budget ended before their end."""
+        return sum(each.stopped is not None for each in self.verdicts)
+
+    @property
+    def exit_code(self) -> int:
+        """0 all equal, 3 something differs, else 1: something could not be verified."""
+        if self.count(Verdict.DIFFERENT):
+            return DIFFERENT
+        return NOT_VERIFIED if self.count(Verdict.UNVERIFIABLE) else EQUAL
+
+    @property
+    def sentence(self) -> str:
+        """The result for people."""
+        if self.exit_code == DIFFERENT:
+            partitions = self.count(Verdict.DIFFERENT)
+            return f"DIFFERENT: {self.difference_count:,} differences in {partitions:,} partitions."
+        if self.exit_code == NOT_VERIFIED:
+            return f"NOT VERIFIED: {self.count(Verdict.UNVERIFIABLE):,} partitions could not be compared."
+        if not self.verdicts:
+            return "There was nothing to compare."
+        ended = f" A budget ended {self.cut:,} partitions before their end." if self.cut else ""
+        return f"EQUAL: {self.records:,} records in {len(self.verdicts):,} partitions.{ended}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` and the ledger's readers."""
+        return {
+            "verification_id": self.verification_id,
+            "flow": self.flow,
+            "mode": self.mode.value,
+            "seed": self.seed,
+            "started": self.started.isoformat(),
+            "finished": self.finished.isoformat(),
+            "seconds": round(self.seconds, 3),
+            "exit_code": self.exit_code,
+            "result": self.sentence,
+            "records": self.records,
+            "source_bytes": self.source_bytes,
+            "difference_count": self.difference_count,
+            "equal": self.count(Verdict.EQUAL),
+            "different": self.count(Verdict.DIFFERENT),
+            "unverifiable": self.count(Verdict.UNVERIFIABLE),
+            "idle_partitions": self.idle,
+            "confidence": self.confidence.to_dict() if self.confidence else None,
+            "partitions": [verdict.to_dict() for verdict in self.verdicts],
+        }
+
+
+def _confidence(plan: VerifyPlan, verdicts: Iterable[PartitionVerdict]) -> Confidence:
+    verdicts = tuple(verdicts)
+    return Confidence(
+        sampled=sum(verdict.records for verdict in verdicts),
+        population=sum(check.population for check in plan.partitions),
+        stretches=sum(outcome.complete for verdict in verdicts for outcome in verdict.outcomes),
+    )

@@ -1,0 +1,203 @@
+"""Comparing the partitions of one task: reads both sides, feeds the comparison, keeps to memory, bytes and time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.verify.compare import RangeComparer
+from mirror_lib.verify.model import (
+    CheckRange,
+    Difference,
+    PartitionCheck,
+    PartitionVerdict,
+    RangeOutcome,
+    Stopped,
+    Verdict,
+    VerifyJob,
+)
+from mirror_lib.verify.reading import LogReader, LogStream
+
+_log = logging.getLogger(__name__)
+_LARGEST_CHUNK, _SMALLEST_CHUNK = 4 * 1024 * 1024, 256 * 1024
+#: Chunks that one partition may hold: on either side one compared, one waiting, one read, one being answered.
+_CHUNKS_HELD = 8
+
+#: Called with the bytes of the source's log that were read since the last call.
+Told = Callable[[int], None]
+
+
+def verify_bin(job: VerifyJob, number: int, told: Told | None = None) -> list[PartitionVerdict]:
+    """Compare every partition of bin `number`; never raises for what a partition may suffer."""
+    return asyncio.run(_verify(job, job.bins[number], told or (lambda _: None)))
+
+
+async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) -> list[PartitionVerdict]:
+    budget = _Spent(job)
+    at_a_time = asyncio.Semaphore(max(job.memory_bytes // (_CHUNKS_HELD * _LARGEST_CHUNK), 1))
+    try:
+        async with open_clients(job.source, job.target) as (source, target):
+
+            async def one(check: PartitionCheck) -> PartitionVerdict:
+                async with at_a_time:
+                    return await _Check(job, check, source, target, budget, told).run()
+
+            return list(await asyncio.gather(*(one(check) for check in checks)))
+    except MirrorError as error:
+        return [PartitionVerdict.failed(check.source, check.target, error) for check in checks]
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What the task has used of its budget, over all its partitions."""
+
+    job: VerifyJob
+    bytes: int = 0
+
+    @property
+    def over(self) -> Stopped | None:
+        if self.job.bin_max_bytes is not None and self.bytes >= self.job.bin_max_bytes:
+            return Stopped.BYTES
+        if self.job.ends_at is not None and time.time() >= self.job.ends_at:
+            return Stopped.SECONDS
+        return None
+
+
+class _Check:
+    """One partition: its ranges one after the other."""
+
+    def __init__(
+        self,
+        job: VerifyJob,
+        check: PartitionCheck,
+        source: RawClient,
+        target: RawClient,
+        budget: _Spent,
+        told: Told,
+    ) -> None:
+        self._job = job
+        self._check = check
+        self._clients = source, target
+        self._budget = budget
+        self._told = told
+        self._outcomes: list[RangeOutcome] = []
+        self._source_bytes = self._target_bytes = 0
+        self._stopped: Stopped | None = None
+
+    async def run(self) -> PartitionVerdict:
+        began = time.monotonic()
+        error: MirrorError | None = None
+        try:
+            for range_ in self._check.ranges:
+                self._stopped = self._budget.over
+                if self._stopped is None:
+                    await self._range(range_)
+                if self._stopped is not None:
+                    break
+        except MirrorError as failure:
+            error = failure
+        except Exception as failure:
+            _log.error("verifying %s failed", self._check.source, exc_info=failure)
+            error = MirrorError(
+                f"the verification met a fault of this program: {type(failure).__name__}: {failure}.",
+                action="The log shows where; please report it.",
+            )
+        return self._verdict(error, time.monotonic() - began)
+
+    async def _range(self, range_: CheckRange) -> None:
+        comparer = RangeComparer(self._check, range_, keep=self._job.keep_differences)
+        source, target = self._streams(range_, comparer)
+        try:
+            await self._walk(comparer, source, target)
+        except (RecordError, CodecError) as error:
+            raise CorruptBatchError(
+                f"a batch cannot be decoded: {error}.",
+                where=Where(flow=str(self._job.flow), topic=self._check.source.topic),
+                action="Compare the replicas of both partitions (kafka-dump-log).",
+            ) from error
+        finally:
+            await asyncio.gather(source.close(), target.close())
+            self._outcomes.append(comparer.outcome())
+
+    async def _walk(self, comparer: RangeComparer, source: LogStream, target: LogStream) -> None:
+        comparer.walk()
+        while not comparer.finished:
+            self._stopped = self._budget.over
+            if self._stopped is not None:
+                return
+            # Both are on their way already, so waiting for one does not keep the other.
+            if comparer.needs_source:
+                chunk = await source.take(comparer.source.end)
+                if chunk.log_start is not None:
+                    comparer.source_expired(chunk.log_start)
+                comparer.feed_source(chunk.stretches, chunk.next_offset)
+                self._source_bytes += chunk.size
+                self._budget.bytes += chunk.size
+                self._told(chunk.size)
+            if comparer.needs_target:
+                chunk = await target.take(comparer.target.end)
+                if chunk.log_start is not None:
+                    comparer.target_expired(chunk.log_start)
+                comparer.feed_target(chunk.stretches, chunk.next_offset)
+                self._target_bytes += chunk.size
+            comparer.walk()
+            # Answers that have come in meanwhile are to be asked for again before the next long look.
+            await asyncio.sleep(0)
+
+    def _streams(self, range_: CheckRange, comparer: RangeComparer) -> tuple[LogStream, LogStream]:
+        wanted = 2 * range_.estimated_bytes or _LARGEST_CHUNK
+        chunk_bytes = min(max(wanted, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+        job, check = self._job, self._check
+        mine = LogReader(
+            self._clients[0],
+            job.source,
+            check.source,
+            read_committed=job.read_committed,
+            retry_seconds=job.retry_seconds,
+            chunk_bytes=chunk_bytes,
+            known_gaps=check.known_gaps,
+        )
+        theirs = LogReader(
+            self._clients[1],
+            job.target,
+            check.target,
+            read_committed=False,
+            retry_seconds=job.retry_seconds,
+            chunk_bytes=chunk_bytes,
+        )
+        return (
+            LogStream(mine, range_.source_first, range_.source_next),
+            LogStream(theirs, range_.target_first, comparer.target.end),
+        )
+
+    def _verdict(self, error: MirrorError | None, seconds: float) -> PartitionVerdict:
+        check = self._check
+        kept: list[Difference] = [each for outcome in self._outcomes for each in outcome.differences]
+        verdict = PartitionVerdict(
+            source=check.source,
+            target=check.target,
+            verdict=Verdict.EQUAL,
+            outcomes=tuple(replace(each, differences=()) for each in self._outcomes),
+            source_bytes=self._source_bytes,
+            target_bytes=self._target_bytes,
+            seconds=seconds,
+            stopped=self._stopped,
+            expired_before=check.expired,
+            offsets_before_map=check.offsets_before_map,
+            differences=tuple(kept[: self._job.keep_differences]),
+        )
+        if verdict.difference_count:
+            return replace(verdict, verdict=Verdict.DIFFERENT)
+        if error is not None:
+            return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason=error.reason, detail=str(error))
+        if self._stopped is not None and not verdict.records:
+            detail = f"the budget of {self._stopped.value} was used up before anything of it was compared."
+            return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason="budget", detail=detail)
+        return verdict

@@ -1,0 +1,125 @@
+"""One verification of a flow: gather, plan, compare, keep what was found."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.ledger.rows import VerificationRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.verify.facts import gather
+from mirror_lib.verify.model import Budget, PartitionVerdict, VerifyJob, VerifyMode, VerifyPlan
+from mirror_lib.verify.plan import NO_BUDGET, plan_verification
+from mirror_lib.verify.report import VerifyReport
+
+#: Compares every bin of a job and returns a verdict for each partition.
+VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """What one verification looks at."""
+
+    verification_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    #: Java regexes; empty takes all topics of the flow.
+    topics: tuple[str, ...] = ()
+    mode: VerifyMode = VerifyMode.FULL
+    budget: Budget = NO_BUDGET
+    seed: int = 0
+    #: Tasks at the most; None takes `tasks.max`.
+    tasks_max: int | None = None
+
+
+def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOptions) -> VerifyPlan:
+    """What would be compared now. Reads both clusters and the ledger, changes nothing.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used.
+    """
+    gathered = gather(flow, ledger, options.topics)
+    return plan_verification(
+        flow.flow,
+        gathered.facts,
+        mode=options.mode,
+        budget=options.budget,
+        seed=options.seed,
+        bins_max=options.tasks_max or flow.tasks_max,
+        unverifiable=gathered.unverifiable,
+    )
+
+
+def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
+    """What the tasks of a plan need."""
+    max_bytes, max_seconds = plan.budget.max_bytes, plan.budget.max_seconds
+    if plan.mode is VerifyMode.SAMPLE:
+        # The budget has decided how many stretches there are; each is read in whole batches.
+        max_bytes = None
+    return VerifyJob(
+        flow=flow.flow,
+        source=Connection.from_settings(flow.clients.data_consumer),
+        target=Connection.from_settings(flow.clients.data_producer),
+        read_committed=flow.isolation_level is IsolationLevel.READ_COMMITTED,
+        bins=plan.bins,
+        bin_max_bytes=None if max_bytes is None or not plan.bins else -(-max_bytes // len(plan.bins)),
+        ends_at=None if max_seconds is None else time.time() + max_seconds,
+        retry_seconds=flow.copy_settings.retry_max_seconds,
+        memory_bytes=flow.copy_settings.task_memory_bytes,
+    )
+
+
+def verify_flow(
+    flow: FlowConfig, *, ledger: Ledger, make_runner: Callable[[VerifyPlan], VerifyRunner], options: VerifyOptions
+) -> VerifyReport:
+    """Compare what the options ask for, and keep the result in the ledger.
+
+    Args:
+        make_runner: called once, when there is something to compare.
+
+    Raises:
+        MirrorError: a cluster cannot be reached, or the ledger cannot be used. What concerns one partition is in its
+            verdict.
+    """
+    started = datetime.now(UTC)
+    plan = plan_flow_verification(flow, ledger, options)
+    found = make_runner(plan)(job_of(flow, plan)) if plan.bins else []
+    finished = datetime.now(UTC)
+    verdicts = tuple(sorted((*found, *plan.unverifiable), key=lambda verdict: verdict.source))
+    report = VerifyReport.of(
+        plan, verdicts, verification_id=options.verification_id, started=started, finished=finished
+    )
+    ledger.save_verifications(rows_of(report))
+    return report
+
+
+def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
+    """A report as the ledger keeps it."""
+    return [
+        VerificationRow(
+            id=report.verification_id,
+            flow=report.flow,
+            topic=verdict.source.topic,
+            partition=verdict.source.partition,
+            target_topic=verdict.target.topic,
+            mode=report.mode.value,
+            verdict=verdict.verdict.value,
+            reason=verdict.reason,
+            detail=verdict.detail,
+            source_first=verdict.outcomes[0].source_first if verdict.outcomes else None,
+            source_next=verdict.outcomes[-1].source_next if verdict.outcomes else None,
+            target_first=verdict.outcomes[0].target_first if verdict.outcomes else None,
+            target_next=verdict.outcomes[-1].target_next if verdict.outcomes else None,
+            records=verdict.records,
+            bytes=verdict.source_bytes,
+            digest=verdict.digest,
+            difference_count=verdict.difference_count,
+            differences=[each.to_dict() for each in verdict.differences] or None,
+            started_at=report.started,
+            finished_at=report.finished,
+        )
+        for verdict in report.verdicts
+    ]

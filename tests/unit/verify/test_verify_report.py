@@ -1,0 +1,174 @@
+"""What a verification tells: exit codes, confidence, the page, and its way back from executors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.html import to_html
+from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.model import (
+    Difference,
+    DifferenceKind,
+    PartitionVerdict,
+    RangeOutcome,
+    Stopped,
+    Verdict,
+    VerifyMode,
+)
+from mirror_lib.verify.report import Confidence, VerifyReport
+from mirror_lib.verify.rows import from_arrow, to_arrow
+
+BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+OUTCOME = RangeOutcome(
+    source_first=0, source_next=10, target_first=0, target_next=10, complete=True, records=10, digest="ab" * 32
+)
+EQUAL = PartitionVerdict(
+    source=TopicPartition("orders", 0),
+    target=TopicPartition("A.orders", 0),
+    verdict=Verdict.EQUAL,
+    outcomes=(OUTCOME,),
+)
+DIFFERENT = replace(
+    EQUAL,
+    source=TopicPartition("<b>", 1),
+    verdict=Verdict.DIFFERENT,
+    outcomes=(replace(OUTCOME, difference_count=30),),
+    differences=(Difference(DifferenceKind.ALTERED, 5, 6, ("value",), "00", "11"),),
+)
+UNKNOWN = PartitionVerdict.impossible(
+    TopicPartition("orders", 2), TopicPartition("A.orders", 2), "no-map", "there is no map."
+)
+
+
+def _report(*verdicts: PartitionVerdict) -> VerifyReport:
+    return VerifyReport(
+        verification_id="v",
+        flow="A->B",
+        mode=VerifyMode.FULL,
+        seed=0,
+        started=BEGAN,
+        finished=BEGAN,
+        verdicts=verdicts,
+        idle=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "beginning"),
+    [
+        ((), 0, "There was nothing"),
+        ((EQUAL,), 0, "EQUAL: 10 records"),
+        ((EQUAL, UNKNOWN), 1, "NOT VERIFIED: 1 "),
+        ((EQUAL, UNKNOWN, DIFFERENT), 3, "DIFFERENT: 30 differences in 1 "),
+    ],
+)
+def test_the_worst_verdict_decides(verdicts: tuple[PartitionVerdict, ...], code: int, beginning: str) -> None:
+    report = _report(*verdicts)
+
+    assert report.exit_code == code
+    assert report.sentence.startswith(beginning)
+
+
+def test_an_end_by_a_budget_is_told() -> None:
+    report = _report(replace(EQUAL, stopped=Stopped.BYTES))
+
+    assert report.exit_code == 0
+    assert "A budget ended 1 partitions" in report.sentence
+    assert report.verdicts[0].digest is None
+
+
+def test_confidence_is_what_independent_draws_give() -> None:
+    """Of 1,000 records of which one in a hundred differs, none shows with probability 0.99^1000."""
+    confidence = Confidence(sampled=1_000, population=1_000_000, stretches=2)
+
+    assert confidence.of(0.01) == pytest.approx(1 - 0.99**1_000)
+    assert confidence.of_blocks(0.5) == pytest.approx(0.75)
+    assert confidence.of(confidence.share_found) == pytest.approx(0.95)
+
+
+def test_a_sample_of_everything_misses_nothing() -> None:
+    assert Confidence(sampled=10, population=10, stretches=1).of(1e-9) == 1.0
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**7))
+def test_confidence_is_a_probability(sampled: int, more: int) -> None:
+    confidence = Confidence(sampled, sampled + more, stretches=-(-sampled // 1_000))
+
+    assert 0 <= confidence.of(0.001) <= 1
+    assert 0 < confidence.share_found < 1
+    assert str(f"{sampled:,} of") in confidence.sentence
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.cells: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "td":
+            self.cells.append(data)
+
+
+def test_the_page_is_whole_needs_nothing_else_and_fits_light_and_dark() -> None:
+    page, text = _Page(), to_html(_report(EQUAL, DIFFERENT, UNKNOWN))
+
+    page.feed(text)
+
+    assert page.open == []
+    assert page.addresses == []
+    assert "prefers-color-scheme: dark" in text
+    assert {"orders", "<b>", "altered", "value", "and 29 more", "there is no map."} <= set(page.cells)
+
+
+def test_the_json_names_every_difference_that_was_kept() -> None:
+    document = _report(DIFFERENT).to_dict()
+
+    assert document["exit_code"] == 3
+    (partition,) = document["partitions"]
+    assert partition["difference_count"] == 30
+    assert partition["differences"][0]["source_offset"] == 5
+
+
+def test_verdicts_come_back_from_executors_as_they_were() -> None:
+    assert from_arrow([to_arrow([EQUAL, DIFFERENT]), to_arrow([UNKNOWN])]) == [EQUAL, DIFFERENT, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        VerifyArguments(config=Path("/m.properties"), flow="A->B"),
+        VerifyArguments(
+            config=Path("/m.properties"),
+            flow="A->B",
+            verification_id="v",
+            mode=VerifyMode.SAMPLE,
+            topics=("-a.*", "b"),
+            tasks=3,
+            max_bytes=5,
+            max_seconds=1.5,
+            seed=9,
+            report=Path("/r.json"),
+            html=Path("/r.html"),
+        ),
+    ],
+)
+def test_the_jobs_arguments_survive_a_command_line(arguments: VerifyArguments) -> None:
+    assert VerifyArguments.parse(arguments.command_line()) == arguments
