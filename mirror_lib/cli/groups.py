@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
-_CHANGE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "on the target", "checkpoint", "commit")
-_ROW_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "on the target", "reason", "what")
+_PLACE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "read again", "on the target")
+_CHANGE_COLUMNS = (*_PLACE_COLUMNS, "checkpoint", "commit")
+_ROW_COLUMNS = (*_PLACE_COLUMNS, "reason", "what")
 _FINDING_COLUMNS = ("group", "reason", "what")
 
 _GroupOption = Annotated[str | None, typer.Option("--group", help="List only this group.")]
@@ -47,19 +49,27 @@ def plan(
 
 
 @_app.command()
-def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+def apply(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    now: NowOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Write checkpoints now and, if the flow does so, commit offsets for groups without members on the target.
 
     Exit code 3 when a group cannot be read, or the target refuses its offsets.
     """
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_groups import apply_flow_groups
 
+    del now
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
-        with output.progress(f"Moving the groups of {settings.flow}"):
-            done = apply_flow_groups(settings, flow_topology(settings, topics or ()))
+        file, settings = load_flow(config, flow)
+        with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
+            done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
         _begin(output, done, None)
         _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
         _end(output, done)
@@ -87,11 +97,12 @@ def status(
 def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None) -> GroupSync:
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_groups import plan_flow_groups
 
-    _, settings = load_flow(config, flow)
-    with output.progress(f"Reading the groups of {settings.flow}"):
-        return plan_flow_groups(settings, flow_topology(settings, topics or ()))
+    file, settings = load_flow(config, flow)
+    with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
+        return plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
 
 
 def _begin(output: Output, done: GroupSync, group: str | None) -> None:
@@ -124,34 +135,16 @@ def _notices(output: Output, done: GroupSync) -> None:
 
 def _show_reasons(output: Output, rows: Iterable[tuple[GroupRow, GroupReason | None]]) -> None:
     """What is not in sync."""
-    cells = [
-        (
-            row.group,
-            row.source.topic,
-            row.source.partition,
-            row.upstream,
-            None if row.checkpoint is None else row.checkpoint.downstream_offset,
-            row.target_committed,
-            reason.value,
-            row.what,
-        )
-        for row, reason in rows
-        if reason is not None
-    ]
+    cells = [(*_place(row), reason.value, row.what) for row, reason in rows if reason is not None]
     capped_table(output, "not_in_sync", _ROW_COLUMNS, cells)
 
 
 def _change(row: GroupRow) -> tuple[object, ...]:
-    return (
-        row.group,
-        row.source.topic,
-        row.source.partition,
-        row.upstream,
-        None if row.checkpoint is None else row.checkpoint.downstream_offset,
-        row.target_committed,
-        row.emit,
-        row.commit,
-    )
+    return (*_place(row), row.emit, row.commit)
+
+
+def _place(row: GroupRow) -> tuple[object, ...]:
+    return (row.group, *row.source, row.upstream, row.goes_on_at, row.read_again, row.target_committed)
 
 
 def _rows(done: GroupSync, group: str | None) -> list[GroupRow]:

@@ -54,6 +54,15 @@ class PoisonPolicy(StrEnum):
     SKIP = "skip"
 
 
+class GroupTranslation(StrEnum):
+    """How the offsets are found that consumer groups go on at on the target."""
+
+    #: By the exact offset map: the next record is the one that the group would read next on the source.
+    EXACT = "exact"
+    #: By offset-syncs, as MirrorMaker 2 does: never too late, and early by some records.
+    MM2 = "mm2"
+
+
 class FirstStart(_Frozen):
     """Where a partition without a position begins; exactly one field is set.
 
@@ -232,6 +241,7 @@ class FlowConfig(_Frozen):
     #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
     run_lease_seconds: float = 30.0
     existing_target: ExistingTarget = ExistingTarget.FAIL
+    group_translation: GroupTranslation = GroupTranslation.EXACT
     #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer decides.
     first_start: FirstStart | None = None
     #: `mirror.first.start.topics`; the first whose pattern matches wins over `first_start`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mirror_lib.config.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
-from mirror_lib.config.model import CopySettings, ExistingTarget, Fencing, PoisonPolicy, Rename
+from mirror_lib.config.model import CopySettings, ExistingTarget, Fencing, GroupTranslation, PoisonPolicy, Rename
 from mirror_lib.config.sync_keys import SYNC_KEYS
 
 PREFIX = "mirror."
@@ -172,6 +172,16 @@ FLOW_KEYS = (
         Scope.FLOW,
         _SINCE,
         "The topic on the target for what cannot be copied. Empty: `mm2-quarantine.<source>.internal`.",
+    ),
+    Definition(
+        "mirror.group.translation",
+        STRING,
+        GroupTranslation.EXACT,
+        Scope.FLOW,
+        _SINCE,
+        "Where `sync.group.offsets.enabled` lets groups go on on the target: `exact` by the offset map, so that they read "
+        "nothing again, or `mm2` by its checkpoints. The checkpoints topic keeps MM2's rule either way.",
+        choices=tuple(GroupTranslation),
     ),
     Definition(
         "mirror.spark.connection",

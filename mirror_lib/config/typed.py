@@ -10,7 +10,15 @@ from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definitio
 from mirror_lib.config.derive import FlowSettings, Settings
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.java_types import parse_raw_boolean
-from mirror_lib.config.model import ClientSettings, ExistingTarget, Fencing, FlowClients, FlowConfig, IsolationLevel
+from mirror_lib.config.model import (
+    ClientSettings,
+    ExistingTarget,
+    Fencing,
+    FlowClients,
+    FlowConfig,
+    GroupTranslation,
+    IsolationLevel,
+)
 from mirror_lib.config.own_keys import OWN_BY_NAME
 from mirror_lib.config.schedule import parse_schedule
 
@@ -71,6 +79,7 @@ def _own(connector: Settings) -> dict[str, Any]:
         "fencing": Fencing(text("mirror.fencing")),
         "run_lease_seconds": float(text("mirror.run.lease.seconds")),
         "existing_target": ExistingTarget(text("mirror.target.existing")),
+        "group_translation": GroupTranslation(text("mirror.group.translation")),
         "first_start": parse_first_start(text("mirror.first.start")),
         "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
         "quarantine_topic": text("mirror.quarantine.topic"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,9 +17,10 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.cluster.internal_topics import PositionStore
 from mirror_lib.config.flow_topology import group_filter
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.model import FlowConfig, GroupTranslation
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.due import Interval, SyncStep
@@ -62,23 +63,36 @@ class GroupSync:
         return {**self.plan.to_dict(), "applied": self.applied}
 
 
-def plan_flow_groups(flow: FlowConfig, topology: FlowTopology) -> GroupSync:
+def plan_flow_groups(
+    flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
+) -> GroupSync:
     """What would be done for a flow's groups now. Reads both clusters, changes nothing.
+
+    Args:
+        commit: as for `apply_flow_groups`.
+        ledger: as for `apply_flow_groups`.
 
     Raises:
         ConfigurationError: the flow emits no checkpoints.
         MirrorError: a cluster cannot be used, or a topic cannot be read.
     """
     _check_enabled(flow)
+    if commit is None:
+        commit = flow.sync_group_offsets_enabled
     with _groups(flow) as (source, target):
-        return GroupSync(_plan(flow, topology, source, target, commit=flow.sync_group_offsets_enabled))
+        return GroupSync(
+            plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
+        )
 
 
-def apply_flow_groups(flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None) -> GroupSync:
+def apply_flow_groups(
+    flow: FlowConfig, topology: FlowTopology, *, commit: bool | None = None, ledger: Ledger | None = None
+) -> GroupSync:
     """Write checkpoints and, if the flow does so, commit offsets on the target. A group that fails stops no other.
 
     Args:
         commit: whether offsets are committed; None leaves it to `sync.group.offsets.enabled`.
+        ledger: has the exact offset maps; without it groups are translated by MM2's rule whatever the flow says.
 
     Raises:
         ConfigurationError: the flow emits no checkpoints.
@@ -88,20 +102,25 @@ def apply_flow_groups(flow: FlowConfig, topology: FlowTopology, *, commit: bool 
     if commit is None:
         commit = flow.sync_group_offsets_enabled
     with _groups(flow) as (source, target):
-        plan = _plan(flow, topology, source, target, commit=commit)
+        plan = plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
         _write_checkpoints(flow, plan)
         return GroupSync(_commit(plan, target), applied=True)
 
 
-def sync_flow_groups(
-    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, complete: bool = True
+def translate_flow_offsets(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    *,
+    dry_run: bool,
+    complete: bool = True,
+    at_once: bool = False,
 ) -> dict[str, Any]:
-    """The same as a step of a scheduled run, at MM2's intervals: tells the log, returns counts, never rows.
-
-    Checkpoints are written whenever offsets are committed, so that none is committed without its checkpoint.
+    """Write checkpoints as a step of a scheduled run, at MM2's interval: tells the log, returns counts, never rows.
 
     Args:
-        complete: whether the topology is that of the whole flow, so that the intervals begin anew.
+        complete: whether the topology is that of the whole flow, so that the interval begins anew.
+        at_once: whatever the interval says; a step that is switched off stays so.
 
     Returns:
         Plain data; with `skipped` when nothing was due.
@@ -109,24 +128,56 @@ def sync_flow_groups(
     Raises:
         MirrorError: as `apply_flow_groups`.
     """
-    now = datetime.now(UTC)
-    name = str(flow.flow)
-    emit_why_not = why_not_emitted(flow) or _emit_interval(flow).why_not(
-        ledger.last_sync(name, SyncStep.CHECKPOINTS), now
-    )
-    commit_why_not = why_not_emitted(flow) or _commit_interval(flow).why_not(
-        ledger.last_sync(name, SyncStep.GROUP_OFFSETS), now
-    )
-    if emit_why_not and commit_why_not:
-        _log.info("Flow %s: groups are not looked at: %s; %s.", name, emit_why_not, commit_why_not)
-        return {"flow": name, "dry_run": dry_run, "skipped": emit_why_not, "problems": [], "failed": 0}
-    commit = not commit_why_not
-    done = plan_flow_groups(flow, topology) if dry_run else apply_flow_groups(flow, topology, commit=commit)
+    step = _Step(SyncStep.CHECKPOINTS, _emit_interval(flow), commit=False)
+    return _scheduled(step, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
+
+
+def sync_flow_group_offsets(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    *,
+    dry_run: bool,
+    complete: bool = True,
+    at_once: bool = False,
+) -> dict[str, Any]:
+    """Commit offsets on the target, as a step like `translate_flow_offsets`.
+
+    Groups are looked at anew, for some may have moved since; what is committed always has its checkpoint.
+    """
+    step = _Step(SyncStep.GROUP_OFFSETS, _commit_interval(flow), commit=True)
+    return _scheduled(step, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    step: SyncStep
+    interval: Interval
+    #: Whether offsets are committed, too.
+    commit: bool
+
+
+def _scheduled(
+    step: _Step,
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    *,
+    dry_run: bool,
+    complete: bool,
+    at_once: bool,
+) -> dict[str, Any]:
+    now, name = datetime.now(UTC), str(flow.flow)
+    last = None if at_once else ledger.last_sync(name, step.step)
+    why_not = why_not_emitted(flow) or step.interval.why_not(last, now)
+    if why_not:
+        _log.info("Flow %s: %s are not looked at: %s.", name, step.step.value, why_not)
+        return {"flow": name, "dry_run": dry_run, "skipped": why_not, "problems": [], "failed": 0}
+    do = plan_flow_groups if dry_run else apply_flow_groups
+    done = do(flow, topology, commit=step.commit, ledger=ledger)
     _tell(done)
     if done.applied and complete and not done.plan.problems:
-        ledger.note_sync(name, SyncStep.CHECKPOINTS, now)
-        if commit:
-            ledger.note_sync(name, SyncStep.GROUP_OFFSETS, now)
+        ledger.note_sync(name, step.step, now)
     problems = done.plan.problems
     return {
         **done.plan.summary(),
@@ -147,17 +198,24 @@ def why_not_emitted(flow: FlowConfig) -> str | None:
 
 
 def gather_group_facts(
-    flow: FlowConfig, topology: FlowTopology, source: GroupAdmin, target: GroupAdmin, *, commit: bool
+    flow: FlowConfig,
+    topology: FlowTopology,
+    source: GroupAdmin,
+    target: GroupAdmin,
+    ledger: Ledger | None = None,
+    *,
+    commit: bool,
 ) -> GroupFacts:
     """Read what a plan needs: a few requests for thousands of groups.
 
     Groups are looked for anew every time, as MM2 does when it starts; so `refresh.groups.*` has no say here.
 
     Args:
+        ledger: has the exact offset maps.
         commit: whether to look at the groups on the target too.
 
     Raises:
-        MirrorError: a cluster cannot be reached, or a topic cannot be read.
+        MirrorError: a cluster cannot be reached, or a topic or the ledger cannot be read.
     """
     takes = group_filter(flow).should_replicate_group
     listed = [each for each in source.list_groups().values() if takes(each.group)]
@@ -172,16 +230,18 @@ def gather_group_facts(
         checkpoints=checkpoints or {},
         target=_target_groups(target, groups) if commit else None,
         copied_to=_copied_to(flow),
+        maps={} if ledger is None else _maps(flow, ledger, {each for offsets in groups.values() for each in offsets}),
+        exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, committed),
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
         notices=(*notices, *more_notices),
     )
 
 
-def _plan(
-    flow: FlowConfig, topology: FlowTopology, source: GroupAdmin, target: GroupAdmin, *, commit: bool
-) -> GroupPlan:
-    return plan_groups(topology, gather_group_facts(flow, topology, source, target, commit=commit))
+def _maps(flow: FlowConfig, ledger: Ledger, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetMap]:
+    name = str(flow.flow)
+    found = {each: ledger.segments(name, *each) for each in sorted(partitions)}
+    return {partition: OffsetMap.of_segments(rows) for partition, rows in found.items() if rows}
 
 
 def _findings(listed: list[ListedGroup], committed: Committed) -> tuple[GroupFinding, ...]:

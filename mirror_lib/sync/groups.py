@@ -2,6 +2,9 @@
 
 The rules are those of `MirrorCheckpointTask` in Kafka's connect/mirror, with what a batch knows beyond it: every group,
 topic and partition that is not where it should be has a reason, and nothing is ever committed behind the true position.
+
+Checkpoints keep MM2's rule, so that Java's tools and a returning MM2 agree with them. What is committed on the target
+may follow the exact offset map (`mirror.group.translation=exact`): then a group reads nothing again, at any lag.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from mirror_lib.cluster.admin_groups import CommittedOffset, GroupState, ListedG
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpoint_after, translate
+from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.topology.selection import Exclusion, FlowTopology
@@ -110,6 +114,10 @@ class GroupFacts:
     target: TargetGroups | None = None
     #: The source offset that the copy of each partition goes on from, where it is known.
     copied_to: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: The exact offset maps, by source partition, as far as there are any.
+    maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
+    #: What is committed on the target follows the maps, and MM2's rule only where there is none.
+    exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
     #: Committed offsets of single partitions that are not told.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
@@ -127,18 +135,30 @@ class GroupRow:
     upstream: int | None = None
     #: The checkpoint that counts: the present translation, or the last checkpoint where that is further on.
     checkpoint: CheckpointOffsets | None = None
+    #: Where the group goes on on the target by the exact offset map; None where that has no say.
+    exact: int | None = None
+    #: Records that the group has read and would read again on the target when it goes on at `goes_on_at`; None where no
+    #: map can tell.
+    read_again: int | None = None
     #: What the group has committed on the target; None without, and where nobody looked.
     target_committed: int | None = None
     #: What the group committed along with its offset.
     metadata: str = ""
     #: The checkpoint is to be written.
     emit: bool = False
-    #: The checkpoint's target offset is to be committed.
+    #: `goes_on_at` is to be committed on the target.
     commit: bool = False
     #: Why the group will not be exactly in sync when the plan is carried out; None when it will be.
     reason: GroupReason | None = None
     #: In words, where a cluster said something.
     what: str = ""
+
+    @property
+    def goes_on_at(self) -> int | None:
+        """The target offset that the group goes on at; None where nothing tells."""
+        if self.exact is not None:
+            return self.exact
+        return None if self.checkpoint is None else self.checkpoint.downstream_offset
 
     @property
     def present_reason(self) -> GroupReason | None:
@@ -154,6 +174,8 @@ class GroupRow:
             "target_topic": self.target.topic,
             "upstream_offset": self.upstream,
             "checkpoint": None if self.checkpoint is None else self.checkpoint.downstream_offset,
+            "exact": self.exact,
+            "read_again": self.read_again,
             "target_committed": self.target_committed,
             "emit": self.emit,
             "commit": self.commit,
@@ -187,9 +209,8 @@ class GroupPlan:
         """The offsets to commit on the target, by group."""
         wanted: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         for row in self.rows:
-            if row.commit and row.checkpoint is not None:
-                committed = CommittedOffset(row.checkpoint.downstream_offset, row.metadata)
-                wanted.setdefault(row.group, {})[row.target] = committed
+            if row.commit and row.goes_on_at is not None:
+                wanted.setdefault(row.group, {})[row.target] = CommittedOffset(row.goes_on_at, row.metadata)
         return wanted
 
     @property
@@ -222,6 +243,7 @@ class GroupPlan:
             "partitions": len(self.rows),
             "checkpoints": sum(row.emit for row in self.rows),
             "commits": sum(row.commit for row in self.rows),
+            "read_again": sum(row.read_again or 0 for row in self.rows),
             "target_read": self.target_read,
             "reasons": self.counts(),
             "notices": list(self.notices),
@@ -353,6 +375,7 @@ class _Planner:
     def _committed(self, row: GroupRow) -> GroupRow:
         """Whether the checkpoint is committed on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
         groups = self._facts.target
+        row = self._mapped(row, by_map=self._facts.exact and groups is not None)
         if groups is None:
             return row
         if row.group in groups.errors:
@@ -365,12 +388,31 @@ class _Planner:
         committed = groups.committed.get(row.group, {}).get(row.target)
         if committed is not None:
             row = replace(row, target_committed=committed.offset)
-        if row.checkpoint is None:
+        wanted = row.goes_on_at
+        if wanted is None:
             return row
-        wanted = row.checkpoint.downstream_offset
         if committed is None or committed.offset < wanted:
             return replace(row, commit=True)
         return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
+
+    def _mapped(self, row: GroupRow, *, by_map: bool) -> GroupRow:
+        """The row with what the exact offset map says of it.
+
+        Args:
+            by_map: whether the group is to go on where the map says.
+        """
+        found, upstream = self._facts.maps.get(row.source), row.upstream
+        if upstream is None or found is None or found.empty:
+            return row
+        lookup = found.goes_on_at(upstream)
+        # What stands on the target before the map begins came from MM2, whose syncs know it.
+        if by_map and (lookup.landing is not Landing.BEFORE or found.target_first == 0):
+            copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
+            reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
+            row = replace(row, exact=lookup.offset, reason=reason)
+        if row.goes_on_at is None:
+            return row
+        return replace(row, read_again=max(0, found.records_read_again(upstream, row.goes_on_at)))
 
     def _target(self, partition: TopicPartition) -> TopicPartition:
         return TopicPartition(self._topic(partition.topic)[0], partition.partition)

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
 from mirror_lib.errors import AuthorizationError, TopicMissingError
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.groups import (
@@ -245,6 +248,8 @@ def test_the_summary_counts_and_the_document_has_every_row() -> None:
         "target_topic": "A.orders",
         "upstream_offset": 30,
         "checkpoint": 111,
+        "exact": None,
+        "read_again": None,
         "target_committed": None,
         "emit": True,
         "commit": True,
@@ -293,3 +298,97 @@ def test_two_thousand_groups_on_fifty_partitions_are_planned_on_one_core_in_time
 
     print(f"{len(records)} checkpoints in {cpu:.1f} CPU seconds")
     assert (len(records), len(made.commits)) == (100_000, 2_000)
+
+
+class TestByTheExactMap:
+    """Source 10 to 59 stand at 100 to 149, without 40 to 44, which were compacted away."""
+
+    MAP = OffsetMap.of_runs([OffsetRun(10, 100, 30), OffsetRun(45, 130, 15)])
+    SYNCS = ((10, 100), (59, 144))
+
+    def planned(self, committed: int, **facts: Any) -> GroupRow:
+        told = {"target": NOBODY, "exact": True, "maps": {ORDERS: self.MAP}, "points": self.SYNCS, **facts}
+        return the_row(plan(committed, **told))
+
+    @pytest.mark.parametrize(
+        ("committed", "target_offset"),
+        [
+            (10, 100),
+            (25, 115),
+            # In the hole: the next record that there is.
+            (42, 130),
+            (45, 130),
+            (59, 144),
+            (60, 145),
+        ],
+    )
+    def test_the_next_record_on_the_target_is_the_next_one_of_the_source(
+        self, committed: int, target_offset: int
+    ) -> None:
+        row = self.planned(committed)
+
+        assert (row.goes_on_at, row.commit, row.read_again, row.reason) == (target_offset, True, 0, None)
+
+    def test_the_checkpoint_keeps_mm2s_rule(self) -> None:
+        row = self.planned(25)
+
+        # One behind the sync at 10: MM2 knows no more.
+        assert row.checkpoint is not None
+        assert row.checkpoint.downstream_offset == 101
+
+    def test_by_mm2s_rule_the_records_read_again_are_counted(self) -> None:
+        row = self.planned(25, exact=False)
+
+        assert (row.goes_on_at, row.read_again, row.reason) == (101, 14, GroupReason.BETWEEN_SYNCS)
+
+    def test_where_nothing_is_committed_the_reason_is_that_of_the_checkpoint(self) -> None:
+        row = self.planned(25, target=None)
+
+        assert (row.exact, row.reason) == (None, GroupReason.BETWEEN_SYNCS)
+
+    def test_a_group_ahead_of_the_copy_goes_on_at_its_end(self) -> None:
+        row = self.planned(75)
+
+        assert (row.goes_on_at, row.reason) == (145, GroupReason.UPSTREAM_BEYOND_COPIED)
+
+    def test_markers_behind_the_last_record_are_no_lead(self) -> None:
+        assert self.planned(62, copied_to={ORDERS: 62}).reason is None
+
+    def test_what_came_from_mirror_maker_is_translated_by_its_syncs(self) -> None:
+        """The map begins where MirrorMaker 2 was taken over: records before that are on the target too."""
+        row = self.planned(7, points=((5, 90), (10, 100), (59, 144)))
+
+        assert (row.exact, row.goes_on_at, row.reason) == (None, 91, GroupReason.BETWEEN_SYNCS)
+
+    def test_before_the_first_record_that_was_ever_copied_a_group_goes_on_at_it(self) -> None:
+        """Retention had deleted 0 to 9 before the copy began."""
+        first = OffsetMap.of_runs([OffsetRun(10, 0, 30)])
+
+        row = self.planned(3, maps={ORDERS: first}, points=((10, 0), (39, 29)))
+
+        assert (row.goes_on_at, row.commit, row.read_again, row.reason) == (0, True, 0, None)
+
+    def test_in_a_hole_on_both_sides_nothing_that_may_be_a_record_is_passed_over(self) -> None:
+        """A run that died before its round reached the ledger may have written what neither map nor syncs know."""
+        gap = OffsetMap.of_runs([OffsetRun(10, 100, 30), OffsetRun(45, 135, 15)])
+
+        row = self.planned(42, maps={ORDERS: gap})
+
+        assert (row.goes_on_at, row.commit) == (130, True)
+
+    def test_without_a_map_mm2s_rule_counts(self) -> None:
+        row = self.planned(25, maps={})
+
+        assert (row.exact, row.goes_on_at, row.read_again) == (None, 101, None)
+
+    def test_a_group_is_never_set_back(self) -> None:
+        assert self.planned(25, target=on_target(120)).reason is GroupReason.TARGET_AHEAD
+        assert self.planned(25, target=on_target(115)).commit is False
+        assert self.planned(25, target=on_target(114)).commit is True
+
+
+def test_every_reason_is_explained_where_people_look_it_up() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "consumer-groups.md").read_text()
+    explained = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+
+    assert explained == {reason.value for reason in GroupReason}
