@@ -23,7 +23,6 @@ from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
 from mirror_lib.relay.quarantine import gap_rows
 from mirror_lib.topology.names import TopicPartition
 
-
 #: So many runs are some hundred kilobytes at most.
 _RUNS_PER_ROW = 50_000
 
