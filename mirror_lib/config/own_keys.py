@@ -179,8 +179,8 @@ FLOW_KEYS = (
         GroupTranslation.EXACT,
         Scope.FLOW,
         _SINCE,
-        "Where `sync.group.offsets.enabled` lets groups go on on the target: `exact` by the offset map, so that they read "
-        "nothing again, or `mm2` by its checkpoints. The checkpoints topic keeps MM2's rule either way.",
+        "Where `sync.group.offsets.enabled` lets groups go on on the target: `exact` by the offset map, so that they "
+        "read nothing again, or `mm2` by its checkpoints. The checkpoints topic keeps MM2's rule either way.",
         choices=tuple(GroupTranslation),
     ),
     Definition(
