@@ -34,9 +34,10 @@ _RETRIES = {
 
 
 def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
-    """The DAG of one flow: preflight, sync_topics, replicate, report; sync_configs and sync_acls beside the copy.
+    """The DAG of one flow: preflight, sync_topics, replicate, report; configs and ACLs are synced beside the copy.
 
     Heartbeats are written before the copy, which carries them, and checked after it; groups are translated after it.
+    Each task can be cleared and so done again by itself, with the run's own answers on the trigger form.
 
     Tasks get the file's path and the flow's name and read the file again when they run: a DAG holds no secrets.
     """
@@ -70,18 +71,24 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
         )
         report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
-        preflight >> emit >> sync_topics >> replicate >> report
+        preflight >> emit >> sync_topics >> replicate
         preflight >> sync_topics
-        replicate >> _python(heartbeat_tasks.check_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT, retries=1)
+        heartbeats = _python(heartbeat_tasks.heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT, retries=1)
         # Groups are translated with what the copy has just told; a copy that failed in part has told something too.
-        replicate >> _python(
-            tasks.sync_groups, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE
+        translate, commit = (
+            _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)
+            for task in (tasks.translate_offsets, tasks.sync_group_offsets)
         )
-        # Ends of their own: what fails there fails the run, and neither waits for the copy nor holds it up.
-        sync_topics >> [
-            _python(tasks.sync_configs, name, path, execution_timeout=_SYNC_TIMEOUT),
-            _python(tasks.sync_acls, name, path, execution_timeout=_SYNC_TIMEOUT),
+        # They neither wait for the copy nor hold it up.
+        beside = [
+            _python(task, name, path, execution_timeout=_SYNC_TIMEOUT)
+            for task in (tasks.sync_topic_configs, tasks.sync_topic_acls)
         ]
+        replicate >> [heartbeats, translate]
+        translate >> commit
+        sync_topics >> beside
+        # It decides whether the run has failed, so it waits for everything.
+        [replicate, heartbeats, commit, *beside] >> report
     return dag
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.airflow.trigger_form import TriggerChoices
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
     return done
 
 
-def check_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Shows what heartbeats on the target say about clusters upstream; fails if this run's own has not arrived."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
@@ -52,18 +54,30 @@ def check_heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **c
     choices = TriggerChoices.from_params(params)
     config, settings = load_flow(Path(config_path), flow)
     topology = flow_topology(settings, choices.topics)
+    instance = context["ti"]
     if choices.dry_run or not topology.replicates(topology.policy.heartbeats_topic()):
-        raise AirflowSkipException("this run copies no heartbeats.")
-    written_ms = _written_ms(settings, context["ti"].xcom_pull(task_ids=emit_heartbeats.__name__))
+        raise _skipped(instance, "this run copies no heartbeats")
+    written_ms = _written_ms(settings, instance.xcom_pull(task_ids=emit_heartbeats.__name__))
     with open_ledger(config) as ledger:
         checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
     _tell(checked)
     if written_ms is None and checked.source.hops is None:
-        raise AirflowSkipException(f"nobody writes heartbeats into cluster {settings.flow.source}.")
+        raise _skipped(instance, f"nobody writes heartbeats into cluster {settings.flow.source}")
     # A topic that is there and empty is one whose copy began at its end.
-    if written_ms is not None and checked.source_is_cut_off and not _is_empty(checked):
+    failed = written_ms is not None and checked.source_is_cut_off and not _is_empty(checked)
+    problems = [f"{each.cluster}: {each.problem}" for each in checked.upstreams if each.problem]
+    reasons = Counter(each.state.value for each in checked.upstreams)
+    instance.xcom_push(
+        key=STEP_KEY, value={"skipped": None, "failed": int(failed), "problems": problems, "reasons": dict(reasons)}
+    )
+    if failed:
         raise AirflowFailException(f"flow {flow}: {settings.flow.source}: {checked.source.problem}")
     return checked.to_dict()
+
+
+def _skipped(instance: Any, why: str) -> AirflowSkipException:
+    instance.xcom_push(key=STEP_KEY, value={"skipped": why, "failed": 0, "problems": []})
+    return AirflowSkipException(f"{why}.")
 
 
 def _emit(pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:

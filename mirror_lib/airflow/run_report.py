@@ -7,6 +7,10 @@ from typing import Any
 
 from mirror_lib.observe.run_totals import TopicTotal, human_bytes, text_table
 
+#: Under which the tasks beside the copy leave what they did, also when they are skipped or fail.
+STEP_KEY = "step"
+#: Counts of a step that people want to see.
+_COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
 _HEADER = ("topic", "on the target", "partitions", "records", "size", "seconds", "failed")
 _PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
 
@@ -24,6 +28,30 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
     else:
         text = f"Flow {flow} copied {sum(total.records for total in totals):,} records:\n\n{_table(totals)}"
     return text + ("" if outcome is None else _left_out(outcome) + _problems("Not copied", outcome))
+
+
+def steps_text(steps: Mapping[str, Mapping[str, Any] | None]) -> str:
+    """What the tasks beside the copy did, a line each; None for one that ended without saying anything."""
+    return "Beside the copy:\n" + "\n".join(f"- {name}: {_step_text(done)}" for name, done in steps.items())
+
+
+def failed_steps(steps: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """The tasks that did not do everything."""
+    return [f"{name}: {_step_text(done)}" for name, done in steps.items() if done is None or done["failed"]]
+
+
+def _step_text(done: Mapping[str, Any] | None) -> str:
+    if done is None:
+        return "did not end well, see its log"
+    if done["skipped"] is not None:
+        return f"skipped, {done['skipped']}"
+    parts = [f"{done[count]:,} {count}" for count in _COUNTS if count in done]
+    parts += [f"{count:,} {reason}" for reason, count in done.get("reasons", {}).items()]
+    if done["failed"]:
+        parts.append(f"{done['failed']:,} failed: " + "; ".join(done["problems"]))
+    # Problems that fail nothing, such as clocks that differ, are to be read all the same.
+    notes = [*done.get("notices", ()), *(() if done["failed"] else done["problems"])]
+    return "; ".join([", ".join(parts) or "done", *(f"note: {note}" for note in notes)])
 
 
 def _left_out(outcome: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.replicate_operator import REPORT_KEY
-from mirror_lib.airflow.run_report import report_text
+from mirror_lib.airflow.run_report import STEP_KEY, failed_steps, report_text, steps_text
 from mirror_lib.airflow.spark_connection import describe_master, master_of
 from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import MirrorError
@@ -18,6 +18,7 @@ from mirror_lib.observe.run_totals import topic_totals
 from mirror_lib.relay.submission import runs_here
 
 if TYPE_CHECKING:
+    from mirror_lib.cluster.version_limits import VersionLimit
     from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
     from mirror_lib.ledger.store import Ledger
     from mirror_lib.topology.loops import Loop
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 #: Runs of one DAG run: one for each attempt of `replicate`.
 _RUNS_LOOKED_AT = 50
+#: What else a run does than copying, in the order in which the report tells it.
+REPORTED_STEPS = ("sync_topic_configs", "sync_topic_acls", "translate_offsets", "sync_group_offsets", "heartbeats")
 #: A cluster that says nothing for so long is not there; the task is tried again later anyway.
 _CONTACT_SECONDS = 20.0
 
@@ -48,8 +51,10 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
             settings.flow.source,
         )
     _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
-    for loop in _loops(config, settings.flow.source, selected):
-        _log.warning("With all enabled flows of %s records would run in a loop: %s.", config.path, loop)
+    for loop in _refuse_loops(config, settings, selected):
+        _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
+    for limit in _version_limits(settings):
+        _log.warning("Flow %s: %s", flow, limit)
     for warning in _limit_warnings(settings, topology, selected):
         _log.warning("Flow %s: %s", flow, warning)
     _open_ledger(config)
@@ -67,7 +72,7 @@ def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[
     return sync_flow_topics(settings, topology, dry_run=choices.dry_run)
 
 
-def sync_configs(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Carries changed topic configs to the target, at the interval that the file sets."""
     from mirror_lib.sync.flow_configs import sync_flow_configs
 
@@ -75,11 +80,11 @@ def sync_configs(flow: str, config_path: str, params: Mapping[str, Any]) -> dict
     config, settings = _load(config_path, flow)
     topology = _topology(settings, choices)
     with _open_ledger(config) as ledger:
-        done = sync_flow_configs(settings, topology, ledger, dry_run=choices.dry_run)
-    return _ended(flow, "topic configs", done)
+        done = sync_flow_configs(settings, topology, ledger, dry_run=choices.dry_run, at_once=_is_repeated(context))
+    return _ended(flow, "topic configs", done, context)
 
 
-def sync_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+def sync_topic_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Carries ACLs of the flow's topics to the target, at the interval that the file sets."""
     from mirror_lib.sync.flow_acls import sync_flow_acls
 
@@ -89,49 +94,88 @@ def sync_acls(flow: str, config_path: str, params: Mapping[str, Any], **context:
     dag_run = context["dag_run"]
     by = trigger_text(dag_run.dag_id, dag_run.run_id)
     with _open_ledger(config) as ledger:
-        done = sync_flow_acls(settings, topology, ledger, dry_run=choices.dry_run, by=by)
-    return _ended(flow, "ACLs", done)
+        done = sync_flow_acls(settings, topology, ledger, dry_run=choices.dry_run, by=by, at_once=_is_repeated(context))
+    return _ended(flow, "ACLs", done, context)
 
 
-def sync_groups(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes checkpoints and, if the file says so, commits group offsets on the target, at the file's intervals."""
-    from mirror_lib.sync.flow_groups import sync_flow_groups
+def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Translates what consumer groups have committed on the source and writes checkpoints, at the file's interval."""
+    from mirror_lib.sync.flow_groups import translate_flow_offsets
 
     choices = TriggerChoices.from_params(params)
     config, settings = _load(config_path, flow)
     topology = _topology(settings, choices)
     with _open_ledger(config) as ledger:
-        done = sync_flow_groups(settings, topology, ledger, dry_run=choices.dry_run, complete=not choices.topics)
-    return _ended(flow, "group positions", done)
+        done = translate_flow_offsets(
+            settings,
+            topology,
+            ledger,
+            dry_run=choices.dry_run,
+            complete=not choices.topics,
+            at_once=_is_repeated(context),
+        )
+    return _ended(flow, "group positions", done, context)
+
+
+def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Commits translated offsets on the target for groups without members there, if the file says so."""
+    from mirror_lib.sync.flow_groups import sync_flow_group_offsets
+
+    choices = TriggerChoices.from_params(params)
+    config, settings = _load(config_path, flow)
+    topology = _topology(settings, choices)
+    with _open_ledger(config) as ledger:
+        done = sync_flow_group_offsets(
+            settings,
+            topology,
+            ledger,
+            dry_run=choices.dry_run,
+            complete=not choices.topics,
+            at_once=_is_repeated(context),
+        )
+    return _ended(flow, "group positions", done, context)
 
 
 def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
-    """Prints what this run copied, topic by topic, and fails the run when something was not copied."""
+    """Prints what this run copied and did beside the copy, and fails the run when something was left undone."""
     config, _ = _load(config_path, flow)
     instance, dag_run = context["ti"], context["dag_run"]
     outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
+    steps = {step: instance.xcom_pull(task_ids=step, key=STEP_KEY) for step in REPORTED_STEPS}
     ledger = _open_ledger(config)
     trigger = trigger_text(dag_run.dag_id, dag_run.run_id)
     # Oldest first: the last row of a partition decides whether it failed.
     runs = ledger.runs(flow, _RUNS_LOOKED_AT, trigger=trigger)[::-1]
     rows = [row for run in runs for row in ledger.partition_runs(run.id)]
     totals = topic_totals(rows)
-    _log.info("%s", report_text(flow, outcome, totals))
+    _log.info("%s\n\n%s", report_text(flow, outcome, totals), steps_text(steps))
     if outcome is None:
         raise AirflowFailException(f"flow {flow} was not copied: a task before the report failed, see its log.")
+    problems: list[str] = []
     if outcome["exit_code"]:
-        raise AirflowFailException(f"flow {flow}: " + "; ".join(outcome["problems"] or ["the Spark job failed"]))
+        problems += outcome["problems"] or ["the Spark job failed"]
+    problems += failed_steps(steps)
+    if problems:
+        raise AirflowFailException(f"flow {flow}: " + "; ".join(problems))
     return {
         "dry_run": outcome["dry_run"],
         "records": sum(total.records for total in totals),
         "bytes": sum(total.bytes for total in totals),
         "topics": len(totals),
         "runs": [run.id for run in runs],
+        "steps": steps,
     }
 
 
-def _ended(flow: str, what: str, done: dict[str, Any]) -> dict[str, Any]:
+def _is_repeated(context: Mapping[str, Any]) -> bool:
+    """Whether somebody has the task done again in the same DAG run: then its interval has no say."""
+    return bool(context["ti"].try_number > 1)
+
+
+def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
     """Shows a step that was left out as skipped, and fails one that the cluster refused in part."""
+    # A task that is skipped or fails returns nothing, and the report is to tell of it all the same.
+    context["ti"].xcom_push(key=STEP_KEY, value=done)
     if done["skipped"] is not None:
         raise AirflowSkipException(done["skipped"])
     if done["failed"]:
@@ -151,10 +195,20 @@ def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:
     return flow_topology(settings, choices.topics)
 
 
-def _loops(config: MirrorConfig, cluster: str, topics: list[str]) -> tuple[Loop, ...]:
-    from mirror_lib.config.flow_topology import loops
+def _refuse_loops(config: MirrorConfig, settings: FlowConfig, topics: list[str]) -> tuple[Loop, ...]:
+    from mirror_lib.sync.flow_loops import refuse_loops
 
-    return loops(config, cluster, topics)
+    return refuse_loops(config, settings, topics)
+
+
+def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
+    from mirror_lib.cluster.connection import Connection
+    from mirror_lib.cluster.version_limits import version_limits
+
+    sides = ((settings.clients.source_admin, True), (settings.clients.target_admin, False))
+    return [
+        limit for client, source in sides for limit in version_limits(Connection.from_settings(client), source=source)
+    ]
 
 
 def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.topology.acls import AclBinding
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 _app = typer.Typer(name="acls", help="Carry topic ACLs to the target.", no_args_is_help=True)
 
 _COLUMNS = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
+_TargetTopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topics", help="Only grants on target topics that match this Java regex; may be given several times."
+    ),
+]
 WithdrawnOption = Annotated[
     bool, typer.Option("--withdrawn", help="Also grants that the source had once and has no more.")
 ]
@@ -45,13 +51,20 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 
 
 @_app.command()
-def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+def apply(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    now: NowOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Create what the target lacks, and keep grants to write for the cutover where the flow says so."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.flow_acls import apply_flow_acls
 
+    del now
     with reporting(as_json) as output:
         whole, settings = load_flow(config, flow)
         topology = flow_topology(settings, topics or ())
@@ -62,7 +75,11 @@ def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, a
 
 @_app.command()
 def release(
-    config: ConfigOption, flow: FlowOption, withdrawn: WithdrawnOption = False, as_json: JsonOption = False
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: _TargetTopicsOption = None,
+    withdrawn: WithdrawnOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put the grants to write that wait in the ledger on the target: part of a cutover. Needs no source."""
     from mirror_lib.config.load import load_flow
@@ -72,12 +89,14 @@ def release(
     with reporting(as_json) as output:
         whole, settings = load_flow(config, flow)
         with open_ledger(whole) as ledger, output.progress(f"Releasing grants to write of {settings.flow}"):
-            done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn)
+            done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
         _show_change(output, done, "released")
 
 
 @_app.command()
-def revoke(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
+def revoke(
+    config: ConfigOption, flow: FlowOption, topics: _TargetTopicsOption = None, as_json: JsonOption = False
+) -> None:
     """Take the released grants to write from the target again; they wait for the next release. Needs no source."""
     from mirror_lib.config.load import load_flow
     from mirror_lib.ledger.location import open_ledger
@@ -86,7 +105,7 @@ def revoke(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) 
     with reporting(as_json) as output:
         whole, settings = load_flow(config, flow)
         with open_ledger(whole) as ledger, output.progress(f"Revoking grants to write of {settings.flow}"):
-            done = revoke_acls(settings, ledger, by=_person())
+            done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
         _show_change(output, done, "revoked")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
@@ -41,12 +41,19 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 
 
 @_app.command()
-def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
+def apply(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    now: NowOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Bring the configs of remote topics to what the rules want, whatever the interval says."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
     from mirror_lib.sync.flow_configs import apply_flow_configs
 
+    del now
     with reporting(as_json) as output:
         _, settings = load_flow(config, flow)
         topology = flow_topology(settings, topics or ())

@@ -71,6 +71,9 @@ def status(as_json: JsonOption = False) -> None:
 @_app.command()
 def fetch(
     mirror_maker: Annotated[bool, typer.Option("--mirror-maker", help="MirrorMaker 2 and its client too.")] = False,
+    kafka: Annotated[
+        list[str] | None, typer.Option("--kafka", metavar="VERSION", help="Brokers of another version too; repeatable.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch Kafka's jars now, so that nothing waits for them later."""
@@ -78,6 +81,7 @@ def fetch(
 
     with reporting(as_json) as output:
         sets = [jars.kafka_broker(), *((jars.mirror_maker(), jars.mirror_client()) if mirror_maker else ())]
+        sets += [jars.kafka_broker(version) for version in kafka or ()]
         folders = {}
         for jar_set in sets:
             with output.progress(f"Fetching Kafka {jar_set.name}") as progress:

@@ -17,6 +17,10 @@ TopicsOption = Annotated[
     list[str] | None,
     typer.Option("--topics", help="Only source topics that match this Java regex; may be given several times."),
 ]
+NowOption = Annotated[
+    bool,
+    typer.Option("--now", help="Whatever the interval says. That is so in any case: runs keep it, people need not."),
+]
 TasksOption = Annotated[int | None, typer.Option("--tasks", min=1, help="Spark tasks at the most; default tasks.max.")]
 
 #: The columns of every table of failures.

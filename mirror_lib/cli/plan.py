@@ -38,12 +38,15 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
+    from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.relay.replicate import RunOptions, plan_flow
+    from mirror_lib.sync.flow_loops import check_loops
 
     with reporting(as_json) as output:
         file, settings = load_flow(config, flow)
+        check_loops(file, settings, flow_topology(settings, topics or ()))
         with (
             output.progress(f"Reading both clusters of {settings.flow}"),
             existing_ledger(file) or nullcontext() as known,

@@ -1,4 +1,4 @@
-"""`mirror run`: one run of a flow without Airflow: target topics first, then the Spark job."""
+"""`mirror run`: one run of a flow without Airflow: heartbeats and target topics first, then the Spark job."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ def run(
     ] = "ask",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
     no_topics: Annotated[
-        bool, typer.Option("--no-topics", help="Do not set up topics; those that lack on the target fail.")
+        bool,
+        typer.Option(
+            "--no-topics", help="Set up no topics and write no heartbeats; topics that lack on the target fail."
+        ),
     ] = False,
     master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
@@ -72,6 +75,9 @@ def run(
 
         file, settings = load_flow(config, flow)
         _refuse_loops(file, settings, topics)
+        if not (no_topics or dry_run):
+            # Before the topics, for the first heartbeat makes one.
+            _emit_heartbeats(output, file, settings)
         if not no_topics:
             _set_up_topics(output, settings, topics, dry_run=dry_run)
         if dry_run:
@@ -103,6 +109,19 @@ def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None
     from mirror_lib.sync.flow_loops import check_loops
 
     check_loops(file, flow, flow_topology(flow, topics or ()))
+
+
+def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
+    """As in the flow's DAG: what cannot be written is told and holds nothing up."""
+    from mirror_lib.sync.flow_heartbeats import emit_heartbeats
+    from mirror_lib.sync.heartbeats import emitting_flows
+
+    pairs = emitting_flows(file, flow.flow)
+    emitted = emit_heartbeats(pairs) if pairs else ()
+    output.document({"heartbeats": [each.to_dict() for each in emitted]})
+    for each in emitted:
+        if each.error is not None:
+            output.note(f"Warning: heartbeat of {each.pair}: {each.error}")
 
 
 def _set_up_topics(output: Output, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool) -> None:

@@ -20,11 +20,19 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from mirror_lib.dev import jars as jar_sets
-from mirror_lib.dev.broker_config import PLAINTEXT_ONLY, NodePorts, log_settings, server_properties
+from mirror_lib.dev.broker_config import (
+    PLAINTEXT_ONLY,
+    NodePorts,
+    log_settings,
+    needs_zookeeper,
+    server_properties,
+)
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
 from mirror_lib.dev.state import write_atomically
+from mirror_lib.dev.zookeeper import JVM_FLAGS as ZOOKEEPER_JVM_FLAGS
+from mirror_lib.dev.zookeeper import ZooKeeper
 from mirror_lib.errors import MirrorError, Where
 
 #: Starts quickly and spares cores; a benchmark takes KAFKA_DEFAULT_JVM instead.
@@ -91,7 +99,7 @@ class KafkaCluster:
             directory: the cluster's folder, created when it starts.
             brokers: how many; with three, internal topics have three copies.
             jars: folder with the broker's jars; by default they are fetched when the cluster starts.
-            version: of Kafka, 3.3 or later (KRaft).
+            version: of Kafka; before 3.3 a ZooKeeper is started with the brokers.
             overrides: broker properties.
             listeners: name -> security protocol of each listener for clients; the first is also the brokers' own.
             proxied: listeners, not the first, that tell clients to connect to other ports: see `mirror_lib.dev.proxy`.
@@ -103,6 +111,7 @@ class KafkaCluster:
         self.brokers = brokers
         self.version = version
         self._jars = jars
+        self._zookeeper = ZooKeeper(self.directory / "zookeeper")
         self._overrides = dict(overrides or {})
         self._listeners = dict(listeners)
         self._proxied = tuple(proxied)
@@ -128,7 +137,7 @@ class KafkaCluster:
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of the cluster."""
+        """Kafka's id of the cluster; with ZooKeeper brokers give themselves another one."""
         return self._identity.cluster_id
 
     @property
@@ -180,6 +189,8 @@ class KafkaCluster:
         grace = _STOP_GRACE_SECONDS if self.brokers == 1 else _QUORUM_STOP_GRACE_SECONDS
         with ThreadPoolExecutor(max_workers=self.brokers) as pool:
             list(pool.map(lambda node_id: self._stop(node_id, grace), self.node_ids))
+        # Brokers leave in order only as long as it is there.
+        self._zookeeper.end()
 
     def stop_broker(self, node_id: int) -> None:
         """Stop one broker in order: it hands its partitions over first."""
@@ -195,6 +206,7 @@ class KafkaCluster:
         """End all brokers as a power cut would."""
         for node_id in self.node_ids:
             self.kill(node_id)
+        self._zookeeper.end()
 
     def restart(self, node_id: int, timeout_seconds: float = 180.0) -> None:
         """Start one broker (again) on its old ports, and wait until the cluster counts it in.
@@ -253,8 +265,11 @@ class KafkaCluster:
         if missing:
             folder = self._jar_folder()
             self._remember()
-            with ThreadPoolExecutor(max_workers=len(missing)) as pool:
-                list(pool.map(lambda node: self._format(node, folder), missing))
+            if needs_zookeeper(self.version):
+                self._start_zookeeper(folder, time.monotonic() + timeout_seconds)
+            else:
+                with ThreadPoolExecutor(max_workers=len(missing)) as pool:
+                    list(pool.map(lambda node: self._format(node, folder), missing))
             for node in missing:
                 self._launch(node, folder)
         self.wait_ready(timeout_seconds)
@@ -285,14 +300,33 @@ class KafkaCluster:
         )
 
     def _java(self, node_id: int, folder: Path, flags: Sequence[str]) -> tuple[str, ...]:
+        return self._java_in(self._home(node_id), folder, flags)
+
+    def _java_in(self, home: Path, folder: Path, flags: Sequence[str]) -> tuple[str, ...]:
         _, option = log_settings(self.version)
-        log_file = self._home(node_id) / "log4j.properties"
-        return (str(find_java()), *flags, f"{option}{log_file}", "-cp", jar_sets.classpath(folder))
+        return (str(find_java()), *flags, f"{option}{home / 'log4j.properties'}", "-cp", jar_sets.classpath(folder))
+
+    def _start_zookeeper(self, folder: Path, deadline: float) -> None:
+        if self._zookeeper.process is not None:
+            return
+        port = self._identity.nodes[0].controller
+        java = self._java_in(self._zookeeper.directory, folder, (*ZOOKEEPER_JVM_FLAGS, *FAST_START_JVM))
+        process = self._zookeeper.start(java, port=port, version=self.version)
+        while not _listens(port):
+            if not process.running or time.monotonic() > deadline:
+                log = self._zookeeper.log_tail()
+                raise self._error("ZooKeeper did not start", log, _start_error(log))
+            time.sleep(_POLL_SECONDS)
 
     def _write_configuration(self, node: NodePorts) -> None:
         home = self._home(node.node_id)
         properties = server_properties(
-            node, self._identity.nodes, home / "data", listeners=self._listeners, overrides=self._overrides
+            node,
+            self._identity.nodes,
+            home / "data",
+            listeners=self._listeners,
+            overrides=self._overrides,
+            zookeeper=needs_zookeeper(self.version),
         )
         write_atomically(home / "server.properties", javaproperties.dumps(properties, timestamp=False))
         write_atomically(home / "log4j.properties", log_settings(self.version)[0])
@@ -309,8 +343,7 @@ class KafkaCluster:
         if self.process(node_id) is not None:
             return
         text = self.log_tail(node_id, 60)
-        kind = _PortTakenError if any(sign in text for sign in _PORT_TAKEN) else BrokerStartError
-        raise self._error(f"Broker {node_id} ended while starting", text, kind)
+        raise self._error(f"Broker {node_id} ended while starting", text, _start_error(text))
 
     def _not_ready(self, node_id: int, seconds: float | None) -> BrokerStartError:
         within = "in time" if seconds is None else f"within {seconds:.0f} s"
@@ -375,6 +408,10 @@ class KafkaCluster:
                 f"{self.directory} holds a cluster of another shape.", action="Remove it, or use another directory."
             )
         return identity
+
+
+def _start_error(log: str) -> type[BrokerStartError]:
+    return _PortTakenError if any(sign in log for sign in _PORT_TAKEN) else BrokerStartError
 
 
 def _random_cluster_id() -> str:

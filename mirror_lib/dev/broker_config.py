@@ -1,4 +1,7 @@
-"""The files a Kafka broker reads: server.properties for KRaft's combined mode, and a quiet log configuration. Pure."""
+"""The files a Kafka broker reads: server.properties and a quiet log configuration. Pure.
+
+Brokers are their own controllers (KRaft's combined mode); those before Kafka 3.3 have a ZooKeeper beside them.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,37 @@ class NodePorts:
     """The ports of one node: its part in the quorum, and each listener for clients by name."""
 
     node_id: int
+    #: Of the quorum; of a cluster with ZooKeeper, the first node's is ZooKeeper's.
     controller: int
     listeners: dict[str, int] = field(default_factory=dict)
     #: Where clients are told to connect instead, for listeners behind a proxy.
     advertised: dict[str, int] = field(default_factory=dict)
+
+
+def needs_zookeeper(version: str) -> bool:
+    """Whether brokers of this version of Kafka cannot be their own controllers: KRaft is for production since 3.3."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (major, minor) < (3, 3)
+
+
+def acl_settings(version: str) -> Mapping[str, str]:
+    """`WITH_ACLS` for brokers of this version."""
+    if needs_zookeeper(version):
+        return {**WITH_ACLS, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+    return WITH_ACLS
+
+
+def zookeeper_properties(port: int, data_dir: Path) -> dict[str, str]:
+    """The properties of a ZooKeeper alone, reachable from this machine only."""
+    return {
+        "dataDir": str(data_dir),
+        "clientPort": str(port),
+        "clientPortAddress": LOOPBACK,
+        "tickTime": "2000",
+        "maxClientCnxns": "0",
+        # It would open a further port.
+        "admin.enableServer": "false",
+    }
 
 
 def server_properties(
@@ -37,8 +67,9 @@ def server_properties(
     *,
     listeners: Mapping[str, str] = PLAINTEXT_ONLY,
     overrides: Mapping[str, str] | None = None,
+    zookeeper: bool = False,
 ) -> dict[str, str]:
-    """The properties of one node that is broker and controller at once, reachable from this machine only.
+    """The properties of one node, reachable from this machine only: broker and controller at once.
 
     Args:
         node: the node itself.
@@ -46,23 +77,36 @@ def server_properties(
         log_dir: where it keeps its data.
         listeners: name -> security protocol; brokers talk to each other through the first.
         overrides: what differs from a local default.
+        zookeeper: whether the cluster has a ZooKeeper on the first node's controller port, and no quorum.
     """
     copies = str(min(3, len(quorum)))
     in_sync = "2" if len(quorum) >= 3 else "1"
     opened = {name: node.listeners[name] for name in listeners}
     addresses = ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in opened.items())
     told = ",".join(f"{name}://{LOOPBACK}:{node.advertised.get(name, port)}" for name, port in opened.items())
+    if zookeeper:
+        membership = {
+            "broker.id": str(node.node_id),
+            "zookeeper.connect": f"{LOOPBACK}:{quorum[0].controller}",
+            # Loaded machines are slow: a session that is lost takes the broker out of the cluster.
+            "zookeeper.session.timeout.ms": "30000",
+            "zookeeper.connection.timeout.ms": "60000",
+        }
+        protocols, controller = dict(listeners), ""
+    else:
+        membership = {
+            "process.roles": "broker,controller",
+            "node.id": str(node.node_id),
+            # A static quorum: its ports may change between two starts, which a dynamic one (KIP-853) would not allow.
+            "controller.quorum.voters": ",".join(f"{each.node_id}@{LOOPBACK}:{each.controller}" for each in quorum),
+            "controller.listener.names": CONTROLLER,
+        }
+        protocols, controller = {**listeners, CONTROLLER: "PLAINTEXT"}, f",{CONTROLLER}://{LOOPBACK}:{node.controller}"
     return {
-        "process.roles": "broker,controller",
-        "node.id": str(node.node_id),
-        # A static quorum: its ports may change between two starts, which a dynamic one (KIP-853) would not allow.
-        "controller.quorum.voters": ",".join(f"{each.node_id}@{LOOPBACK}:{each.controller}" for each in quorum),
-        "controller.listener.names": CONTROLLER,
-        "listeners": f"{addresses},{CONTROLLER}://{LOOPBACK}:{node.controller}",
+        **membership,
+        "listeners": f"{addresses}{controller}",
         "advertised.listeners": told,
-        "listener.security.protocol.map": ",".join(
-            f"{name}:{protocol}" for name, protocol in ({**listeners, CONTROLLER: "PLAINTEXT"}).items()
-        ),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": next(iter(listeners)),
         "log.dirs": str(log_dir),
         # A replicator creates topics on purpose; one that appears by itself would hide a mistake.

@@ -15,8 +15,6 @@ clusters = {source}, {target}
 {source}->{target}.enabled = true
 {source}->{target}.topics = {topics}
 {target}->{source}.enabled = false
-# What the demo copies is what it wrote.
-emit.heartbeats.enabled = false
 
 # Records of aborted transactions stay behind.
 {source}.consumer.isolation.level = read_committed

@@ -74,9 +74,12 @@ def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *,
 
 
 def sync_flow_acls(
-    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, by: str
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, by: str, at_once: bool = False
 ) -> dict[str, Any]:
     """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+
+    Args:
+        at_once: whatever the interval says; a step that is switched off stays so.
 
     Returns:
         Plain data; with `skipped` when the step was not due.
@@ -85,7 +88,7 @@ def sync_flow_acls(
         MirrorError: as `apply_flow_acls`.
     """
     now = datetime.now(UTC)
-    why_not = _interval(flow).why_not(ledger.last_sync(str(flow.flow), SyncStep.TOPIC_ACLS), now)
+    why_not = _interval(flow).why_not(None if at_once else ledger.last_sync(str(flow.flow), SyncStep.TOPIC_ACLS), now)
     if why_not is not None:
         _log.info("Flow %s: ACLs are not looked at: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "created": 0, "unchanged": 0, "problems": [], "failed": 0}

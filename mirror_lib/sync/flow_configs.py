@@ -73,8 +73,13 @@ def apply_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
         return ConfigSync(plan, applied=True, failed=apply_configs(plan, target))
 
 
-def sync_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool) -> dict[str, Any]:
+def sync_flow_configs(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *, dry_run: bool, at_once: bool = False
+) -> dict[str, Any]:
     """The same as a step of a scheduled run, at MM2's interval: tells the log, returns counts and problems.
+
+    Args:
+        at_once: whatever the interval says; a step that is switched off stays so.
 
     Returns:
         Plain data; with `skipped` when the step was not due.
@@ -83,7 +88,9 @@ def sync_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, 
         MirrorError: as `apply_flow_configs`.
     """
     now = datetime.now(UTC)
-    why_not = _interval(flow).why_not(ledger.last_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS), now)
+    why_not = _interval(flow).why_not(
+        None if at_once else ledger.last_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS), now
+    )
     if why_not is not None:
         _log.info("Flow %s: topic configs are not looked at: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}

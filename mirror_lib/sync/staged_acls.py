@@ -5,19 +5,20 @@ Both need the target and the ledger only: at a failover the source may be gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.kafka_errors import SecurityDisabledError
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.acls import binding_of
 from mirror_lib.sync.admins import target_admin
 from mirror_lib.topology.acls import ALL, WRITE, AclBinding, AclPermission, AclResource
+from mirror_lib.topology.java_regex import compile_list
 
 _EVERYBODY = "User:*"
 
@@ -55,7 +56,9 @@ class StagedAclChange:
         }
 
 
-def release_acls(flow: FlowConfig, ledger: Ledger, *, by: str, with_withdrawn: bool = False) -> StagedAclChange:
+def release_acls(
+    flow: FlowConfig, ledger: Ledger, *, by: str, with_withdrawn: bool = False, topics: Sequence[str] = ()
+) -> StagedAclChange:
     """Put the waiting grants to write on the target. Doing it again does what is left.
 
     Args:
@@ -64,11 +67,13 @@ def release_acls(flow: FlowConfig, ledger: Ledger, *, by: str, with_withdrawn: b
         by: who does it, for the ledger.
         with_withdrawn: also those that the source granted once and does no more, such as after its writers were
             locked out for the cutover.
+        topics: Java regexes; only grants on the target's topics of these names, or prefixes; without any all.
 
     Raises:
+        ConfigurationError: one of `topics` is not a regex.
         MirrorError: the target or the ledger cannot be used. A target without an authorizer gives a notice.
     """
-    rows = _staged(flow, ledger, AclState.WAITING, AclState.CREATING)
+    rows = _staged(flow, ledger, topics, AclState.WAITING, AclState.CREATING)
     kept = tuple(sorted(acl for acl, row in rows.items() if row.withdrawn and not with_withdrawn))
     wanted = {acl: row for acl, row in rows.items() if acl not in kept}
     if not wanted:
@@ -98,13 +103,20 @@ def release_acls(flow: FlowConfig, ledger: Ledger, *, by: str, with_withdrawn: b
     )
 
 
-def revoke_acls(flow: FlowConfig, ledger: Ledger, *, by: str) -> StagedAclChange:
+def revoke_acls(flow: FlowConfig, ledger: Ledger, *, by: str, topics: Sequence[str] = ()) -> StagedAclChange:
     """Take the released grants to write from the target; they wait again. Grants of anybody else stay.
 
+    Args:
+        flow: the flow.
+        ledger: knows what was released.
+        by: who does it, for the ledger.
+        topics: as for `release_acls`.
+
     Raises:
+        ConfigurationError: one of `topics` is not a regex.
         MirrorError: the target or the ledger cannot be used. A target without an authorizer gives a notice.
     """
-    rows = _staged(flow, ledger, AclState.CREATING, AclState.CREATED)
+    rows = _staged(flow, ledger, topics, AclState.CREATING, AclState.CREATED)
     if not rows:
         return StagedAclChange(str(flow.flow))
     with target_admin(flow) as target:
@@ -117,9 +129,18 @@ def revoke_acls(flow: FlowConfig, ledger: Ledger, *, by: str) -> StagedAclChange
     return StagedAclChange(str(flow.flow), changed=tuple(sorted(done)), failed=_failed(outcome))
 
 
-def _staged(flow: FlowConfig, ledger: Ledger, *states: AclState) -> dict[AclBinding, ReplicatedAclRow]:
+def _staged(
+    flow: FlowConfig, ledger: Ledger, topics: Sequence[str], *states: AclState
+) -> dict[AclBinding, ReplicatedAclRow]:
+    try:
+        named = compile_list(topics)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"--topics: {error}.", where=Where(flow=str(flow.flow)), action="Correct the regular expression."
+        ) from error
     rows = (row for row in ledger.acls(str(flow.flow)) if row.kind == AclKind.STAGED and row.state in states)
-    return {binding_of(row): row for row in rows}
+    found = {binding_of(row): row for row in rows}
+    return {acl: row for acl, row in found.items() if named is None or named.fullmatch(acl.name)}
 
 
 def _no_authorizer(flow: FlowConfig) -> StagedAclChange:

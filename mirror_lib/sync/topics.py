@@ -38,6 +38,8 @@ class TopicFacts:
     target_brokers: int | None = None
     #: Topics that could not be looked at, by name on their own cluster.
     unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
+    #: The topic configs that the target's version of Kafka has, None when it is not known.
+    target_config_names: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,13 @@ class CreateTopic:
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+    #: Configs of the source that the target's version of Kafka does not have; it would refuse the topic for them.
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         configs = "".join(f", {key}={value}" for key, value in sorted(self.configs.items()))
-        return f"create {self.name}: {self.partitions} partitions, {self.replication_factor} replicas{configs}"
+        without = f"; without {', '.join(self.left_out)}, which the target does not know" if self.left_out else ""
+        return f"create {self.name}: {self.partitions} partitions, {self.replication_factor} replicas{configs}{without}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,7 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
         present = facts.targets.get(target)
         if present is None:
             configs = rules.at_creation(facts.source_configs.get(sources[0]))
-            create.append(CreateTopic(target, wanted, flow.replication_factor, configs))
+            create.append(_creation(flow, target, wanted, configs, facts.target_config_names))
         elif len(present.partitions) < wanted:
             grow.append(GrowPartitions(target, len(present.partitions), wanted))
         else:
@@ -147,6 +152,16 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
         conflicts += [_too_few_brokers(flow, step, facts.target_brokers) for step in create]
         create = []
     return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged)
+
+
+def _creation(
+    flow: FlowConfig, target: str, partitions: int, configs: Mapping[str, str], known: frozenset[str] | None
+) -> CreateTopic:
+    # What the flow itself sets is a mistake if it does not exist: then the cluster may say so.
+    overrides = flow.config_rules.override
+    unknown = tuple(sorted(name for name in configs if known and name not in known and name not in overrides))
+    kept = {name: value for name, value in configs.items() if name not in unknown}
+    return CreateTopic(target, partitions, flow.replication_factor, kept, unknown)
 
 
 def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bool = False) -> tuple[TopicResult, ...]:
@@ -202,7 +217,15 @@ def gather_topic_facts(topology: FlowTopology, source_admin: ClusterAdmin, targe
         targets=targets,
         target_brokers=len(target_admin.brokers()) if missing else None,
         unreadable=unreadable,
+        target_config_names=_config_names(target_admin) if missing else None,
     )
+
+
+def _config_names(admin: ClusterAdmin) -> frozenset[str] | None:
+    """The topic configs of a cluster's version of Kafka, told by any of its topics."""
+    for configs in admin.topic_configs(admin.list_topics()[:1]).values():
+        return frozenset(configs.entries)
+    return None
 
 
 def _name_conflicts(names: NameTable, facts: TopicFacts) -> list[Conflict]:

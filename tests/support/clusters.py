@@ -32,6 +32,15 @@ class KafkaPair:
     target: KafkaCluster
 
 
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Three clusters, for flows over more than one of them."""
+
+    first: KafkaCluster
+    second: KafkaCluster
+    third: KafkaCluster
+
+
 @contextmanager
 def start_together(*clusters: KafkaCluster) -> Iterator[None]:
     """Start clusters at the same time, and stop them all."""

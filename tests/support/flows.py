@@ -84,6 +84,8 @@ def make_flow(
         "offset-syncs.topic.replication.factor": "1",
         "B.offset.storage.replication.factor": "1",
         "B.offset.storage.partitions": "5",
+        # Every flow between shared clusters would take them along.
+        "emit.heartbeats.enabled": "false",
         "mirror.retry.max.seconds": "20",
         "mirror.ledger.url": f"sqlite:///{folder}/ledger.sqlite3",
         **(settings or {}),

@@ -31,7 +31,7 @@ from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
-from mirror_lib.errors import AuthorizationError
+from mirror_lib.errors import AuthorizationError, ConfigurationError
 from mirror_lib.sync.acls import AclDifference
 from mirror_lib.sync.flow_acls import AclSync, apply_flow_acls, plan_flow_acls, sync_flow_acls
 from mirror_lib.sync.staged_acls import release_acls, revoke_acls
@@ -266,6 +266,24 @@ def test_a_release_that_died_half_way_can_be_finished_or_revoked(
 
     assert (len(again.changed), again.present, len(revoked.changed)) == (1, (), 1)
     eventually(lambda: not found(kafka_pair.target, granted))
+
+
+def test_a_cutover_may_go_topic_by_topic(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    names = [f"{topic_name}-{part}" for part in ("first", "second")]
+    add(kafka_pair.source, *(binding(name, "WRITE") for name in names))
+    for name in names:
+        create_topic(kafka_pair.source, name)
+    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", STAGING)
+    apply(flow)
+
+    released = release_acls(flow.config, flow.ledger, by="test", topics=[r"A\..*-first"])
+    other = revoke_acls(flow.config, flow.ledger, by="test", topics=[r"A\..*-second"])
+
+    assert [acl.name for acl in released.changed] == [f"A.{names[0]}"]
+    assert other.changed == ()
+    assert [acl.name for acl in plan(flow).plan.waiting] == [f"A.{names[1]}"]
+    with pytest.raises(ConfigurationError, match="--topics"):
+        release_acls(flow.config, flow.ledger, by="test", topics=["("])
 
 
 def test_what_the_source_withdrew_is_released_on_request_only(

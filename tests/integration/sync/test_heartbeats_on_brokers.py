@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 from typer.testing import CliRunner
 
@@ -23,42 +20,11 @@ from mirror_lib.ledger.location import open_ledger
 from mirror_lib.sync.flow_heartbeats import HeartbeatEmitter, check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.heartbeats import HeartbeatState, emitting_flows, replication_hops, upstream_clusters
 from mirror_lib.topology.names import FlowId
-from tests.support.clusters import FAST_HOUSEKEEPING, start_together
+from tests.support.clusters import Chain
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce, set_config
 
 A_TO_B, B_TO_C = FlowId("A", "B"), FlowId("B", "C")
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Three clusters of which the first is copied to the second and that to the third."""
-
-    first: KafkaCluster
-    second: KafkaCluster
-    third: KafkaCluster
-
-
-@pytest.fixture(scope="module")
-def _clusters(kafka_jars: Path, brokers_folder: Path) -> Iterator[Chain]:
-    # Of their own: a heartbeats topic is taken by every flow, also by those of other tests.
-    names = ("first", "second", "third")
-    clusters = [
-        KafkaCluster(name, directory=brokers_folder / f"chain-{name}", jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
-        for name in names
-    ]
-    with start_together(*clusters):
-        yield Chain(*clusters)
-
-
-@pytest.fixture
-def chain(_clusters: Chain) -> Chain:
-    """The clusters without topics."""
-    for cluster in (_clusters.first, _clusters.second, _clusters.third):
-        for topic in admin(cluster).list_topics(timeout=10).topics:
-            if not topic.startswith("__"):
-                delete_topic(cluster, topic)
-    return _clusters
 
 
 def write_config(folder: Path, chain: Chain, *lines: str) -> Path:

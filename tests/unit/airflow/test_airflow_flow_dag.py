@@ -3,6 +3,7 @@ from datetime import timedelta
 import jsonschema
 import pytest
 
+from mirror_lib.airflow import tasks
 from mirror_lib.airflow.flow_dag import build_flow_dag
 from mirror_lib.config.model import CopySettings
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -37,21 +38,36 @@ def test_a_run_may_take_its_time_budget_on_top_of_the_timeout(make_flow):
 
 
 def test_tasks_are_those_of_the_design_in_their_order(dag):
-    assert {"preflight", "sync_topics", "sync_configs", "sync_acls", "replicate", "report"} <= set(dag.task_ids)
-    assert dag.get_task("report").upstream_task_ids == {"replicate"}
-    assert dag.get_task("replicate").upstream_task_ids == {"sync_topics"}
+    upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
+
+    assert upstream == {
+        "preflight": set(),
+        "emit_heartbeats": {"preflight"},
+        "sync_topics": {"preflight", "emit_heartbeats"},
+        "replicate": {"sync_topics"},
+        "sync_topic_configs": {"sync_topics"},
+        "sync_topic_acls": {"sync_topics"},
+        "heartbeats": {"replicate"},
+        "translate_offsets": {"replicate"},
+        "sync_group_offsets": {"translate_offsets"},
+        "report": {"replicate", "heartbeats", "sync_group_offsets", "sync_topic_configs", "sync_topic_acls"},
+    }
 
 
-@pytest.mark.parametrize("task", ["sync_configs", "sync_acls"])
-def test_configs_and_acls_fail_the_run_without_holding_up_the_copy(dag, task):
-    assert dag.get_task(task).upstream_task_ids == {"sync_topics"}
-    assert not dag.get_task(task).downstream_task_ids
+@pytest.mark.parametrize("task", ["sync_topic_configs", "sync_topic_acls"])
+def test_configs_and_acls_do_not_hold_up_the_copy_and_only_the_report_waits_for_them(dag, task):
+    assert dag.get_task(task).downstream_task_ids == {"report"}
 
 
-def test_groups_are_translated_after_the_copy_however_it_ended(dag):
-    task = dag.get_task("sync_groups")
-    assert task.upstream_task_ids == {"replicate"}
-    assert task.trigger_rule == "all_done"
+@pytest.mark.parametrize("task", ["translate_offsets", "sync_group_offsets", "report"])
+def test_groups_are_translated_and_the_report_is_written_however_the_copy_ended(dag, task):
+    assert dag.get_task(task).trigger_rule == "all_done"
+
+
+def test_the_report_tells_of_every_task_beside_the_copy(dag):
+    told = set(tasks.REPORTED_STEPS)
+
+    assert told == set(dag.task_ids) - {"preflight", "emit_heartbeats", "sync_topics", "replicate", "report"}
 
 
 def test_tags_find_a_flow_by_either_cluster(dag):
@@ -67,8 +83,8 @@ def test_the_page_shows_the_flow_its_settings_and_no_secret(dag):
 
 
 def test_a_dag_carries_no_secret_anywhere(dag):
-    tasks = [{**vars(task), "dag": None} for task in dag.tasks]
-    assert "very-secret" not in repr(tasks)
+    found = [{**vars(task), "dag": None} for task in dag.tasks]
+    assert "very-secret" not in repr(found)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from mirror_lib.airflow import heartbeat_tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.flow_dag import build_flow_dag
 from mirror_lib.airflow.heartbeat_dag import build_heartbeat_dag, build_heartbeat_dags, heartbeat_dag_id
+from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.config.load import load
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.sync import flow_heartbeats
@@ -50,7 +51,13 @@ def emitted(pair, timestamp_ms, error=None):
 def context(*written):
     """The task instance of a run that emitted these."""
     value = {"emitted": [each.to_dict() for each in written], "problems": []} if written else None
-    return {"ti": SimpleNamespace(xcom_pull=lambda task_ids: value if task_ids == "emit_heartbeats" else None)}
+    pushed = {}
+    instance = SimpleNamespace(
+        xcom_pull=lambda task_ids: value if task_ids == "emit_heartbeats" else None,
+        xcom_push=lambda key, value: pushed.update({key: value}),
+        pushed=pushed,
+    )
+    return {"ti": instance}
 
 
 @pytest.fixture
@@ -74,7 +81,7 @@ def test_heartbeats_are_written_before_topics_are_made_and_checked_after_the_cop
 
     assert dag.get_task("emit_heartbeats").upstream_task_ids == {"preflight"}
     assert "emit_heartbeats" in dag.get_task("sync_topics").upstream_task_ids
-    assert dag.get_task("check_heartbeats").upstream_task_ids == {"replicate"}
+    assert dag.get_task("heartbeats").upstream_task_ids == {"replicate"}
 
 
 def test_the_copy_does_not_wait_for_heartbeats_that_are_skipped(make_flow):
@@ -111,7 +118,7 @@ def test_a_dry_run_and_switched_off_heartbeats_are_skipped_visibly(write_config)
 def test_the_check_asks_for_the_heartbeat_that_this_run_wrote_into_its_source(write_config, found):
     asked = found(FRESH)
 
-    done = heartbeat_tasks.check_heartbeats(
+    done = heartbeat_tasks.heartbeats(
         "A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900), emitted("A->B", 950))
     )
 
@@ -122,8 +129,13 @@ def test_the_check_asks_for_the_heartbeat_that_this_run_wrote_into_its_source(wr
 def test_a_heartbeat_of_this_run_that_has_not_arrived_fails_the_run(write_config, found):
     found(STALE)
 
+    run = context(emitted("B->A", 900))
+
     with pytest.raises(AirflowFailException, match="flow A->B: A: it has not arrived"):
-        heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+        heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **run)
+
+    told = {"skipped": None, "failed": 1, "problems": ["A: it has not arrived."], "reasons": {"stale": 1}}
+    assert run["ti"].pushed == {STEP_KEY: told}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +144,7 @@ def test_a_heartbeat_of_this_run_that_has_not_arrived_fails_the_run(write_config
 def test_old_heartbeats_are_a_warning_where_this_run_wrote_none(write_config, found, caplog, written):
     asked = found(STALE)
 
-    done = heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(*written))
+    done = heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context(*written))
 
     assert asked["written_ms"] is None
     assert done["upstreams"][0]["state"] == "stale"
@@ -143,7 +155,7 @@ def test_clusters_behind_the_source_are_a_warning(write_config, found, caplog):
     found(FRESH, BEHIND)
 
     with caplog.at_level(logging.INFO):
-        heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+        heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
 
     told = [record for record in caplog.records if record.name == heartbeat_tasks.__name__]
     assert [record.levelname for record in told] == ["INFO", "WARNING"]
@@ -153,7 +165,7 @@ def test_clusters_behind_the_source_are_a_warning(write_config, found, caplog):
 def test_a_copy_that_began_at_the_end_of_the_topic_is_no_failure(write_config, found):
     found(EMPTY)
 
-    done = heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
+    done = heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context(emitted("B->A", 900)))
 
     assert done["upstreams"][0]["state"] == "missing"
 
@@ -162,7 +174,7 @@ def test_where_nobody_writes_heartbeats_there_is_nothing_to_check(write_config, 
     found(ABSENT)
 
     with pytest.raises(AirflowSkipException, match="nobody writes heartbeats into cluster A"):
-        heartbeat_tasks.check_heartbeats("A->B", str(write_config()), NO_CHOICE, **context())
+        heartbeat_tasks.heartbeats("A->B", str(write_config()), NO_CHOICE, **context())
 
 
 @pytest.mark.parametrize(
@@ -175,7 +187,7 @@ def test_where_nobody_writes_heartbeats_there_is_nothing_to_check(write_config, 
 )
 def test_a_run_that_does_not_copy_heartbeats_does_not_check_them(write_config, lines, choice):
     with pytest.raises(AirflowSkipException, match="copies no heartbeats"):
-        heartbeat_tasks.check_heartbeats("A->B", str(write_config(*lines)), {**NO_CHOICE, **choice}, **context())
+        heartbeat_tasks.heartbeats("A->B", str(write_config(*lines)), {**NO_CHOICE, **choice}, **context())
 
 
 @pytest.mark.parametrize(("seconds", "interval"), [(1, 60), (60, 60), (300, 300)])

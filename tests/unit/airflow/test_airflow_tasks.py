@@ -12,6 +12,7 @@ from mirror_lib.observe.airflow_runs import trigger_text
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
+NOTHING_TO_DO = {"skipped": "it is not due", "failed": 0, "problems": []}
 CONFIG = """\
 clusters = A, B
 A.bootstrap.servers = 127.0.0.1:9
@@ -57,9 +58,14 @@ def note_run(ledger, trigger, records, state="done"):
     return run_id
 
 
-def context(outcome):
+def context(outcome, **steps):
+    """A run whose tasks beside the copy had nothing to do, or what a test says."""
+
+    def pull(task_ids, key):
+        return outcome if task_ids == "replicate" else steps.get(task_ids, NOTHING_TO_DO)
+
     return {
-        "ti": SimpleNamespace(xcom_pull=lambda task_ids, key: outcome),
+        "ti": SimpleNamespace(xcom_pull=pull),
         "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
     }
 
@@ -77,6 +83,49 @@ def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledge
 def test_a_run_that_did_not_copy_everything_fails(config, ledger, outcome):
     with pytest.raises(AirflowFailException, match="A->B"):
         tasks.report("A->B", str(config), **context(outcome))
+
+
+def test_the_report_tells_what_was_done_beside_the_copy_and_what_was_skipped(config, ledger, caplog):
+    done = {"skipped": None, "failed": 0, "problems": [], "changed": 2, "unchanged": 5}
+
+    with caplog.at_level("INFO"):
+        tasks.report("A->B", str(config), **context(OUTCOME, sync_topic_configs=done))
+
+    assert "- sync_topic_configs: 2 changed, 5 unchanged\n" in caplog.text
+    assert "- sync_topic_acls: skipped, it is not due\n" in caplog.text
+
+
+def test_clocks_that_differ_are_told_and_fail_nothing(config, ledger, caplog):
+    done = {"skipped": None, "failed": 0, "problems": ["A: 9 s in the future."], "reasons": {"clock-ahead": 1}}
+
+    with caplog.at_level("INFO"):
+        tasks.report("A->B", str(config), **context(OUTCOME, heartbeats=done))
+
+    assert "- heartbeats: 1 clock-ahead; note: A: 9 s in the future." in caplog.text
+
+
+def test_groups_are_told_by_their_reasons(config, ledger, caplog):
+    reasons = {"group-active-on-target": 1, "in-sync": 3}
+    done = {"skipped": None, "failed": 0, "problems": [], "groups": 2, "checkpoints": 4, "reasons": reasons}
+    done["notices"] = ["2 records are not of the format."]
+
+    with caplog.at_level("INFO"):
+        tasks.report("A->B", str(config), **context(OUTCOME, translate_offsets=done))
+
+    assert "- translate_offsets: 2 groups, 4 checkpoints, 1 group-active-on-target, 3 in-sync" in caplog.text
+    assert "in-sync; note: 2 records are not of the format." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("done", "what"),
+    [
+        ({"skipped": None, "failed": 1, "problems": ["topic a: denied."], "created": 1}, "1 failed: topic a: denied."),
+        (None, "did not end well, see its log"),
+    ],
+)
+def test_a_step_beside_the_copy_that_did_not_do_everything_fails_the_run(config, ledger, done, what):
+    with pytest.raises(AirflowFailException, match=f"sync_topic_acls: .*{what}"):
+        tasks.report("A->B", str(config), **context(OUTCOME, sync_topic_acls=done))
 
 
 def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):

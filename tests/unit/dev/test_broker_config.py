@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mirror_lib.dev.broker_config import NodePorts, log_settings, server_properties
+import pytest
+
+from mirror_lib.dev.broker_config import (
+    NodePorts,
+    acl_settings,
+    log_settings,
+    needs_zookeeper,
+    server_properties,
+    zookeeper_properties,
+)
 
 ONE = [NodePorts(1, 20001, {"PLAINTEXT": 20002})]
 THREE = [NodePorts(number, 20000 + number, {"PLAINTEXT": 21000 + number}) for number in (1, 2, 3)]
@@ -67,3 +76,33 @@ def test_kafka_4_logs_by_log4j_2_and_earlier_ones_by_reload4j() -> None:
     assert "log4j.rootLogger=WARN, out\n" in old
     assert "log4j.logger.org.example=INFO\n" in old
     assert all("%d{ISO8601} %-5p %c{1} %m%n" in text for text in (new, old))
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("2.8.2", True), ("3.2.3", True), ("3.3.0", False), ("3.9.1", False), ("4.3.1", False), ("10.0.0", False)],
+)
+def test_brokers_before_kraft_was_for_production_have_a_zookeeper(version: str, expected: bool) -> None:
+    assert needs_zookeeper(version) is expected
+
+
+def test_with_zookeeper_brokers_meet_there_and_no_quorum_is_named() -> None:
+    found = server_properties(THREE[1], THREE, DATA, zookeeper=True)
+
+    assert found["zookeeper.connect"] == "127.0.0.1:20001"
+    assert found["broker.id"] == "2"
+    assert found["listeners"] == "PLAINTEXT://127.0.0.1:21002"
+    assert found["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT"
+    assert not found.keys() & {"process.roles", "node.id", "controller.quorum.voters", "controller.listener.names"}
+
+
+def test_zookeeper_is_reachable_from_this_machine_only_and_opens_no_second_port() -> None:
+    found = zookeeper_properties(20001, DATA)
+
+    assert (found["clientPort"], found["clientPortAddress"]) == ("20001", "127.0.0.1")
+    assert found["admin.enableServer"] == "false"
+
+
+def test_the_authorizer_is_that_of_the_kind_of_cluster() -> None:
+    assert acl_settings("2.8.2")["authorizer.class.name"] == "kafka.security.authorizer.AclAuthorizer"
+    assert acl_settings("4.3.1")["authorizer.class.name"].endswith(".StandardAuthorizer")

@@ -18,7 +18,7 @@ from mirror_lib.cluster.admin import (
 )
 from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
 from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
+from mirror_lib.config.model import ClientSettings, ConfigRules, FlowClients, FlowConfig, Rename
 from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.sync.configs import ConfigRulebook
 from mirror_lib.sync.topics import (
@@ -236,6 +236,36 @@ class FakeTarget:
 CREATE = CreateTopic("A.new", 2, 1, {})
 GROW = GrowPartitions("A.old", 1, 3)
 PLAN = TopicPlan(FlowId("A", "B"), create=(CREATE, CreateTopic("A.denied", 1, 1, {})), grow=(GROW,))
+
+
+def test_configs_that_the_targets_version_does_not_have_are_left_out_and_told() -> None:
+    # message.format.version ended with Kafka 4.0 (KIP-724); CreateTopics refuses unknown names with INVALID_CONFIG.
+    set_on_topic = [
+        ConfigEntry(name, value, ConfigOrigin.TOPIC, False, False)
+        for name, value in {"message.format.version": "2.0", "retention.ms": "1000"}.items()
+    ]
+    facts = TopicFacts(
+        topics(old=1),
+        {"old": some_configs("old", *set_on_topic)},
+        {},
+        3,
+        target_config_names=frozenset({"retention.ms"}),
+    )
+    flow = a_flow()
+
+    (step,) = plan_topics(flow, flow_topology(flow), facts).create
+
+    assert step == CreateTopic("A.old", 1, 1, {"retention.ms": "1000"}, ("message.format.version",))
+    assert str(step).endswith("without message.format.version, which the target does not know")
+
+
+def test_an_override_that_the_target_does_not_know_is_left_to_the_targets_judgement() -> None:
+    flow = a_flow(config_rules=ConfigRules(override={"retention.mz": "1"}))
+    facts = TopicFacts(topics(t=1), {}, {}, 3, target_config_names=frozenset({"retention.ms"}))
+
+    (step,) = plan_topics(flow, flow_topology(flow), facts).create
+
+    assert (step.configs, step.left_out) == ({"retention.mz": "1"}, ())
 
 
 def test_one_topics_error_stops_no_other() -> None:

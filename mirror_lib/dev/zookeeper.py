@@ -1,0 +1,66 @@
+"""The ZooKeeper of brokers before Kafka 3.3: one server in a folder beside theirs, of the jars that came along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import javaproperties
+
+from mirror_lib.dev.broker_config import log_settings, zookeeper_properties
+from mirror_lib.dev.processes import BackgroundProcess, recall, start, tail
+from mirror_lib.dev.state import write_atomically
+
+_SERVER = "org.apache.zookeeper.server.ZooKeeperServerMain"
+#: Its management beans want parts of Log4j 1 that the repaired one does not have.
+JVM_FLAGS = ("-Xmx128m", "-Djava.awt.headless=true", "-Dzookeeper.jmx.log4j.disable=true")
+
+
+class ZooKeeper:
+    """One server for any number of brokers; found again by its folder, as they are."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @property
+    def process(self) -> BackgroundProcess | None:
+        """The running server."""
+        process = recall(self._pid_file)
+        return process if process is not None and process.running else None
+
+    @property
+    def log_settings_file(self) -> Path:
+        """Where `start` puts the log configuration, which `java` has to name."""
+        return self.directory / "log4j.properties"
+
+    def start(self, java: Sequence[str], *, port: int, version: str) -> BackgroundProcess:
+        """Start it on a port; it listens some time later.
+
+        Args:
+            java: the command up to the name of the class.
+            port: for the brokers.
+            version: of Kafka.
+        """
+        settings = zookeeper_properties(port, self.directory / "data")
+        file = self.directory / "zookeeper.properties"
+        write_atomically(file, javaproperties.dumps(settings, timestamp=False))
+        write_atomically(self.log_settings_file, log_settings(version)[0])
+        return start((*java, _SERVER, str(file)), log=self._log, pid_file=self._pid_file)
+
+    def end(self) -> None:
+        """Kill it: what it has confirmed is on disk. Nothing to do when it does not run."""
+        if (process := recall(self._pid_file)) is not None:
+            process.kill()
+            self._pid_file.unlink(missing_ok=True)
+
+    def log_tail(self, lines: int = 60) -> str:
+        """The last lines that it printed."""
+        return tail(self._log, lines)
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.directory / "zookeeper.pid"
+
+    @property
+    def _log(self) -> Path:
+        return self.directory / "zookeeper.log"

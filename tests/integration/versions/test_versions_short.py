@@ -1,0 +1,26 @@
+"""The short form of `./run versions`: the oldest source with ZooKeeper into the newest target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from versions.matrix import run
+from versions.results import PairResult
+
+
+@pytest.mark.timeout(600)
+def test_the_whole_flow_works_from_kafka_2_8_and_what_it_cannot_do_is_said(tmp_path: Path) -> None:
+    results: list[PairResult] = []
+
+    run(["2.8"], ["4.3"], tmp_path, results, lambda _: None)
+
+    (result,) = results
+    assert {step.step: step.failure for step in result.steps if step.failure} == {}
+    assert result.ok
+    assert [text.partition(":")[0] for text in result.limits] == ["A source older than Kafka 3.0"]
+    degraded = {step.step: step.degraded for step in result.steps if step.degraded}
+    assert degraded.keys() == {"topics", "configs"}
+    assert all("message.format.version" in text for texts in degraded.values() for text in texts)
+    assert list(tmp_path.rglob("*.pid")) == []

@@ -1,0 +1,70 @@
+"""`mirror run` writes heartbeats as the flow's DAG does, and goes on where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mirror_lib.cli.run import _emit_heartbeats
+from mirror_lib.config.load import load
+from mirror_lib.errors import AuthorizationError
+from mirror_lib.sync import flow_heartbeats
+from mirror_lib.sync.flow_heartbeats import EmittedHeartbeat
+
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = localhost:9
+B.bootstrap.servers = localhost:9
+A->B.enabled = true
+"""
+
+
+class Told:
+    """What a command would print."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, Any] = {}
+        self.notes: list[str] = []
+
+    def document(self, more: dict[str, Any]) -> None:
+        self.documents |= more
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def emit(tmp_path: Path, *lines: str) -> Any:
+    path = tmp_path / "mirror.properties"
+    path.write_text(CONFIG + "".join(f"{line}\n" for line in lines))
+    config, told = load(path), Told()
+    output: Any = told
+    _emit_heartbeats(output, config, config.flow("A->B"))
+    return told
+
+
+def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = AuthorizationError("it may not be written.")
+
+    def emitted(pairs: Any) -> tuple[EmittedHeartbeat, ...]:
+        errors = {"B->A": refused}
+        return tuple(
+            EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, errors.get(str(pair.flow))) for pair in pairs
+        )
+
+    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", emitted)
+
+    told = emit(tmp_path)
+
+    assert [each["pair"] for each in told.documents["heartbeats"]] == ["B->A", "A->B"]
+    assert told.notes == ["Warning: heartbeat of B->A: it may not be written."]
+
+
+def test_none_is_written_when_they_are_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_heartbeats, "emit_heartbeats", SimpleNamespace())
+
+    assert emit(tmp_path, "emit.heartbeats.enabled = false").documents == {"heartbeats": []}

@@ -1,0 +1,69 @@
+"""A flow that closes a circle is refused before it copies anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.load import load
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.sync.flow_loops import refuse_loops
+
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+def a_file(folder: Path, clusters: str, *lines: str) -> MirrorConfig:
+    path = folder / "mirror.properties"
+    servers = [f"{alias}.bootstrap.servers = localhost:9" for alias in clusters]
+    path.write_text("\n".join([f"clusters = {', '.join(clusters)}", *servers, *lines, ""]))
+    return load(path)
+
+
+def test_one_name_in_both_directions_is_refused_and_the_way_is_told(tmp_path: Path) -> None:
+    config = a_file(tmp_path, "AB", "A->B.enabled = true", "B->A.enabled = true", IDENTITY)
+
+    for flow in ("A->B", "B->A"):
+        with pytest.raises(ConfigurationError, match=r"copied in a circle: orders on . -> orders on . -> orders on ."):
+            refuse_loops(config, config.flow(flow), ["orders"])
+
+
+def test_the_default_policys_names_show_the_way_so_both_directions_may_run(tmp_path: Path) -> None:
+    config = a_file(tmp_path, "AB", "A->B.enabled = true", "B->A.enabled = true")
+
+    assert refuse_loops(config, config.flow("A->B"), ["orders", "B.orders"]) == ()
+
+
+def test_two_directions_that_share_no_topic_may_have_one_name(tmp_path: Path) -> None:
+    config = a_file(
+        tmp_path,
+        "AB",
+        *("A->B.enabled = true", "A->B.topics = east-.*", "B->A.enabled = true", "B->A.topics = west-.*", IDENTITY),
+    )
+
+    assert refuse_loops(config, config.flow("A->B"), ["east-orders"]) == ()
+
+
+def test_one_name_in_one_direction_is_fine(tmp_path: Path) -> None:
+    config = a_file(tmp_path, "AB", "A->B.enabled = true", IDENTITY)
+
+    assert refuse_loops(config, config.flow("A->B"), ["orders"]) == ()
+
+
+def test_a_circle_of_other_flows_further_on_is_told_and_not_refused(tmp_path: Path) -> None:
+    config = a_file(
+        tmp_path,
+        "ABC",
+        "A->B.enabled = true",
+        "B->C.enabled = true",
+        "C->B.enabled = true",
+        "A->B.topics = t",
+        IDENTITY,
+    )
+
+    (loop,) = refuse_loops(config, config.flow("A->B"), ["t"])
+
+    assert str(loop) == "t on B -> t on C -> t on B"
+    with pytest.raises(ConfigurationError, match="circle"):
+        refuse_loops(config, config.flow("B->C"), ["t"])
