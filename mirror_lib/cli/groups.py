@@ -83,7 +83,12 @@ def status(
     group: _GroupOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List every group and partition that is not in sync now, with its reason; changes nothing."""
+    """List every group and partition that is not in sync now, with its reason; changes nothing.
+
+    Exit code 0 when all are, 1 when some are not or an internal topic holds what cannot be read, 3 when a group cannot.
+    """
+    from mirror_lib.sync.groups import IN_SYNC
+
     with reporting(as_json) as output:
         done = _planned(output, config, flow, topics)
         _begin(output, done, group)
@@ -92,6 +97,8 @@ def status(
         output.document({"reasons": present})
         output.values("reasons", present)
         _notices(output, done)
+        if not set(present) <= {IN_SYNC} or done.plan.notices:
+            output.exit_code = output.exit_code or 1
 
 
 def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None) -> GroupSync:

@@ -515,6 +515,7 @@ def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(
     assert [(row["partition"], row["goes_on_at"], row["commit"]) for row in due["changes"]] == [(0, 20, True)]
     assert applied.exit_code == 0
     assert "wrote 1 checkpoints and committed 1 offsets" in applied.stdout
+    assert after.exit_code == 1
     left = json.loads(after.stdout)
     assert left["reasons"] == {"in-sync": 1, "no-offset-sync-yet": 1}
     assert [(row["partition"], row["reason"]) for row in left["not_in_sync"]] == [(1, "no-offset-sync-yet")]
