@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from mirror_lib.cli.flow_forecast import show_forecast
 from mirror_lib.cli.flow_options import (
     FAILURE_COLUMNS,
     ConfigOption,
@@ -19,6 +20,7 @@ from mirror_lib.cli.flow_options import (
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
+    from mirror_lib.relay.flow_forecast import FlowForecast
     from mirror_lib.relay.model import RunPlan
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
@@ -40,7 +42,9 @@ def plan(
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
+    from mirror_lib.errors import MirrorError
     from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.relay.flow_forecast import forecast_plan
     from mirror_lib.relay.replicate import RunOptions, plan_flow
     from mirror_lib.sync.flow_loops import check_loops
 
@@ -52,7 +56,13 @@ def plan(
             existing_ledger(file) or nullcontext() as known,
         ):
             planned = plan_flow(settings, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)
+            try:
+                expected: FlowForecast | MirrorError = forecast_plan(settings, planned, known)
+            except MirrorError as error:
+                # The plan is there all the same.
+                expected = error
         show_plan(output, planned)
+        show_forecast(output, expected)
 
 
 def show_plan(output: Output, plan: RunPlan) -> None:

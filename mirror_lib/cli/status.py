@@ -14,6 +14,7 @@ from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
+    from mirror_lib.ledger.copy_rounds import LeftOver
     from mirror_lib.ledger.rows import PartitionRunRow, RunRow
     from mirror_lib.ledger.store import Ledger
 
@@ -21,6 +22,7 @@ _RUN_COLUMNS = ("run", "flow", "state", "started", "seconds", "partitions", "rec
 _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seconds", "failed")
 _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
+_BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
 #: A run says every two seconds that it lives while it copies; planning and opening many partitions take longer.
 _SILENT_SECONDS = 120.0
 
@@ -46,7 +48,7 @@ def status(
     with reporting(as_json) as output:
         url = _ledger_url(config)
         if _is_missing(url):
-            output.document({"runs": []})
+            output.document({"runs": [], "backlogs": []})
             if run is not None:
                 raise _no_such_run(run)
             output.note("There is no ledger yet: the first run makes it.")
@@ -58,6 +60,7 @@ def status(
                 _show_run(output, ledger, run)
             else:
                 _show_runs(output, ledger.runs(flow, limit), datetime.now(UTC))
+                _show_backlogs(output, ledger, flow)
 
 
 def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
@@ -91,6 +94,40 @@ def _show_runs(output: Output, runs: Sequence[RunRow], now: datetime) -> None:
     else:
         output.note("There are no such runs.")
     output.document({"runs": [_run_data(run, now) for run in runs]})
+
+
+def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
+    """What newest runs had to copy and left, and how long that takes at the speed of late; asks no cluster."""
+    found = [left for name, left in ledger.left_over().items() if flow in (None, name)]
+    timed = [(left, _seconds_left(ledger, left)) for left in found]
+    capped_table(output, "backlogs", _BACKLOG_COLUMNS, [_backlog_cells(left, seconds) for left, seconds in timed])
+    output.document({"backlogs": [_plain(left._asdict()) | {"seconds_left": seconds} for left, seconds in timed]})
+    if found:
+        output.note("Offsets as the newest runs planned them; `mirror plan` asks the clusters how it is now.")
+
+
+def _seconds_left(ledger: Ledger, left: LeftOver) -> float | None:
+    from mirror_lib.observe.speeds import copy_speed
+
+    if not left.left:
+        return 0.0
+    speed = copy_speed(ledger.newest_rounds(left.flow))
+    return None if speed is None else round(left.left / speed.records_per_second, 3)
+
+
+def _backlog_cells(left: LeftOver, seconds: float | None) -> tuple[Any, ...]:
+    from mirror_lib.observe.forecast import duration
+
+    return (
+        left.flow,
+        left.updated_at.isoformat(sep=" ", timespec="seconds"),
+        left.run_id,
+        left.partitions,
+        left.planned,
+        left.left,
+        left.unfinished,
+        "not known" if seconds is None else "nothing" if not left.left else duration(seconds),
+    )
 
 
 def _show_run(output: Output, ledger: Ledger, run_id: str) -> None:

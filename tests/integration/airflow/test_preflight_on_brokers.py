@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from mirror_lib.airflow import tasks
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import create_topic
+from tests.support.kafka import Record, create_topic, produce, set_config
 
 NO_CHOICE = {"topics": None, "tasks_max": None, "run_max_seconds": None, "dry_run": False, "gaps": "ask"}
 
@@ -39,3 +40,23 @@ def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
     assert len(told) == 1
     assert "batches of 5,000 bytes" in told[0]
     assert consequence in told[0]
+
+
+def test_records_that_retention_may_delete_before_the_copy_are_told(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = int(time.time() * 1000)
+    create_topic(kafka_pair.source, topic_name)
+    # The young record keeps the segment.
+    old, young = Record(value=b"old", timestamp_ms=now - 7_200_000), Record(value=b"young", timestamp_ms=now)
+    produce(kafka_pair.source, topic_name, [old, young])
+    set_config(kafka_pair.source, topic_name, "retention.ms", "3600000")
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    with caplog.at_level(logging.WARNING):
+        tasks.preflight("A->B", str(flow.path), NO_CHOICE)
+
+    told = [record.getMessage() for record in caplog.records if "retention" in record.getMessage()]
+    assert len(told) == 1
+    assert f"1 partition may lose records to the source's retention before they are copied: {topic_name}-0." in told[0]
+    assert "Run the flow soon" in told[0]

@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError, OffsetOutOfRangeError, TopicMissingError
-from mirror_lib.relay import replicate
+from mirror_lib.errors import BrokerUnreachableError, MirrorError, OffsetOutOfRangeError, TopicMissingError
+from mirror_lib.observe.forecast import Outlook, PartitionForecast
+from mirror_lib.relay import flow_forecast, replicate
+from mirror_lib.relay.flow_forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import RunOptions
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -56,6 +58,41 @@ class Planner:
         return self.plan
 
 
+class Forecaster:
+    """Stands for the source, which tells what is to be expected."""
+
+    def __init__(self) -> None:
+        self.found = FlowForecast(partitions=(), speed=None, interval_seconds=None)
+        self.error: MirrorError | None = None
+
+    def __call__(self, flow: FlowConfig, plan: RunPlan, ledger: object) -> FlowForecast:
+        if self.error is not None:
+            raise self.error
+        return self.found
+
+
+@pytest.fixture(autouse=True)
+def forecaster(monkeypatch: pytest.MonkeyPatch) -> Forecaster:
+    made = Forecaster()
+    monkeypatch.setattr(flow_forecast, "forecast_plan", made)
+    return made
+
+
+def _expected(number: int, outlook: Outlook) -> PartitionForecast:
+    return PartitionForecast(
+        source=TopicPartition("orders", number),
+        lag=1_000,
+        lag_bytes=4_000_000,
+        writes_per_second=5.0,
+        copies_per_second=100.0,
+        catch_up_seconds=600.0,
+        deleted_by_time_seconds=300.0,
+        deleted_by_size_seconds=float("inf"),
+        outlook=outlook,
+        reason="because it is so",
+    )
+
+
 @pytest.fixture
 def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
     made = Planner(_plan())
@@ -86,7 +123,7 @@ def test_json_is_the_document_of_the_jobs_dry_run(planner: Planner, tmp_path: Pa
     code, shown, _ = _run(tmp_path, "--flow", "A->B", "--json")
 
     assert code == 0
-    assert json.loads(shown) == {**planner.plan.to_dict(), "exit_code": 0}
+    assert json.loads(shown) == {**planner.plan.to_dict(), "forecast": [], "exit_code": 0}
 
 
 def test_the_options_narrow_the_plan(planner: Planner, tmp_path: Path) -> None:
@@ -118,3 +155,36 @@ def test_problems_are_told_with_what_to_do(planner: Planner, tmp_path: Path, err
 def test_wrong_usage_ends_with_2(planner: Planner, tmp_path: Path, options: tuple[str, ...]) -> None:
     assert _run(tmp_path, *options)[0] == 2
     assert planner.asked == []
+
+
+@pytest.mark.usefixtures("planner")
+def test_what_retention_endangers_is_shown_and_what_is_well_only_counted(
+    forecaster: Forecaster, tmp_path: Path
+) -> None:
+    found = (_expected(1, Outlook.WILL_BE_LOST), _expected(0, Outlook.OK))
+    forecaster.found = FlowForecast(partitions=found, speed=None, interval_seconds=None)
+
+    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+
+    assert code == 0
+    (line,) = [line.split() for line in shown.splitlines() if "because it is so" in line]
+    assert line[:5] == ["orders", "1", "will-be-lost", "1,000", "4.00"]
+    assert "in 10 minutes" in shown, "caught up"
+    assert "in 5 minutes" in shown, "deleted"
+    assert "1 ok, 1 will-be-lost" in shown
+
+    document = json.loads(_run(tmp_path, "--flow", "A->B", "--json")[1])
+
+    assert [each["outlook"] for each in document["forecast"]] == ["will-be-lost", "ok"]
+    assert document["forecast"][0]["deleted_by_size_seconds"] == "never"
+
+
+@pytest.mark.usefixtures("planner")
+def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, tmp_path: Path) -> None:
+    forecaster.error = BrokerUnreachableError("nobody answers.")
+
+    code, shown, _ = _run(tmp_path, "--flow", "A->B")
+
+    assert code == 0
+    assert "3 partitions to copy" in shown
+    assert "There is no forecast: nobody answers." in shown

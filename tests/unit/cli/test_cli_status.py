@@ -173,3 +173,20 @@ def test_a_running_run_without_a_sign_of_life_is_told(file: Path, ledger: Ledger
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("alive", "silent"))}
     assert "no sign of life for 60" in lines["silent"]
     assert "no sign" not in lines["alive"]
+
+
+def test_what_the_newest_run_of_each_flow_left_is_told_with_its_time(file: Path, ledger: Ledger) -> None:
+    ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
+    stopped = {"source_next": 25, "records": 15, "state": "failed", "seconds": 3.0, "bytes": 20_000_000}
+    ledger.save_partition_runs([_row("r1", 0, seconds=3.0), _row("r1", 1, **stopped)])
+    ledger.finish_run("r1", state="partial")
+
+    (backlog,) = _json("--config", file)["backlogs"]
+
+    assert (backlog["flow"], backlog["run_id"], backlog["partitions"]) == ("A->B", "r1", 2)
+    assert (backlog["planned"], backlog["left"], backlog["unfinished"]) == (60, 15, 1)
+    # 45 records were copied in 3 seconds.
+    assert backlog["seconds_left"] == pytest.approx(1)
+    assert datetime.fromisoformat(backlog["updated_at"]).tzinfo is not None
+    assert "asks the clusters how it is now" in _run("--config", file)[1]
+    assert _json("--config", file, "--flow", "A->C")["backlogs"] == []

@@ -1,0 +1,148 @@
+"""Forecasts of real topics: what brokers tell about age, size and configs, and what runs left in the ledger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.observe.forecast import Outlook, PartitionForecast
+from mirror_lib.relay.flow_forecast import forecast_flow
+from mirror_lib.relay.replicate import RunOptions
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, create_topic, delete_records, produce, set_config
+
+HOUR = 3_600
+
+
+@pytest.fixture
+def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.schedule": "1m"})
+
+
+@pytest.fixture
+def written(kafka_pair: KafkaPair, topic_name: str) -> Callable[..., None]:
+    """Records that are so many seconds old; the topic keeps everything at first, so that brokers delete none."""
+
+    def write(count: int, *, age: float, size: int = 1_000) -> None:
+        began = int((time.time() - age) * 1000)
+        produce(
+            kafka_pair.source,
+            topic_name,
+            [Record(value=b"v" * size, timestamp_ms=began + number) for number in range(count)],
+        )
+
+    return write
+
+
+def only(flow: Flow) -> PartitionForecast:
+    (found,) = forecast_flow(flow.config, RunOptions(), flow.ledger).partitions
+    return found
+
+
+def test_a_flow_that_keeps_up_with_a_topic_of_a_day_is_well(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+) -> None:
+    create_topic(kafka_pair.source, topic_name, configs={"retention.ms": str(24 * HOUR * 1000)})
+    written(500, age=2 * HOUR)
+    flow.run()
+    written(400, age=0.5 * HOUR)
+    written(200, age=60)
+
+    found = only(flow)
+
+    assert (found.outlook, found.lag) == (Outlook.OK, 600)
+    # All of it is younger than a quarter of a day.
+    assert found.deleted_by_time_seconds == pytest.approx(18 * HOUR)
+    assert found.deleted_by_size_seconds == float("inf")
+    # 600 in the last hour, of which 200 in the last ten minutes.
+    assert found.writes_per_second == pytest.approx(200 / 600, rel=0.01)
+    assert found.catch_up_seconds is not None
+    assert found.lag_bytes is not None
+    assert 500_000 < found.lag_bytes < 800_000
+
+
+def test_records_past_retention_are_told_before_a_broker_deletes_them(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    written(100, age=2 * HOUR)
+    # A young record keeps the segment.
+    written(1, age=0)
+    assert only(flow).outlook is Outlook.OK
+
+    set_config(kafka_pair.source, topic_name, "retention.ms", str(HOUR * 1000))
+    found = only(flow)
+
+    assert (found.outlook, found.deleted_by_time_seconds) == (Outlook.TIGHT, 0)
+    assert "at any moment" in found.reason
+
+
+def test_what_retention_deleted_before_it_was_copied_is_lost_already(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    written(100, age=60)
+    flow.run()
+    written(100, age=60)
+    delete_records(kafka_pair.source, topic_name, before=150)
+
+    result = CliRunner().invoke(app, ["plan", "--config", str(flow.path), "--flow", "A->B", "--json"])
+
+    assert result.exit_code == 3
+    (found,) = json.loads(result.stdout)["forecast"]
+    assert (found["topic"], found["outlook"], found["catch_up_seconds"]) == (topic_name, "already-lost", "never")
+    assert found["reason"].startswith("50 offsets")
+
+
+def test_more_than_retention_bytes_outstanding_may_be_deleted(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+) -> None:
+    # Only whole segments go, and there is one.
+    create_topic(kafka_pair.source, topic_name, configs={"retention.bytes": "100000"})
+    written(500, age=60)
+    flow.sync_topics()
+
+    found = only(flow)
+
+    assert (found.outlook, found.deleted_by_size_seconds) == (Outlook.TIGHT, 0)
+    assert "retention.bytes" in found.reason
+
+
+def test_compacted_topics_lose_nothing_to_retention(kafka_pair: KafkaPair, topic_name: str, flow: Flow) -> None:
+    configs = {"cleanup.policy": "compact", "retention.ms": "1000"}
+    create_topic(kafka_pair.source, topic_name, configs=configs)
+    old = [Record(key=b"%d" % number, value=b"v", timestamp_ms=1_704_067_200_000) for number in range(100)]
+    produce(kafka_pair.source, topic_name, old)
+
+    found = only(flow)
+
+    assert (found.outlook, found.lag, found.catch_up_seconds) == (Outlook.OK, 100, None)
+
+
+def test_without_any_run_the_speed_is_not_known(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+) -> None:
+    create_topic(kafka_pair.source, topic_name, configs={"retention.ms": str(24 * HOUR * 1000)})
+    written(100, age=60)
+
+    found = only(flow)
+
+    assert found.outlook is Outlook.UNKNOWN
+    assert "speed is not known" in found.reason
+
+
+def test_a_flow_with_nothing_to_copy_has_nothing_to_forecast(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, written: Callable[..., None]
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    written(10, age=60)
+    flow.run()
+
+    assert forecast_flow(flow.config, RunOptions(), flow.ledger).partitions == ()
