@@ -13,6 +13,7 @@ import typer
 
 from mirror_lib.cli import (
     acls,
+    backfill,
     config,
     configs,
     demo,
@@ -52,6 +53,7 @@ for module in (
     run,
     gaps,
     position,
+    backfill,
     translate,
     offset_map,
     verify,

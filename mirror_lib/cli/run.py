@@ -100,8 +100,8 @@ def run(
         )
         output.document({"run_id": run_id, "flow": arguments.flow})
         with open_ledger(file) as ledger:
-            report = _copy(output, arguments, files, master, ledger)
-            _show(output, report, ledger.partition_runs(run_id), files)
+            report = copy_by_job(output, arguments, files, master, ledger)
+            show_report(output, report, ledger.partition_runs(run_id), files)
 
 
 def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
@@ -148,7 +148,7 @@ def _show_plan(
     show_plan(output, planned)
 
 
-def _copy(output: Output, arguments: JobArguments, files: RunFiles, master: str, ledger: Ledger) -> JobReport:
+def copy_by_job(output: Output, arguments: JobArguments, files: RunFiles, master: str, ledger: Ledger) -> JobReport:
     """Run the job to its end.
 
     Raises:
@@ -193,7 +193,8 @@ def _offsets_passed(row: PartitionRunRow) -> int:
     return min(row.records, row.end_offset - row.start_offset)
 
 
-def _show(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], files: RunFiles) -> None:
+def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRow], files: RunFiles) -> None:
+    """Tell how a run ended; sets the exit code."""
     show_totals(output, rows)
     failures = [_failure(failure) for failure in report.failures]
     capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])

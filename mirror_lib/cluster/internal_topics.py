@@ -50,7 +50,7 @@ class PositionSnapshot:
     #: The number of the last claim of each partition; the next one has one more.
     claims: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Partitions whose newest record was overtaken and stored late. Compaction would keep it, and delete the one that
-    #: counts.
+    #: counts, if any: such a record may also stand behind one that forgot the partition.
     buried: frozenset[TopicPartition] = frozenset()
     #: For every partition of the position topic, the first offset that was not read.
     next_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class PositionStore:
             unreadable={source: each for source, each in counting.items() if isinstance(each, UnreadablePosition)},
             next_offsets=next_offsets,
             claims=claims,
-            buried=frozenset(buried & counting.keys()),
+            buried=frozenset(buried),
         )
 
 

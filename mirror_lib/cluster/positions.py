@@ -6,6 +6,7 @@ JSON with MM2's `offset` (the last copied source offset) and fields of our own b
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 from mirror_lib.cluster.formats import RecordFormatError
+from mirror_lib.errors import OffsetMapError
+from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.topology.names import TopicPartition
 
 _T = TypeVar("_T")
@@ -66,6 +69,10 @@ class Position:
     claim: int | None = None
     #: Of an open position: what this run has left out, since the ledger may not know it yet. Ascending.
     left_out: tuple[OmittedRange, ...] = ()
+    #: The same for where its records stand on the target: the part of the offset map that the ledger may not have yet.
+    runs: tuple[OffsetRun, ...] = ()
+    #: Of an open position of a flow: the backfill that may be writing to the target partition in its place.
+    backfill: str | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -130,6 +137,8 @@ def encode_value(position: Position) -> bytes:
         "leader_epoch": position.leader_epoch,
         "claim": position.claim,
         "left_out": position.left_out or None,
+        "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
+        "backfill": position.backfill,
     }
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
@@ -170,6 +179,8 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         leader_epoch=_optional(data, "leader_epoch", _natural),
         claim=_optional(data, "claim", _natural),
         left_out=_optional(data, "left_out", _ranges) or (),
+        runs=_optional(data, "runs", _runs) or (),
+        backfill=_optional(data, "backfill", _text),
     )
 
 
@@ -196,6 +207,13 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise RecordFormatError(f"{name} is not a text", action=_ACTION)
     return value
+
+
+def _runs(name: str, value: Any) -> tuple[OffsetRun, ...]:
+    try:
+        return decode(base64.b64decode(_text(name, value), validate=True))
+    except (ValueError, OffsetMapError):
+        raise RecordFormatError(f"{name} is no offset map", action=_ACTION) from None
 
 
 def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:

@@ -230,6 +230,17 @@ class SyncTime(Base):
     begun_at: Mapped[datetime]
 
 
+class Backfill(Base):
+    """See `rows.BackfillRow`."""
+
+    __tablename__ = "backfill"
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    definition: Mapped[dict[str, Any]] = mapped_column(JSON)
+    created_at: Mapped[datetime]
+
+
 class Verification(Base):
     """See `rows.VerificationRow`."""
 

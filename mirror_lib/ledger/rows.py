@@ -267,6 +267,17 @@ class SyncTimeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillRow:
+    """What a backfill copies, as it was resolved when it was defined. How far it is, its positions in Kafka say."""
+
+    flow: str
+    name: str
+    #: As `Backfill.to_dict` gives it.
+    definition: Mapping[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRow:
     """What one verification found in one partition, or why it found nothing."""
 

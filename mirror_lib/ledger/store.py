@@ -7,10 +7,23 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from mirror_lib.ledger import acls, gaps, locks, positions, runs, schema, segments, verifications
+from mirror_lib.ledger import (
+    acls,
+    backfills,
+    copy_rounds,
+    gaps,
+    locks,
+    positions,
+    runs,
+    schema,
+    segments,
+    verifications,
+)
+from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.rows import (
+    BackfillRow,
     GapRow,
     GapState,
     MapSize,
@@ -142,6 +155,16 @@ class Ledger:
         with self._database.read() as connection:
             return runs.partitions_of(connection, run_id)
 
+    def newest_rounds(self, flow: str, runs: int = 10) -> tuple[CopiedRound, ...]:
+        """What the rounds of a flow's newest runs copied in which time, newest run first; idle runs do not count."""
+        with self._database.read() as connection:
+            return copy_rounds.newest_rounds(connection, flow, runs)
+
+    def left_over(self) -> dict[str, LeftOver]:
+        """What the newest run of every flow had to copy and has not copied yet, by flow."""
+        with self._database.read() as connection:
+            return copy_rounds.left_over(connection)
+
     def save_positions(self, rows: Sequence[PositionRow]) -> None:
         """Insert or replace positions."""
         with self._database.write() as connection:
@@ -266,6 +289,21 @@ class Ledger:
         """When a step began the last time that it succeeded."""
         with self._database.read() as connection:
             return acls.time_of(connection, flow, step)
+
+    def define_backfill(self, row: BackfillRow) -> BackfillRow:
+        """Keep what a backfill copies; returns what its name stands for, which is an older row if there is one."""
+        with self._database.write() as connection:
+            return backfills.define(connection, row)
+
+    def backfill(self, flow: str, name: str) -> BackfillRow | None:
+        """One backfill of a flow, None when there is no such."""
+        with self._database.read() as connection:
+            return backfills.find(connection, flow, name)
+
+    def backfills(self, flow: str) -> tuple[BackfillRow, ...]:
+        """A flow's backfills, newest first."""
+        with self._database.read() as connection:
+            return backfills.of_flow(connection, flow)
 
     def save_verifications(self, rows: Iterable[VerificationRow]) -> None:
         """Insert or replace what a verification found."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, and_, func, or_, select
+from sqlalchemy import Connection, Select, Table, and_, bindparam, delete, func, or_, select
 
 from mirror_lib.ledger.models import Verification
 from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
@@ -16,12 +16,41 @@ _VERIFICATION: Table = Verification.metadata.tables["verification"]
 
 
 def save(connection: Connection, rows: Iterable[VerificationRow]) -> None:
-    """Insert or replace rows."""
+    """Insert or replace rows.
+
+    A row of nothing compared, which only says that a partition still ends where it was equal, takes the place of the
+    former such row: a flow that rests would add one for each partition every time.
+    """
+    rows = list(rows)
+    _forget_confirmations(connection, [row for row in rows if _confirms(row)])
     upsert(
         connection,
         _VERIFICATION,
         [replace(row, reason=storable(row.reason), detail=storable(row.detail)) for row in rows],
     )
+
+
+def _confirms(row: VerificationRow) -> bool:
+    return (
+        row.verdict == "equal"
+        and row.source_next is not None
+        and (row.source_first, row.target_first) == (row.source_next, row.target_next)
+    )
+
+
+def _forget_confirmations(connection: Connection, rows: Sequence[VerificationRow]) -> None:
+    columns = _VERIFICATION.c
+    former = delete(_VERIFICATION).where(
+        columns.flow == bindparam("of_flow"),
+        columns.topic == bindparam("of_topic"),
+        columns.partition == bindparam("of_partition"),
+        columns.verdict == "equal",
+        columns.source_first == columns.source_next,
+        columns.target_first == columns.target_next,
+    )
+    if rows:
+        values = [{"of_flow": row.flow, "of_topic": row.topic, "of_partition": row.partition} for row in rows]
+        connection.execute(former, values)
 
 
 def newest(connection: Connection, flow: str, *, limit: int) -> tuple[VerificationRow, ...]:

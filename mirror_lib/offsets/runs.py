@@ -67,6 +67,10 @@ class RunBuilder:
         self._source_next = source_first + count
         self._target_next = target_first + count
 
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._closed) + len(self._current())
+
     def runs(self) -> tuple[OffsetRun, ...]:
         """All that was added, in as few runs as possible."""
         return (*self._closed, *self._current())

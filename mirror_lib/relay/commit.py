@@ -1,7 +1,9 @@
-"""Committing a round: positions and offset-syncs to Kafka first, then everything to the ledger.
+"""Committing a round: what only the ledger keeps, then positions and offset-syncs to Kafka, then the run's account.
 
-Kafka wins when the two differ, so it is written first: a run that dies in between repeats nothing, and its ledger row
-stays unfinished for all to see. A refusal by Kafka does not keep what was copied out of the ledger.
+The gaps and the offset map come first, since nobody could tell them any more behind a position that has passed them; a
+run that dies before its positions are stored is taken over, and its successor finds the same again. In all else Kafka
+wins when the two differ, so it is written before: a run that dies in between repeats nothing, and its ledger row stays
+unfinished for all to see. A refusal by Kafka does not keep what was copied out of the ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from mirror_lib.config.flow_topology import offset_syncs_topic
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger import rows
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.runs import encode
+from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.offsets.syncs import EmissionState, flush_syncs
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
@@ -43,6 +45,10 @@ def commit_round(
     # First of all: no position may pass records of which nobody would know that they were left out.
     for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
         ledger.record_gap(gap)
+    # Nor any whose place on the target nobody would know. If the run dies here, the next one finds the same again.
+    ledger.append_segments(
+        [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
+    )
     try:
         clusters.positions.write(positions)
         stored = positions
@@ -50,7 +56,6 @@ def commit_round(
             _write_offset_syncs(flow, results)
     finally:
         ledger.save_positions([position_row(flow, position) for position in stored])
-        ledger.append_segments([row for result in results for row in segment_rows(flow, job.run_id, result)])
         ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
 
 
@@ -114,14 +119,16 @@ def position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
     )
 
 
-def segment_rows(flow: FlowConfig, run_id: str, result: PartitionResult) -> list[rows.SegmentRow]:
+def segment_rows(
+    flow: FlowConfig, run_id: str, source: TopicPartition, runs: Sequence[OffsetRun]
+) -> list[rows.SegmentRow]:
     """What a partition's run adds to the offset map; runs of a topic with many holes take several rows."""
-    parts = (result.runs[start : start + _RUNS_PER_ROW] for start in range(0, len(result.runs), _RUNS_PER_ROW))
+    parts = (runs[start : start + _RUNS_PER_ROW] for start in range(0, len(runs), _RUNS_PER_ROW))
     return [
         rows.SegmentRow(
             flow=str(flow.flow),
-            topic=result.source.topic,
-            partition=result.source.partition,
+            topic=source.topic,
+            partition=source.partition,
             source_first=part[0].source_first,
             source_next=part[-1].source_next,
             target_first=part[0].target_first,

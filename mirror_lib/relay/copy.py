@@ -20,6 +20,7 @@ from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.reading import Memory, SourceReader
 from mirror_lib.relay.recovery import Recovered, take_over_all
 from mirror_lib.relay.retry import Backoff
+from mirror_lib.relay.throttle import Throttle
 from mirror_lib.relay.writing import TargetWriter
 
 _log = logging.getLogger(__name__)
@@ -174,6 +175,7 @@ class _Task:
             deliver=self._deliver,
             settled=self._settle,
             omissions=omissions,
+            throttle=Throttle(job.bytes_per_second / len(job.bins)) if job.bytes_per_second else None,
         )
         self._writer = TargetWriter(
             target, copies, job.settings, self._background, acknowledged=self._acknowledged, omissions=omissions

@@ -38,6 +38,7 @@ from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters, Truncation, gather_facts, of_flow
 from mirror_lib.relay.losses import LOSS_REASONS, FoundLoss, find_loss
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.relay.quarantine import omission_rows
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 
@@ -179,6 +180,7 @@ def decide(
     run_id: str,
     before: Position | None = None,
     claim: int = 1,
+    merged: bool = False,
 ) -> Position | None:
     """The position by which a decision is carried out, None where the present one stays.
 
@@ -188,6 +190,7 @@ def decide(
         target_end: where the target partition ends now.
         before: the present position.
         claim: the number that the new position gets.
+        merged: several source partitions share the target. Such a position cannot be taken over, so it is closed.
 
     Raises:
         ReplicationError: something else is lost by now than what is decided about.
@@ -212,7 +215,7 @@ def decide(
         topic_id=fact.topic_id,
         claim=claim,
     )
-    if before is None or before.state is not PositionState.OPEN:
+    if merged or before is None or before.state is not PositionState.OPEN:
         return decided
     same_history = found is not None and isinstance(found.error, RetentionGapError)
     return replace(
@@ -221,6 +224,7 @@ def decide(
         producer_id=before.producer_id,
         epoch=before.epoch,
         left_out=before.left_out if same_history else (),
+        runs=before.runs if same_history else (),
     )
 
 
@@ -299,6 +303,7 @@ def plan_decisions(
                 run_id=run_id,
                 before=None if before is None else before.position,
                 claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
+                merged=len(clusters.sources_of(fact.target)) > 1,
             )
             if after is not None:
                 check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
@@ -412,6 +417,10 @@ def apply_decisions(
         clusters.positions.write(moved)
     ledger.save_positions([position_row(flow, position) for position in moved])
     for resolution in wanted:
+        before, after = resolution.before, resolution.after
+        if before is not None and after is not None and not after.left_out:
+            for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
+                ledger.record_gap(row)
         for gap in resolution.gaps:
             ledger.decide_gap(gap.id, STATES[resolution.decision], by=by, note=note)
 

@@ -13,7 +13,7 @@ from mirror_lib.cluster.admin import ClusterAdmin, TopicDescription
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
-from mirror_lib.cluster.positions import Position
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionState
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
@@ -53,15 +53,19 @@ class FlowClusters:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def connect(cls, flow: FlowConfig) -> FlowClusters:
-        """Open the admin clients; nothing is asked yet."""
+    def connect(cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR) -> FlowClusters:
+        """Open the admin clients; nothing is asked yet.
+
+        Args:
+            connector: whose positions are meant: the flow's own, or those of a backfill.
+        """
         clients = flow.clients
         internal = Connection.from_settings(clients.target_internal)
         return cls(
             flow=flow,
             source_admin=source_admin(flow),
             target_admin=target_admin(flow),
-            positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source),
+            positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source, connector=connector),
             positions_connection=internal,
             source_data=Connection.from_settings(clients.data_consumer),
             target_data=Connection.from_settings(clients.data_producer),
@@ -271,6 +275,7 @@ def _facts(
         first_offset=logs.first_offset(source),
         # A position that was moved since is one about which somebody has decided.
         truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,
+        interrupted=position is not None and position.state is PositionState.OPEN,
     )
 
 

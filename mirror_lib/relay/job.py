@@ -11,8 +11,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from mirror_lib.config.load import load_flow
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import existing_ledger, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill import run_backfill
 from mirror_lib.relay.gaps import Decision
 from mirror_lib.relay.job_arguments import ASK, JobArguments
 from mirror_lib.relay.job_report import error_report, plan_report, write_report
@@ -47,6 +50,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         tasks_max=arguments.tasks,
         max_seconds=arguments.max_seconds,
         losses=None if arguments.gaps == ASK else Decision(arguments.gaps),
+        bytes_per_second=arguments.bytes_per_second,
     )
     if arguments.dry_run:
         with existing_ledger(config) or nullcontext() as known:
@@ -56,7 +60,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
             sys.stdout.write(json.dumps(plan.to_dict(), indent=2) + "\n")
         return None
     with open_ledger(config) as ledger:
-        report = replicate(flow, ledger=ledger, make_runner=lambda: make_runner(str(flow.flow)), options=options)
+        report = _copy(arguments, flow, ledger, lambda: make_runner(str(flow.flow)), options)
     _report(arguments, report.to_dict())
     _log.info(
         "flow %s: %d records (%.1f MB) copied in %d round(s), %.1f s; %d partitions had nothing new, %d failed",
@@ -69,6 +73,15 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         len(report.errors),
     )
     return report
+
+
+def _copy(
+    arguments: JobArguments, flow: FlowConfig, ledger: Ledger, runner: Callable[[], CopyRunner], options: RunOptions
+) -> RunReport:
+    if not arguments.backfill:
+        return replicate(flow, ledger=ledger, make_runner=runner, options=options)
+    name, max_bytes = arguments.backfill, arguments.max_bytes
+    return run_backfill(flow, name, ledger=ledger, make_runner=runner, options=options, max_bytes=max_bytes)
 
 
 def _report(arguments: JobArguments, content: Mapping[str, Any]) -> None:

@@ -36,6 +36,12 @@ class JobArguments:
     dry_run: bool = False
     #: What to do about records that the source has lost; "ask" leaves their partitions to `mirror gaps`.
     gaps: str = ASK
+    #: The backfill of the flow to run instead of the flow itself; it must be defined in the ledger.
+    backfill: str = ""
+    #: Of a backfill: about so many bytes are copied by this run.
+    max_bytes: int | None = None
+    #: Bytes of the source that a second may cost at the most, over all tasks.
+    bytes_per_second: int | None = None
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> JobArguments:
@@ -52,6 +58,9 @@ class JobArguments:
             max_seconds=found.max_seconds,
             dry_run=found.dry_run,
             gaps=found.gaps,
+            backfill=found.backfill,
+            max_bytes=found.max_bytes,
+            bytes_per_second=found.bytes_per_second,
         )
 
     def command_line(self) -> list[str]:
@@ -66,6 +75,9 @@ class JobArguments:
             ("tasks", self.tasks),
             ("max-seconds", None if self.max_seconds is None else str(self.max_seconds).removesuffix(".0")),
             ("gaps", None if self.gaps == ASK else self.gaps),
+            ("backfill", self.backfill or None),
+            ("max-bytes", self.max_bytes),
+            ("bytes-per-second", self.bytes_per_second),
         ]
         words = [f"--{name}={value}" for name, value in given if value is not None]
         return [*words, "--dry-run"] if self.dry_run else words
@@ -82,5 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", type=int, default=None, help="Spark tasks at the most; default tasks.max")
     parser.add_argument("--max-seconds", type=float, default=None, help="begin no new round after this many seconds")
     parser.add_argument("--gaps", choices=GAP_CHOICES, default=ASK, help="what to do where the source lost records")
+    parser.add_argument("--backfill", default="", help="run this backfill of the flow instead; it must be defined")
+    parser.add_argument("--max-bytes", type=int, default=None, help="copy about so many bytes of the backfill")
+    parser.add_argument("--bytes-per-second", type=int, default=None, help="read no faster from the source")
     parser.add_argument("--dry-run", action="store_true", help="plan only: to the report file, else printed")
     return parser

@@ -7,7 +7,7 @@ from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import OmittedRange
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, OmittedRange
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun
@@ -46,6 +46,8 @@ class PartitionFacts:
     truncated_to: int | None = None
     #: What else the target topic demands of a record.
     target_rules: RecordRules = ANY_RECORD
+    #: The run that stored the position has not closed it: what it did may not be in the ledger yet.
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,8 @@ class Takeover:
     lease_seconds: float = 0.0
     #: What the writer before had left out, as far as its position tells; the ledger may not know it. Ascending.
     left_out: tuple[OmittedRange, ...] = ()
+    #: Where its records stand before this pair, as far as its position tells; the ledger may not know it.
+    runs: tuple[OffsetRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,8 @@ class PositionTopic:
     topic: str
     source_alias: str
     flush_seconds: float
+    #: Whose positions: a backfill has its own.
+    connector: str = SOURCE_CONNECTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +227,8 @@ class CopyJob:
     positions: PositionTopic | None = None
     #: Where poison goes under that policy.
     quarantine_topic: str = ""
+    #: How many bytes all tasks together may read from the source in a second; None: as many as they can.
+    bytes_per_second: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _from_claimant(
     flow: FlowConfig, opened: OpenPartition, claim: _Claim, *, known: bool
 ) -> OpenPartition | MirrorError:
     # Without a position nothing says which of the target's records stood there before the other run's first start.
-    if claim.other is None or not (known or opened.target_offset == 0):
+    if claim.other is None or claim.other.backfill is not None or not (known or opened.target_offset == 0):
         return UncleanStartError(
             claim.why, action="Let only one run of a flow be active; run again when the other has ended."
         )
@@ -115,6 +115,7 @@ def _from_claimant(
         epoch=claim.other.epoch,
         lease_seconds=flow.run_lease_seconds,
         left_out=claim.other.left_out,
+        runs=claim.other.runs,
     )
     return replace(opened, takeover=takeover, claim=number)
 
@@ -226,6 +227,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         leader_epoch=plan.leader_epoch,
         claim=opened.claim,
         left_out=() if takeover is None else takeover.left_out,
+        runs=() if takeover is None else takeover.runs,
     )
 
 

@@ -105,6 +105,21 @@ class PartitionCopy:
         self.unacknowledged_bytes -= len(batch.payload)
 
     @property
+    def run_count(self) -> int:
+        """How many runs `runs` has."""
+        return len(self._runs)
+
+    @property
+    def runs(self) -> tuple[OffsetRun, ...]:
+        """Where each stretch of records is on the target; the ledger hears of it when the round is committed."""
+        return self._runs.runs()
+
+    @property
+    def omission_count(self) -> int:
+        """How many ranges `left_out` has."""
+        return len(self._poison)
+
+    @property
     def left_out(self) -> Sequence[Poison]:
         """What was left out, by its offsets; the ledger hears of it when the round is committed."""
         return sorted(self._poison, key=lambda each: each.first_offset)
@@ -172,7 +187,7 @@ class PartitionCopy:
             first_timestamp=self._first_timestamp,
             last_timestamp=self._last_timestamp,
             seconds=self._ended - self._began,
-            runs=self._runs.runs(),
+            runs=self.runs,
             certain=self.certain,
             error=self.error,
             producer_id=self.opened.producer_id,

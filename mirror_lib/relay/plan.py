@@ -40,7 +40,8 @@ def plan_round(
             refused.append(PartitionProblem(fact.source, found.error, found.loss))
             continue
         start = first_offset(fact, first_starts) if fact.position is None else fact.position
-        if start < fact.log_end:
+        # An interrupted run may have copied everything, and not have told: it is taken over with nothing to copy.
+        if start < fact.log_end or fact.interrupted:
             wanted.append(_plan(fact, start))
             continue
         idle += 1

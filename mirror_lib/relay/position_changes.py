@@ -7,6 +7,8 @@ the target, which is never changed. Each change is noted in the ledger with who 
 
 from __future__ import annotations
 
+import asyncio
+import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,17 +17,21 @@ from typing import Any
 
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
 from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.model import FirstStart, FlowConfig
+from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.commit import position_row
+from mirror_lib.relay.commit import position_row, segment_rows
 from mirror_lib.relay.gather import FlowClusters, of_flow
+from mirror_lib.relay.opening import transactional_id
+from mirror_lib.relay.quarantine import omission_rows
 from mirror_lib.topology.names import TopicPartition
 
 #: `GapRow.cause` of a position that somebody has set or forgotten.
 POSITION_SET = "position-set"
+_FENCING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class PositionChange:
     before: Position | None
     #: What is to be written; None to forget the position, so that the next run is the partition's first.
     after: Position | None
+    #: Several source partitions share the target.
+    merged: bool = False
     #: Why it cannot be done.
     error: MirrorError | None = None
 
@@ -113,12 +121,14 @@ def plan_changes(
     sources = [TopicPartition(topic, number) for number in sorted(partitions or known)]
     targets = {source: TopicPartition(remote, source.partition) for source in sources}
     snapshot = clusters.positions.read_all()
+    others = {each.topic for each in snapshot.positions if each.topic != topic}
+    merged = topology.rename.merge and any(topology.remote_topic(other) == remote for other in others)
     ends = clusters.target_admin.list_offsets(targets.values(), OffsetSpec.LATEST)
     starts = {} if start is None else _starts(clusters, sources, start)
     changes = []
     for source in sources:
         stored = snapshot.positions.get(source)
-        change = PositionChange(source, targets[source], None if stored is None else stored.position, None)
+        change = PositionChange(source, targets[source], None if stored is None else stored.position, None, merged)
         if start is not None:
             begin, end = starts[source], ends[targets[source]]
             error = begin.error or end.error
@@ -204,14 +214,43 @@ def apply_changes(
     Raises:
         MirrorError: the position topic or the ledger cannot be written.
     """
-    wanted = [change for change in changes if change.error is None]
+    wanted = [_fenced(flow, clusters, change) for change in changes if change.error is None]
     written = [change.after for change in wanted if change.after is not None]
     clusters.positions.write(written)
     clusters.positions.forget(change.source for change in wanted if change.after is None)
     ledger.save_positions([position_row(flow, position) for position in written])
     now = datetime.now(UTC)
     for change in wanted:
+        if change.before is not None:
+            _keep_account(flow, ledger, change.before, by=by)
         ledger.record_gap(_noted(flow, change, now, by=by, note=note, run_id=run_id))
+
+
+def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
+    """In a merge a position cannot be taken over: its writer is fenced here and now, and the position closed."""
+    interrupted = change.before is not None and change.before.state is PositionState.OPEN
+    if change.after is None or not (change.merged and interrupted):
+        return change
+
+    async def fence() -> None:
+        name = transactional_id(flow.flow, change.target)
+        async with open_clients(clusters.target_data) as (client,):
+            await client.fence(name, change.target, deadline=time.monotonic() + _FENCING_SECONDS)
+
+    if flow.fencing is Fencing.TRANSACTIONAL:
+        asyncio.run(fence())
+    end = clusters.target_admin.list_offsets([change.target], OffsetSpec.LATEST)[change.target]
+    if end.error is not None:
+        raise of_flow(flow, end.error, change.source)
+    closed = replace(change.after, state=PositionState.CLOSED, target_offset=end.offset, producer_id=None, epoch=None)
+    return replace(change, after=closed)
+
+
+def _keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:
+    """What an interrupted run did, and only its position tells: where its records are, and what it left out."""
+    ledger.append_segments(segment_rows(flow, before.run_id or "", before.source, before.runs))
+    for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
+        ledger.record_gap(row)
 
 
 def _noted(

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 #: A position is one record. Where more is left out than this, a restart has to judge by the records themselves.
-_LONGEST_LIST = 1_000
+_MOST_OMISSIONS = 200
+#: Runs of the offset map take about a byte each.
+_MOST_RUNS = 5_000
 
 
 class PositionFlush:
@@ -71,8 +73,12 @@ class PositionFlush:
         Raises:
             MirrorError: a position was not acknowledged.
         """
-        # A position must not pass records of which neither it nor the ledger says that they were left out.
-        kept = [copy for copy in copies if copy.source in self._stored and len(copy.left_out) <= _LONGEST_LIST]
+        # A position must not pass records of which neither it nor the ledger says what became of them.
+        kept = [
+            copy
+            for copy in copies
+            if copy.source in self._stored and copy.omission_count <= _MOST_OMISSIONS and copy.run_count <= _MOST_RUNS
+        ]
         if not kept or self._job.positions is None:
             return
         async with self._turn:
@@ -90,7 +96,7 @@ class PositionFlush:
         topic = self._job.positions
         assert topic is not None
         if self._store is None:
-            store = PositionStore(topic.connection, topic.topic, topic.source_alias)
+            store = PositionStore(topic.connection, topic.topic, topic.source_alias, connector=topic.connector)
             self._store = self._stack.enter_context(store)
         self._store.write(positions)
 
@@ -114,4 +120,5 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
             OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
             for each in copy.left_out
         ),
+        runs=copy.runs,
     )

@@ -23,6 +23,7 @@ from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.batches.varint import encode_varint
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
@@ -189,12 +190,7 @@ def gap_rows(
     found = found_at or datetime.now(UTC)
     return [
         GapRow(
-            id=str(
-                uuid.uuid5(
-                    uuid.NAMESPACE_OID,
-                    f"{flow} {result.source} {poison.first_offset} {poison.next_offset} {poison.cause}",
-                )
-            ),
+            id=_gap_id(flow, result.source, poison.first_offset, poison.next_offset, poison.cause),
             flow=str(flow),
             topic=result.source.topic,
             partition=result.source.partition,
@@ -214,6 +210,36 @@ def gap_rows(
         for result in results
         for poison in result.poison
     ]
+
+
+def omission_rows(
+    flow: FlowId, source: TopicPartition, omissions: Sequence[OmittedRange], *, run_id: str, by: str
+) -> list[GapRow]:
+    """What an interrupted run left out, as its position says, when nobody will take that position over any more."""
+    now = datetime.now(UTC)
+    return [
+        GapRow(
+            id=_gap_id(flow, source, omitted.first_offset, omitted.next_offset, omitted.cause),
+            flow=str(flow),
+            topic=source.topic,
+            partition=source.partition,
+            cause=omitted.cause,
+            first_offset=omitted.first_offset,
+            next_offset=omitted.next_offset,
+            records=omitted.records,
+            detail="left out by a run that was interrupted, as its position says.",
+            run_id=run_id,
+            found_at=now,
+            state=GapState.ACCEPTED.value,
+            decided_by=by,
+            decided_at=now,
+        )
+        for omitted in omissions
+    ]
+
+
+def _gap_id(flow: FlowId, source: TopicPartition, first_offset: int, next_offset: int, cause: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{flow} {source} {first_offset} {next_offset} {cause}"))
 
 
 def _time(milliseconds: int | None) -> datetime | None:

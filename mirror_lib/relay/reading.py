@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.fetch_protocol import UNKNOWN_EPOCH
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import CopySettings
@@ -24,6 +25,7 @@ from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import may_pass
+from mirror_lib.relay.throttle import Throttle
 from mirror_lib.topology.names import TopicPartition
 
 #: Two requests per leader: one is answered by the broker while the records of the other are worked on.
@@ -66,7 +68,10 @@ class SourceReader:
         deliver: Callable[[PartitionCopy, list[ReadyBatch]], None],
         settled: Callable[[PartitionCopy], None],
         omissions: Omissions,
+        throttle: Throttle | None = None,
     ) -> None:
+        self._throttle = throttle
+        self._paused: asyncio.TimerHandle | None = None
         self._client = client
         self._copies = {copy.source: copy for copy in copies}
         self._settings = settings
@@ -94,6 +99,14 @@ class SourceReader:
             self._waking = True
             asyncio.get_running_loop().call_soon(self._pump)
 
+    def _wake_after(self, seconds: float) -> None:
+        if self._paused is None:
+            self._paused = asyncio.get_running_loop().call_later(seconds, self._pause_ended)
+
+    def _pause_ended(self) -> None:
+        self._paused = None
+        self.wake()
+
     def _pump(self) -> None:
         self._waking = False
         by_leader: dict[int, list[PartitionCopy]] = {}
@@ -119,6 +132,12 @@ class SourceReader:
             worthwhile = min(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes, self._memory.limit)
             if max_bytes < worthwhile and self._memory.used > 0:
                 return
+            if self._throttle is not None:
+                if (seconds := self._throttle.pause()) > 0:
+                    self._wake_after(seconds)
+                    return
+                max_bytes = min(max_bytes, self._throttle.burst)
+                self._throttle.spend(max_bytes)
             starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
             # Half of the partitions go into the first request, so that the second can overlap with it.
             free = _REQUESTS_PER_LEADER - self._outstanding.get(leader, 0)
@@ -158,6 +177,9 @@ class SourceReader:
             self._memory.used -= max_bytes
             self._outstanding[leader] -= 1
         received = sum(len(answer.records) for answer in answers)
+        if self._throttle is not None:
+            # All that was asked for has been counted.
+            self._throttle.spend(received - max_bytes)
         self._memory.used += received
         try:
             # The next request leaves before this answer is worked on: its partitions stay marked until then.
@@ -294,10 +316,15 @@ class SourceReader:
             self._settled(copy)
 
     def _diverged(self, copy: PartitionCopy, end: int) -> None:
-        """The source lost what was read from it, and has other records there now."""
+        """The leader does not know the epoch that was read last, or has another log where it ended."""
         if copy.read_done:
             return
         offset = copy.assembler.next_offset
+        if end >= offset:
+            # Nothing that was read is gone: what else was of that epoch was compacted away, or never copied. As in
+            # `losses`, only an end before the next offset tells of a loss.
+            copy.assembler.leader_epoch = UNKNOWN_EPOCH
+            return
         copy.fail(
             SourceTruncatedError(
                 f"the source was cut while it was copied: what was read up to offset {offset - 1} is in its log only "

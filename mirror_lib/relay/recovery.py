@@ -34,7 +34,7 @@ from mirror_lib.errors import (
     UncleanStartError,
     Where,
 )
-from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.retry import Backoff, may_pass
 from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
@@ -149,7 +149,8 @@ class _Recovery:
         )
         poison = [_known_poison(each) for each in left_out if each.first_offset < found.source_next]
         poison += [self._poison(record) for record in found.left_out]
-        return Recovered(opened, found.runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
+        runs = merge((*self._takeover.runs, *found.runs))
+        return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
 
     async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
         """Compare the target's tail with the source; also returns what was left out for certain."""
@@ -180,7 +181,7 @@ class _Recovery:
         plan, topic = self._opened.plan, self._job.positions
         if topic is None:
             return []
-        with PositionStore(topic.connection, topic.topic, topic.source_alias) as store:
+        with PositionStore(topic.connection, topic.topic, topic.source_alias, connector=topic.connector) as store:
             stored = [each.position for each in store.read_since(PositionSnapshot())]
         return [
             each

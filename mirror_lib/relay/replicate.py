@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic
 from mirror_lib.config.model import FlowConfig
@@ -41,6 +42,24 @@ class RunOptions:
     max_seconds: float | None = None
     #: What to do about whatever the source has lost; None leaves it to be asked, and the partition standing still.
     losses: Decision | None = None
+    #: Bytes of the source that a second may cost at the most, over all tasks; None: no limit.
+    bytes_per_second: int | None = None
+
+
+class Planner(Protocol):
+    """Decides what a run copies, for runs beside the flow's own."""
+
+    #: Whose positions the run keeps.
+    connector: str
+
+    def plan(self, clusters: FlowClusters) -> RunPlan:
+        """What the next round copies; nothing ends the run."""
+
+    def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:
+        """Called before the positions of a plan are opened, and nothing is written yet."""
+
+    def copied(self, results: Sequence[PartitionResult]) -> None:
+        """Called when a round is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +136,12 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
 
 
 def replicate(
-    flow: FlowConfig, *, ledger: Ledger, make_runner: Callable[[], CopyRunner], options: RunOptions
+    flow: FlowConfig,
+    *,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+    planner: Planner | None = None,
 ) -> RunReport:
     """Copy what is new since the stored positions.
 
@@ -127,6 +151,7 @@ def replicate(
     Args:
         make_runner: called once, when there is something to copy and before any position is opened: starting Spark
             costs seconds that an idle run need not pay, and when it fails nothing has begun yet.
+        planner: says what is copied where that is not simply all that is new.
 
     Raises:
         RunLockedError: another run of the flow is active.
@@ -136,10 +161,10 @@ def replicate(
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
     name = str(flow.flow)
     with hold_lock(ledger, flow=name, run_id=options.run_id, lease_seconds=flow.run_lease_seconds) as lease:
-        run = _Run(flow, ledger, lease, make_runner, options)
+        run = _Run(flow, ledger, lease, make_runner, options, planner)
         ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
         try:
-            with FlowClusters.connect(flow) as clusters:
+            with FlowClusters.connect(flow, connector=planner.connector if planner else SOURCE_CONNECTOR) as clusters:
                 while run.round(clusters) and time.monotonic() - began < max_seconds:
                     pass
         except BaseException as error:
@@ -194,7 +219,9 @@ class _Run:
         lease: RunLease,
         make_runner: Callable[[], CopyRunner],
         options: RunOptions,
+        planner: Planner | None,
     ) -> None:
+        self._planner = planner
         self._flow = flow
         self._ledger = ledger
         self._lease = lease
@@ -209,7 +236,7 @@ class _Run:
 
     def round(self, clusters: FlowClusters) -> bool:
         """Plan and copy once; returns whether another round could find more to do."""
-        plan = self._plan(clusters)
+        plan = self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
@@ -219,6 +246,8 @@ class _Run:
             return False
         runner = self._runner = self._runner or self._make_runner()
         self._lease.check()
+        if self._planner is not None:
+            self._planner.opening(clusters, plan)
         opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
         self._note(refused)
         bins = tuple(bin_ for bin_ in opened if bin_)
@@ -237,8 +266,10 @@ class _Run:
                 self._flow.offset_storage_topic,
                 self._flow.flow.source,
                 self._flow.offset_flush_interval_ms / 1000,
+                self._planner.connector if self._planner else SOURCE_CONNECTOR,
             ),
             quarantine_topic=quarantine_topic(self._flow),
+            bytes_per_second=self._options.bytes_per_second,
         )
         began = time.monotonic()
         with RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
@@ -248,14 +279,13 @@ class _Run:
         self._lease.check()
         commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
         self._results += results
+        if self._planner is not None:
+            self._planner.copied(results)
         return all(result.error is None for result in results)
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         plan = _plan(self._flow, clusters, self._options, self._ledger)
-        snapshot = clusters.positions_at_plan
-        if snapshot.buried:
-            self._lease.check()
-            clusters.positions.write(snapshot.positions[s].position for s in snapshot.buried if s in snapshot.positions)
+        self._restore_buried(clusters)
         gaps = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=self._options.run_id)
         if not gaps or self._options.losses is None:
             return plan
@@ -264,6 +294,19 @@ class _Run:
         decision = self._options.losses
         self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
         return _plan(self._flow, clusters, self._options, self._ledger)
+
+    def _planned(self, planner: Planner, clusters: FlowClusters) -> RunPlan:
+        plan = planner.plan(clusters)
+        self._restore_buried(clusters)
+        return plan
+
+    def _restore_buried(self, clusters: FlowClusters) -> None:
+        snapshot = clusters.positions_at_plan
+        if snapshot.buried:
+            self._lease.check()
+            known = snapshot.buried & snapshot.positions.keys()
+            clusters.positions.write(snapshot.positions[source].position for source in known)
+            clusters.positions.forget(snapshot.buried - known - snapshot.unreadable.keys())
 
     def _note(self, problems: tuple[PartitionProblem, ...]) -> None:
         for problem in problems:

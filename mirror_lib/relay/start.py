@@ -59,9 +59,10 @@ def start_of(
     Raises:
         TargetNotEmptyError: nothing was ever copied, yet there are records.
         TargetTruncatedError: the target holds less than was copied.
-        UncleanStartError: what was copied cannot be found out.
+        UncleanStartError: what was copied cannot be found out, or a backfill has not ended.
     """
     known = [last[source] for source in writers if source in last]
+    _check_backfills(rules, partition, known)
     expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
     closed = all(position.state is PositionState.CLOSED for position in known)
     if expected is not None and ends.end < expected:
@@ -88,8 +89,20 @@ def start_of(
             epoch=position.epoch,
             lease_seconds=rules.lease_seconds,
             left_out=position.left_out,
+            runs=position.runs,
         )
     return _from_mirror_maker(rules, partition, position, ends)
+
+
+def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterable[Position]) -> None:
+    """A backfill's records are not the source's next ones: only the backfill itself can say how far it came."""
+    for position in known:
+        if position.backfill is not None and position.state is PositionState.OPEN:
+            raise UncleanStartError(
+                f"backfill {position.backfill} into {partition.target} has not ended.",
+                where=_where(rules, partition),
+                action=f"Let it end: repeat `mirror backfill run --name {position.backfill}`.",
+            )
 
 
 def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: TargetEnds) -> None:

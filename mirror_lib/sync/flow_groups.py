@@ -230,7 +230,7 @@ def gather_group_facts(
         checkpoints=checkpoints or {},
         target=_target_groups(target, groups) if commit else None,
         copied_to=_copied_to(flow),
-        maps={} if ledger is None else _maps(flow, ledger, {each for offsets in groups.values() for each in offsets}),
+        maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, committed),
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
@@ -238,10 +238,24 @@ def gather_group_facts(
     )
 
 
-def _maps(flow: FlowConfig, ledger: Ledger, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetMap]:
-    name = str(flow.flow)
-    found = {each: ledger.segments(name, *each) for each in sorted(partitions)}
-    return {partition: OffsetMap.of_segments(rows) for partition, rows in found.items() if rows}
+class _LedgerMaps(Mapping[TopicPartition, OffsetMap]):
+    """The exact offset maps of partitions, each read when it is asked for: together they may not fit into memory."""
+
+    def __init__(self, flow: str, ledger: Ledger, committed: Iterable[Iterable[TopicPartition]]) -> None:
+        self._flow, self._ledger = flow, ledger
+        self._partitions = sorted({partition for offsets in committed for partition in offsets})
+
+    def __getitem__(self, partition: TopicPartition) -> OffsetMap:
+        rows = self._ledger.segments(self._flow, *partition)
+        if not rows:
+            raise KeyError(partition)
+        return OffsetMap.of_segments(rows)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
 
 
 def _findings(listed: list[ListedGroup], committed: Committed) -> tuple[GroupFinding, ...]:

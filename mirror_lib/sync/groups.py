@@ -144,6 +144,8 @@ class GroupRow:
     target_committed: int | None = None
     #: What the group committed along with its offset.
     metadata: str = ""
+    #: The flow translates the group's offset here; otherwise `reason` says why not.
+    translated: bool = False
     #: The checkpoint is to be written.
     emit: bool = False
     #: `goes_on_at` is to be committed on the target.
@@ -282,6 +284,10 @@ def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
     """What is to be done for the groups: what is committed always has its checkpoint."""
     planner = _Planner(topology, facts)
     rows = [row for group in facts.committed for row in planner.rows(group)]
+    # By partition, so that each map is needed once: those of topics with many holes are large.
+    for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
+        if rows[number].translated:
+            rows[number] = planner.settled(rows[number])
     return GroupPlan(topology.flow, tuple(rows), facts.findings, facts.notices, target_read=facts.target is not None)
 
 
@@ -314,6 +320,7 @@ class _Planner:
         self._topology = topology
         self._facts = facts
         self._topics: dict[str, tuple[str, GroupReason | None]] = {}
+        self._last_map: tuple[TopicPartition, OffsetMap | None] | None = None
         self._former: dict[str, list[Checkpoint]] = {}
         for checkpoint in facts.checkpoints.values():
             self._former.setdefault(checkpoint.group, []).append(checkpoint)
@@ -370,10 +377,10 @@ class _Planner:
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
         emit = current is not None and current != previous
-        return self._committed(replace(row, checkpoint=current, emit=emit, reason=reason))
+        return replace(row, checkpoint=current, emit=emit, reason=reason, translated=True)
 
-    def _committed(self, row: GroupRow) -> GroupRow:
-        """Whether the checkpoint is committed on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
+    def settled(self, row: GroupRow) -> GroupRow:
+        """A translated row with what is committed on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
         groups = self._facts.target
         row = self._mapped(row, by_map=self._facts.exact and groups is not None)
         if groups is None:
@@ -395,13 +402,18 @@ class _Planner:
             return replace(row, commit=True)
         return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
 
+    def _map_of(self, source: TopicPartition) -> OffsetMap | None:
+        if self._last_map is None or self._last_map[0] != source:
+            self._last_map = (source, self._facts.maps.get(source))
+        return self._last_map[1]
+
     def _mapped(self, row: GroupRow, *, by_map: bool) -> GroupRow:
         """The row with what the exact offset map says of it.
 
         Args:
             by_map: whether the group is to go on where the map says.
         """
-        found, upstream = self._facts.maps.get(row.source), row.upstream
+        found, upstream = self._map_of(row.source), row.upstream
         if upstream is None or found is None or found.empty:
             return row
         lookup = found.goes_on_at(upstream)

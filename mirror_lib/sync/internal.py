@@ -40,13 +40,17 @@ class InternalTopic:
     state: InternalTopicState
 
 
+_POSITION_SEGMENT_BYTES = str(16 * 1024 * 1024)
+
+
 def position_topic(flow: FlowConfig) -> TopicSpec:
     """Kafka Connect's topic for source offsets, on the target (Connect `KafkaOffsetBackingStore`)."""
     return TopicSpec(
         name=flow.offset_storage_topic,
         partitions=flow.offset_storage_partitions,
         replication_factor=flow.offset_storage_replication_factor,
-        configs={_CLEANUP_POLICY: _COMPACT},
+        # Only closed segments are compacted, and every run reads the whole topic.
+        configs={_CLEANUP_POLICY: _COMPACT, "segment.bytes": _POSITION_SEGMENT_BYTES},
     )
 
 

@@ -18,13 +18,20 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class FlowId:
-    """An ordered pair of cluster aliases, written `source->target` as in MM2's file."""
+    """An ordered pair of cluster aliases, written `source->target` as in MM2's file.
+
+    Work beside the flow's own, such as a backfill, has a name behind it (`A->B#backfill-x`): so its lock, its writers
+    and its rows in the ledger are never taken for the flow's.
+    """
 
     source: str
     target: str
+    #: Empty for the flow itself.
+    work: str = ""
 
     def __str__(self) -> str:
-        return f"{self.source}->{self.target}"
+        flow = f"{self.source}->{self.target}"
+        return f"{flow}#{self.work}" if self.work else flow
 
     @classmethod
     def parse(cls, text: str) -> FlowId:

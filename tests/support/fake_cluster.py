@@ -310,6 +310,7 @@ def opened(
     *,
     to: str | None = None,
     max_message_bytes: int = 1_048_588,
+    leader_epoch: int | None = None,
 ) -> OpenPartition:
     """A partition of the source, opened to be copied whole."""
     key, remote = TopicPartition(topic, partition), TopicPartition(to or f"A.{topic}", partition)
@@ -324,6 +325,7 @@ def opened(
         topic_id="id",
         target_max_message_bytes=max_message_bytes,
         estimated_bytes=0,
+        leader_epoch=leader_epoch,
     )
     return OpenPartition(plan, f"mirror:A->B:{remote}", PRODUCER_ID, FIRST_EPOCH, target.partitions[remote].end)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.topology.names import TopicPartition
@@ -70,24 +71,36 @@ def check_of(range_: CheckRange, **more: object) -> PartitionCheck:
     return PartitionCheck(source=SOURCE, target=TARGET, ranges=(range_,), **settings)  # type: ignore[arg-type]
 
 
-def compared(check: PartitionCheck, source: bytes, target: bytes, *, at_once: int = 1_000) -> RangeOutcome:
-    """The whole comparison, with so many stretches fed at a time."""
+def blocks(raw: bytes) -> list[Stretch | RecordBlock]:
+    """A log as it is fetched, with small batches gathered."""
+    return read_blocks(memoryview(raw), (), read_committed=True)[0]
+
+
+def compared(
+    check: PartitionCheck, source: bytes, target: bytes, *, at_once: int = 1_000, gathered: bool = False
+) -> RangeOutcome:
+    """The whole comparison, with so many stretches fed at a time.
+
+    Args:
+        gathered: whether the source's small batches are compared as blocks.
+    """
     (range_,) = check.ranges
     comparer = RangeComparer(check, range_)
-    mine, theirs = _parts(stretches(source), at_once), _parts(stretches(target), at_once)
+    mine = _parts(blocks(source) if gathered else stretches(source), at_once)
+    theirs = _parts(stretches(target), at_once)
     comparer.walk()
     while not comparer.finished:
         assert comparer.needs_source or comparer.needs_target
         if comparer.needs_source:
-            part = next(mine, [])
+            part = next(mine, ())
             comparer.feed_source(part, part[-1].next_offset if part else comparer.source.end)
         if comparer.needs_target:
-            part = next(theirs, [])
+            part = next(theirs, ())
             comparer.feed_target(part, part[-1].next_offset if part else comparer.target.end)
         comparer.walk()
     return comparer.outcome()
 
 
-def _parts(all_of_them: list[Stretch], size: int) -> Iterator[list[Stretch]]:
+def _parts(all_of_them: Sequence[Stretch | RecordBlock], size: int) -> Iterator[Sequence[Stretch | RecordBlock]]:
     for start in range(0, len(all_of_them), size):
         yield all_of_them[start : start + size]

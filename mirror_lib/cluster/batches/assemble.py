@@ -217,7 +217,8 @@ class BatchAssembler:
         if damage is not None:
             left_out = left_out_damage(rest, damage, first=self.next_offset, end=self._end, error=self._placed(cause))
             self._left_out.append(left_out)
-            self.next_offset = left_out.next_offset
+            # No batch says which epoch the offsets were of that are passed over.
+            self.next_offset, self.leader_epoch = left_out.next_offset, -1
             return damage.size
         if not (self._leave_out and damaged and more_may_come):
             self._fail(cause, out)

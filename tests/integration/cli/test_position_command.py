@@ -21,10 +21,10 @@ from tests.support.kafka import Record, consume, create_topic, delete_topic, pro
 class Scene:
     """A flow of one topic, and a person at the console."""
 
-    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path, settings: dict[str, str] | None = None) -> None:
         self.pair, self.topic = pair, topic
         create_topic(pair.source, topic)
-        self.flow: Flow = pair_flow(folder, pair, topics=topic, settings={})
+        self.flow: Flow = pair_flow(folder, pair, topics=topic, settings=settings or {})
 
     def say(self, verb: str, *words: str) -> tuple[int, dict[str, Any]]:
         told = ["position", verb, "--config", str(self.flow.path), "--flow", "A->B", "--topic", self.topic, "--json"]
@@ -114,3 +114,47 @@ def test_what_cannot_be_is_refused_and_nothing_happens_without_consent(scene: Sc
 
     assert scene.say("show")[1]["positions"] == before
     assert scene.flow.ledger.gaps("A->B") == ()
+
+
+def test_what_an_interrupted_run_left_out_and_where_its_records_are_is_kept(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"max.message.bytes": "2000"})
+    scene = Scene(kafka_pair, topic_name, tmp_path, {"mirror.poison.policy": "skip"})
+    produce(kafka_pair.source, topic_name, [*records(10), Record(value=b"x" * 5000), *records(10, start=10)])
+    interrupted(scene.flow, killed_after(up_to(15)))
+
+    code, _ = scene.say("set", "--to", "15", "--yes")
+
+    assert code == 0
+    left_out, was_set = sorted(scene.flow.ledger.gaps("A->B"), key=lambda gap: gap.cause != "record-too-large")
+    assert (left_out.first_offset, left_out.next_offset, left_out.state) == (10, 11, "accepted")
+    assert was_set.cause == "position-set"
+    assert scene.flow.run().records == 6
+    assert len(scene.on_target()) == 20
+
+
+def test_an_interrupted_merge_goes_on_where_a_person_says(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    first, second, merged = (f"{topic_name}-{name}" for name in ("first", "second", "merged"))
+    for topic in (first, second):
+        create_topic(kafka_pair.source, topic)
+        produce(kafka_pair.source, topic, records(10))
+    settings = {
+        "mirror.topics.merge.enabled": "true",
+        "mirror.topics.rename": f"{first}:{merged},{second}:{merged}",
+        "topics": f"{first},{second}",
+    }
+    flow = pair_flow(tmp_path, kafka_pair, topics=f"{first},{second}", settings=settings)
+    interrupted(flow, killed_after())
+    assert {error.reason for error in flow.run().errors} == {"unclean-start"}
+
+    for topic in (first, second):
+        told = ["position", "set", "--config", str(flow.path), "--flow", "A->B", "--topic", topic, "--to", "latest"]
+        result = CliRunner().invoke(app, [*told, "--yes", "--json"])
+        assert result.exit_code == 0, result.stdout
+
+    produce(kafka_pair.source, second, records(1, start=10))
+    report = flow.run()
+    assert (report.errors, report.records) == ((), 1)

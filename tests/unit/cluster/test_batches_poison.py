@@ -263,6 +263,19 @@ class TestDamage:
         assert offsets(out) == [2, 3]
         assert places(subject.take_left_out()) == [(0, 2)]
 
+    def test_of_which_leader_epoch_it_was_is_not_known(self) -> None:
+        """Its own header is damaged, and the epoch of the batch before ends before it."""
+        raw = bytearray(batch(self.RECORDS))
+        raw[-1] ^= 1
+        subject = assembler(end=5)
+        sound = bytearray(batch([SourceRecord(0), SourceRecord(1)]))
+        # The broker gives it, and no checksum covers it.
+        sound[12:16] = (3).to_bytes(4, "big")
+
+        run(subject, bytes(sound) + bytes(raw))
+
+        assert (subject.next_offset, subject.leader_epoch) == (5, -1)
+
     def test_the_end_of_the_range_cuts_it(self) -> None:
         raw = bytearray(batch(self.RECORDS))
         raw[-1] ^= 1

@@ -30,6 +30,7 @@ TABLES = {
     "replicated_acl",
     "sync_time",
     "verification",
+    "backfill",
     schema.VERSION_TABLE,
 }
 

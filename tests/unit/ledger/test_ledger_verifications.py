@@ -54,6 +54,20 @@ def test_what_was_found_comes_back_newest_first(ledger: Ledger) -> None:
     assert ledger.verification("v1") == (EQUAL,)
 
 
+def test_a_partition_that_rests_does_not_age_and_keeps_one_row_that_says_so(ledger: Ledger) -> None:
+    at_rest = {"mode": "recent", "source_first": 100, "target_first": 90, "records": 0, "bytes": 0}
+    first, second = (_later(EQUAL, number, **at_rest) for number in (1, 2))
+    another = replace(first, partition=1)
+
+    ledger.save_verifications([EQUAL, first, another])
+    ledger.save_verifications([second])
+
+    assert ledger.verified_up_to("a->b")[0] == VerifiedRow(
+        topic="orders", partition=0, source_next=100, target_next=90, verified_at=second.finished_at
+    )
+    assert ledger.verifications("a->b") == (second, another, EQUAL)
+
+
 def test_a_partition_is_verified_up_to_the_furthest_range_that_was_equal(ledger: Ledger) -> None:
     recent = _later(EQUAL, 1, mode="recent", source_first=100, source_next=150, target_first=90, target_next=140)
     cut = _later(EQUAL, 2, source_next=20, target_next=10)

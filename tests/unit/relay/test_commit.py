@@ -140,9 +140,9 @@ def test_a_merge_closes_with_the_end_of_its_last_writer() -> None:
 def test_a_run_of_a_topic_full_of_holes_takes_several_rows_that_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit, "_RUNS_PER_ROW", 2)
     runs = tuple(OffsetRun(10 + 3 * number, 5 + 2 * number, 2) for number in range(5))
-    copied = replace(result(opened("orders")), runs=runs)
+    flow = SimpleNamespace(flow=FlowId("A", "B"))
 
-    found = segment_rows(SimpleNamespace(flow=FlowId("A", "B")), "run", copied)  # type: ignore[arg-type]
+    found = segment_rows(flow, "run", TopicPartition("orders", 0), runs)  # type: ignore[arg-type]
 
     assert [row.records for row in found] == [4, 4, 2]
     assert OffsetMap.of_segments(found).columns.runs() == runs

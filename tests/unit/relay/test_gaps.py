@@ -215,6 +215,15 @@ class TestDecidingAboutAnInterruptedCopy:
     def test_what_was_left_out_of_another_history_is_forgotten(self) -> None:
         assert self.decided(facts(log_end=30), "source-truncated").left_out == ()
 
+    def test_in_a_merge_it_is_closed_since_nobody_could_take_it_over(self) -> None:
+        before = position(state=PositionState.OPEN, producer_id=4, epoch=2)
+        causes = [gap("retention-gap")]
+
+        after = decide(Decision.RECOPY, FLOW, facts(), causes, 40, run_id="r2", before=before, claim=6, merged=True)
+
+        assert after is not None
+        assert after.state is PositionState.CLOSED
+
 
 class TestTheTailOfTheTarget:
     def check(self, decision: Decision, *known: Position, target_end: int = 40) -> None:

@@ -305,3 +305,13 @@ class TestGivenFirstStartsByTopic:
         plan = plan_round(FLOW, [facts(topic="audit", position=40)], tasks_max=1, first_starts=self.RULES)
 
         assert [(partition.start, partition.end) for partition in plan.partitions] == [(40, 100)]
+
+
+def test_a_partition_whose_run_was_interrupted_is_planned_though_nothing_is_left_to_copy() -> None:
+    """The run may have copied everything, and neither closed its position nor told the ledger."""
+    done, interrupted = facts(topic="done", position=100), facts(topic="open", position=100, interrupted=True)
+
+    made = plan_round(FLOW, [done, interrupted], tasks_max=4)
+
+    assert [(each.source.topic, each.start, each.end) for each in made.partitions] == [("open", 100, 100)]
+    assert made.idle == 1

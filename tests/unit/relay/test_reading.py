@@ -140,14 +140,14 @@ def test_an_answer_without_records_shows_that_the_broker_is_well(
     async def quota(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
         calls = len(source.fetches)
         if calls in (3, 4):
-            await asyncio.sleep(0.7)
+            await asyncio.sleep(2.3)
             return [source.fetched(each, b"") for each in wanted]
         return [] if calls <= 6 else None
 
     source.on_fetch = quota
 
     results = copy_between(
-        source, target, job(*(opened(source, target, partition=n) for n in range(partitions)), retry_max_seconds=0.6)
+        source, target, job(*(opened(source, target, partition=n) for n in range(partitions)), retry_max_seconds=2.0)
     )
 
     assert [result.error for result in results] == [None] * partitions
@@ -232,6 +232,29 @@ def test_a_source_that_was_cut_while_it_is_copied_stops_its_partition(
     assert "only up to offset 0" in result.error.what
     assert (result.source_next, result.certain) == (2, True)
     assert target.partitions[TopicPartition("A.orders", 0)].values() == values[:2]
+
+
+def test_an_epoch_that_the_leader_does_not_know_is_no_loss_where_its_log_reaches_as_far(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    """Compaction has taken all batches of the epoch: a leader that built its epochs from the log knows older ones."""
+    values = fill(source.add("orders"), [1000] * 5)
+    asked: list[int] = []
+
+    def compacted(node: int, wanted: Wanted) -> list[FetchedPartition] | None:
+        (only,) = wanted
+        asked.append(only.last_epoch)
+        if only.last_epoch < 0:
+            return None
+        return [source.fetched(only, b"")._replace(diverging_end=only.offset)]
+
+    source.on_fetch = compacted
+
+    (result,) = copy_between(source, target, job(opened(source, target, leader_epoch=4)))
+
+    assert result.complete
+    assert asked[:2] == [4, -1]
+    assert target.partitions[TopicPartition("A.orders", 0)].values() == values
 
 
 def test_an_unknown_error_of_the_source_may_pass(

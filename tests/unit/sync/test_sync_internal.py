@@ -29,7 +29,8 @@ from mirror_lib.topology.names import FlowId
 
 CLIENT = ClientSettings(cluster="A", role="test", properties={"bootstrap.servers": "localhost:1"})
 CLIENTS = FlowClients(**dict.fromkeys(FlowClients.model_fields, CLIENT))
-POSITIONS = TopicSpec("mm2-offsets.A.internal", 25, 2, {"cleanup.policy": "compact"})
+#: Connect leaves the segments at 1 GiB, of which none is compacted before it is full.
+POSITIONS = TopicSpec("mm2-offsets.A.internal", 25, 2, {"cleanup.policy": "compact", "segment.bytes": "16777216"})
 
 
 def a_flow(**settings: Any) -> FlowConfig:

@@ -1,0 +1,89 @@
+"""One DAG per flow for backfills, triggered by hand: each run defines a backfill, or goes on with one, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mirror_lib.airflow.backfill_form import backfill_form
+from mirror_lib.airflow.backfill_tasks import BackfillOperator, define
+from mirror_lib.airflow.compatibility import DAG, PythonOperator
+from mirror_lib.airflow.retries import ErrorClassRetryPolicy
+from mirror_lib.config.load import load
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.observe.airflow_runs import dag_id_of
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_DEFINE_TIMEOUT = timedelta(minutes=30)
+
+
+def build_backfill_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
+
+    Two flows of one id have none; `dags/flows.py` says so.
+
+    Raises:
+        ConfigurationError: a file cannot be used; every file's problems are named.
+    """
+    dags: dict[str, DAG] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            flows = load(path).enabled_flows
+        except MirrorError as error:
+            problems.append(str(error))
+            continue
+        for flow in flows:
+            dag_id = backfill_dag_id(flow)
+            if dag_id not in dags and only in (None, dag_id):
+                dags[dag_id] = build_backfill_dag(flow, path.absolute())
+    if problems and not (only and dags):
+        raise ConfigurationError("\n".join(problems))
+    return dags
+
+
+def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
+    """The DAG of one flow: define, copy. A retry goes on where the copy stood."""
+    source, target = flow.flow.source, flow.flow.target
+    name, path = str(flow.flow), str(config_path)
+    with DAG(
+        dag_id=backfill_dag_id(flow),
+        dag_display_name=f"Backfill {source} → {target}",
+        description=f"Copies ranges of topics of cluster {source} to cluster {target}, beside the flow",
+        doc_md=__doc__,
+        schedule=None,
+        start_date=_START,
+        catchup=False,
+        params=backfill_form(flow),
+        tags=sorted({"mirror", "backfill", source, target}),
+        default_args={
+            "owner": "mirror",
+            "retry_policy": ErrorClassRetryPolicy(),
+            "retries": 3,
+            "retry_delay": timedelta(minutes=1),
+        },
+    ) as dag:
+        defined = PythonOperator(
+            task_id=define.__name__,
+            python_callable=define,
+            op_kwargs={"flow": name, "config_path": path},
+            doc_md=define.__doc__,
+            execution_timeout=_DEFINE_TIMEOUT,
+        )
+        copy = BackfillOperator(
+            task_id="copy",
+            defined_by=define.__name__,
+            flow=name,
+            config_path=path,
+            conn_id=flow.spark_connection,
+            doc_md="The Spark job: copies what is left of the backfill, within the budget. A retry goes on.",
+        )
+        defined >> copy
+    return dag
+
+
+def backfill_dag_id(flow: FlowConfig) -> str:
+    """`mirror_backfill__<source>__<target>`."""
+    return dag_id_of(flow.flow).replace("mirror", "mirror_backfill", 1)

@@ -1,0 +1,204 @@
+"""`mirror backfill`: a bounded copy beside a flow, estimated first."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TasksOption, capped_table, megabytes
+from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.relay.submission import LOCAL_MASTER
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.relay.backfill_model import BackfillRequest
+    from mirror_lib.relay.backfill_plan import BackfillEstimate
+
+_app = typer.Typer(
+    name="backfill",
+    help="Copies of a range, beside the flow: history, or what is to be copied again.",
+    no_args_is_help=True,
+)
+
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option("--topics", help="Source topics that match this Java regex; may be given several times."),
+]
+_BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
+FromOption = Annotated[str, typer.Option("--from", help=f"Where it begins: {_BOUND}")]
+ToOption = Annotated[str, typer.Option("--to", help=f"Where it ends, that offset not included: {_BOUND}")]
+IntoOption = Annotated[str | None, typer.Option("--into", help="The target topic, for one source topic.")]
+SuffixOption = Annotated[
+    str | None, typer.Option("--into-suffix", help="Target topics called as the flow's, with this behind: .backfill")
+]
+SameOption = Annotated[
+    bool, typer.Option("--into-same", help="Into the topics that the flow itself writes, behind what they hold.")
+]
+NameOption = Annotated[
+    str | None,
+    typer.Option("--name", help="What it is called; the same choices have the same name by default."),
+]
+RateOption = Annotated[
+    int | None, typer.Option("--bytes-per-second", min=1, help="Read no faster from the source, over all tasks.")
+]
+
+_COLUMNS = ("topic", "partition", "on the target", "from", "to", "next", "offsets", "MB")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def plan(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    begin: FromOption = "earliest",
+    end: ToOption = "latest",
+    into: IntoOption = None,
+    into_suffix: SuffixOption = None,
+    into_same: SameOption = False,
+    name: NameOption = None,
+    bytes_per_second: RateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a backfill would copy, or has left to copy, and how long that may take; changes nothing."""
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import existing_ledger
+    from mirror_lib.relay.backfill_define import estimate, find_backfill
+    from mirror_lib.relay.gather import FlowClusters
+
+    with reporting(as_json) as output:
+        file, settings = load_flow(config, flow)
+        request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
+        with (
+            output.progress(f"Reading both clusters of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+            FlowClusters.connect(settings) as clusters,
+        ):
+            found, defined = find_backfill(settings, clusters, known, request, name)
+            expected = estimate(settings, clusters, known, found, defined=defined)
+        _show_estimate(output, replace(expected, bytes_per_second=bytes_per_second))
+
+
+@_app.command()
+def run(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    begin: FromOption = "earliest",
+    end: ToOption = "latest",
+    into: IntoOption = None,
+    into_suffix: SuffixOption = None,
+    into_same: SameOption = False,
+    name: NameOption = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", min=1, help="Copy about so much; repeat it for the rest.")
+    ] = None,
+    bytes_per_second: RateOption = None,
+    accept_gaps: Annotated[
+        bool, typer.Option("--accept-gaps", help="Go on behind what the source has deleted meanwhile.")
+    ] = False,
+    tasks: TasksOption = None,
+    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy what is left of a backfill. Repeated, it goes on where it stood; a finished one has nothing to do.
+
+    The first run fixes topics and offsets; after that --name alone is enough.
+    """
+    from mirror_lib.cli.run import copy_by_job, show_report
+    from mirror_lib.cli.spark_submit import RunFiles
+    from mirror_lib.cli.topics import show_topics
+    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.backfill_define import prepare_backfill
+    from mirror_lib.relay.gather import FlowClusters
+    from mirror_lib.relay.job_arguments import ASK, JobArguments
+
+    with reporting(as_json) as output:
+        file, settings = load_flow(config, flow)
+        request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
+        with open_ledger(file) as ledger:
+            with (
+                output.progress(f"Reading both clusters of {settings.flow}"),
+                FlowClusters.connect(settings) as clusters,
+            ):
+                expected, created = prepare_backfill(settings, clusters, ledger, request, name)
+            if created is not None:
+                output.document({"topics": created.to_dict()})
+                show_topics(output, created)
+                output.exit_code = created.exit_code
+            _show_estimate(output, replace(expected, bytes_per_second=bytes_per_second))
+            run_id = str(uuid.uuid4())
+            files = RunFiles.of(run_id)
+            arguments = JobArguments(
+                config=config.absolute(),
+                flow=str(settings.flow),
+                run_id=run_id,
+                trigger="cli",
+                report=files.report,
+                tasks=tasks,
+                gaps="accept" if accept_gaps else ASK,
+                backfill=expected.backfill.name,
+                max_bytes=max_bytes,
+                bytes_per_second=bytes_per_second,
+            )
+            output.document({"run_id": run_id, "flow": arguments.flow})
+            report = copy_by_job(output, arguments, files, master, ledger)
+            show_report(output, report, ledger.partition_runs(run_id), files)
+
+
+def _request(
+    flow: FlowConfig,
+    topics: list[str] | None,
+    bounds: tuple[str, str],
+    into: str | None,
+    into_suffix: str | None,
+    *,
+    into_same: bool,
+) -> BackfillRequest | None:
+    from mirror_lib.relay.backfill_define import request_of
+
+    if not (topics or into or into_suffix or into_same) and bounds == ("earliest", "latest"):
+        # A backfill that is known by its name.
+        return None
+    return request_of(flow, topics or (), *bounds, into=into, into_suffix=into_suffix, into_same=into_same)
+
+
+def _show_estimate(output: Output, expected: BackfillEstimate) -> None:
+    rows = [
+        (
+            *each.wanted.source,
+            each.wanted.target.topic,
+            each.wanted.first,
+            each.wanted.following - 1,
+            each.position,
+            each.offsets,
+            None if each.bytes is None else megabytes(each.bytes),
+        )
+        for each in expected.ranges
+    ]
+    capped_table(output, "ranges", _COLUMNS, rows)
+    output.document({"backfill": expected.to_dict()})
+    seconds = expected.seconds
+    # An offset may hold no record (compaction, markers).
+    output.note(
+        f"Backfill {expected.backfill.name} of flow {expected.backfill.request.flow}: at most {expected.offsets:,} "
+        f"records, about {megabytes(expected.bytes):,.2f} MB are left; "
+        + _in_minutes(seconds, at_most=expected.at_least)
+    )
+    if expected.backfill.into_live:
+        output.note("It goes into the topics of the flow itself, which waits while a run of the backfill copies.")
+
+
+def _in_minutes(seconds: float | None, *, at_most: bool) -> str:
+    if seconds is None:
+        return "how long that takes is not known, since the flow has copied nothing lately."
+    return f"{'at most ' if at_most else ''}about {seconds / 60:,.1f} minutes."

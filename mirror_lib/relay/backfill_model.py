@@ -1,0 +1,164 @@
+"""What a backfill is: a bounded copy beside a flow, with a name by which it is repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.config.model import FirstStart
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,80}")
+_DERIVED_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRequest:
+    """What somebody asks for. The same request is the same backfill, unless it is given another name."""
+
+    flow: FlowId
+    #: Java regexes of source topics; never more than the flow takes.
+    topics: tuple[str, ...]
+    #: The first offset.
+    begin: FirstStart
+    #: The first offset that is not copied any more.
+    end: FirstStart
+    #: The target topic, for a single source topic.
+    into: str | None = None
+    #: Behind the name that each topic has on the target.
+    into_suffix: str | None = None
+
+    @property
+    def derived_name(self) -> str:
+        """A name that only depends on the request."""
+        content = json.dumps({**self.to_dict(), "topics": sorted(set(self.topics))}, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:_DERIVED_LENGTH]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the ledger and `--json`."""
+        return {
+            "flow": str(self.flow),
+            "topics": list(self.topics),
+            "from": shown_bound(self.begin),
+            "to": shown_bound(self.end),
+            "into": self.into,
+            "into_suffix": self.into_suffix,
+        }
+
+    def __str__(self) -> str:
+        where = self.into or (f"*{self.into_suffix}" if self.into_suffix else "the flow's own topics")
+        return f"{', '.join(self.topics)} from {shown_bound(self.begin)} to {shown_bound(self.end)} into {where}"
+
+
+def shown_bound(bound: FirstStart) -> str:
+    """A bound as it can be written again."""
+    if bound.reset is not None:
+        return bound.reset
+    if bound.offset is not None:
+        return f"offset {bound.offset}"
+    at = datetime.fromtimestamp((bound.timestamp_ms or 0) / 1000, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRange:
+    """One partition's share: copy [first, following) of the source."""
+
+    source: TopicPartition
+    target: TopicPartition
+    topic_id: str | None
+    first: int
+    following: int
+
+    @property
+    def offsets(self) -> int:
+        """How many there are; at most so many records."""
+        return self.following - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """A request whose topics, times and ends were looked up, once and for all its runs."""
+
+    name: str
+    request: BackfillRequest
+    #: Whether it goes into the topics that the flow itself writes.
+    into_live: bool
+    #: None of them is empty.
+    ranges: tuple[BackfillRange, ...]
+    created_at: datetime
+
+    @property
+    def flow(self) -> FlowId:
+        """By which its lock, its writers and its rows in the ledger are named."""
+        live = self.request.flow
+        return FlowId(live.source, live.target, f"backfill-{self.name}")
+
+    @property
+    def connector(self) -> str:
+        """By which its positions are named in the flow's position topic."""
+        return f"MirrorBackfill-{self.name}"
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Target topics by source topic."""
+        return {each.source.topic: each.target.topic for each in self.ranges}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the ledger and `--json`."""
+        return {
+            "name": self.name,
+            "request": self.request.to_dict(),
+            "into_live": self.into_live,
+            "created_at": self.created_at.isoformat(),
+            "ranges": [
+                {
+                    "topic": each.source.topic,
+                    "partition": each.source.partition,
+                    "target_topic": each.target.topic,
+                    "topic_id": each.topic_id,
+                    "from": each.first,
+                    "to": each.following,
+                }
+                for each in self.ranges
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], request: BackfillRequest) -> Backfill:
+        """The inverse of `to_dict`, with the request already read."""
+        return cls(
+            name=data["name"],
+            request=request,
+            into_live=data["into_live"],
+            created_at=datetime.fromisoformat(data["created_at"]),
+            ranges=tuple(
+                BackfillRange(
+                    TopicPartition(each["topic"], each["partition"]),
+                    TopicPartition(each["target_topic"], each["partition"]),
+                    each["topic_id"],
+                    each["from"],
+                    each["to"],
+                )
+                for each in data["ranges"]
+            ),
+        )
+
+
+def checked_name(name: str) -> str:
+    """The name itself.
+
+    Raises:
+        ConfigurationError: it cannot be one, since it becomes part of other names.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"a backfill cannot be called {name!r}.", action="Take up to 80 letters, digits, '.', '_' and '-'."
+        )
+    return name

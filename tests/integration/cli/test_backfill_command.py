@@ -1,0 +1,84 @@
+"""`mirror backfill` on brokers: the estimate, and the job that the command starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.relay.backfill_define import prepare_backfill, request_of
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.job import main
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.kafka import consume, create_topic, produce, records
+
+
+def mirror(flow: Flow, *words: str) -> tuple[int, dict[str, Any]]:
+    """What the command says as JSON."""
+    result = CliRunner().invoke(
+        app, ["backfill", *words, "--config", str(flow.path), "--flow", "A->B", "--json"], catch_exceptions=False
+    )
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_a_plan_tells_what_is_left_and_changes_nothing(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(30))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    words = ["--topics", topic_name, "--from", "offset 10", "--into-suffix", ".old", "--bytes-per-second", "100"]
+
+    code, told = mirror(flow, "plan", *words)
+
+    assert code == 0
+    assert told["backfill"]["offsets"] == 20
+    assert told["backfill"]["defined"] is False
+    # The other partition is empty.
+    assert [(each["partition"], each["from"], each["to"]) for each in told["backfill"]["partitions"]] == [(0, 10, 30)]
+    assert told["backfill"]["minutes"] is not None
+    assert flow.ledger.backfills("A->B") == ()
+
+
+def test_the_job_runs_a_backfill_that_was_defined_and_the_plan_then_says_that_it_is_done(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(30))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    request = request_of(flow.config, [topic_name], "earliest", "offset 20", into=f"{topic_name}-old")
+    with FlowClusters.connect(flow.config) as clusters:
+        prepare_backfill(flow.config, clusters, flow.ledger, request, "history")
+
+    exit_code = main(
+        [f"--config={flow.path}", "--flow=A->B", "--backfill=history", f"--report={tmp_path}/report.json"],
+        lambda _flow: copy_here,
+    )
+
+    assert exit_code == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["flow"], report["records"]) == ("A->B#backfill-history", 20)
+    assert len(consume(kafka_pair.target, f"{topic_name}-old")) == 20
+    code, told = mirror(flow, "plan", "--name", "history")
+    assert (code, told["backfill"]["defined"], told["backfill"]["offsets"]) == (0, True, 0)
+
+
+def test_what_cannot_be_meant_is_wrong_usage(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    for words in (
+        [],
+        ["--name", "unknown"],
+        ["--topics", topic_name],
+        ["--topics", topic_name, "--into", "x", "--into-same"],
+        ["--topics", topic_name, "--into", "x", "--from", "yesterday"],
+        ["--topics", "no-such-topic", "--into", "x"],
+        ["--topics", topic_name, "--into", "x", "--name", "a b"],
+    ):
+        code, told = mirror(flow, "plan", *words)
+
+        assert code == 2, words
+        assert told["error"]["reason"] == "configuration", words

@@ -1,0 +1,93 @@
+"""The DAG for backfills: its form, what it passes to the job, and what a dry run leaves alone."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mirror_lib.airflow import backfill_tasks
+from mirror_lib.airflow.backfill_dag import build_backfill_dag, build_backfill_dags
+from mirror_lib.airflow.backfill_form import BackfillChoices, Target, backfill_form
+from mirror_lib.airflow.backfill_tasks import BackfillOperator
+from mirror_lib.errors import ConfigurationError
+
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
+A->B.enabled = true
+admin.timeout.ms = 1000
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+
+
+def defaults(flow):
+    return {name: param.value for name, param in backfill_form(flow).items()}
+
+
+def test_it_is_triggered_by_hand_and_defines_before_it_copies(make_flow):
+    dag = build_backfill_dag(make_flow(), "/etc/mirror.properties")
+
+    assert dag.dag_id == "mirror_backfill__A__B"
+    assert dag.schedule is None
+    assert dag.get_task("copy").upstream_task_ids == {"define"}
+
+
+def test_every_enabled_flow_has_one(tmp_path):
+    path = tmp_path / "mirror.properties"
+    path.write_text(CONFIG)
+
+    assert list(build_backfill_dags([path])) == ["mirror_backfill__A__B"]
+    assert build_backfill_dags([path], only="mirror__A__B") == {}
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        build_backfill_dags([tmp_path / "nowhere"])
+
+
+def test_the_form_keeps_off_the_flows_own_topics_unless_told_otherwise(make_flow):
+    choices = BackfillChoices.from_params(defaults(make_flow()))
+
+    assert (choices.target, choices.target_name) == (Target.SUFFIX, ".backfill")
+    assert not choices.dry_run
+
+
+def test_answers_become_the_jobs_arguments(make_flow):
+    operator = BackfillOperator(task_id="copy", defined_by="define", flow="A->B", config_path="/f", conn_id="spark")
+    context = {
+        "params": {
+            **defaults(make_flow()),
+            "max_bytes": 10,
+            "bytes_per_second": 5,
+            "accept_gaps": True,
+            "tasks": 2,
+        },
+        "dag": SimpleNamespace(dag_id="mirror_backfill__A__B"),
+        "run_id": "manual 1",
+        "ti": SimpleNamespace(xcom_pull=lambda task_ids: {"define": "history"}[task_ids]),
+    }
+
+    words = operator._command_line(context, Path("/report"))
+
+    assert {"--backfill=history", "--max-bytes=10", "--bytes-per-second=5", "--tasks=2", "--gaps=accept"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("target", "into", "suffix"), [(Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)]
+)
+def test_the_target_is_one_of_three_kinds(make_flow, target, into, suffix):
+    choices = BackfillChoices(topics=("orders",), target=target, target_name="x")
+
+    request = backfill_tasks._request(make_flow(), choices)
+
+    assert (request.into, request.into_suffix) == (into, suffix)
+
+
+def test_a_name_alone_goes_on_with_what_it_stands_for(make_flow):
+    assert backfill_tasks._request(make_flow(), BackfillChoices(name="history", target_name=".backfill")) is None
+
+
+def test_without_topics_and_name_there_is_nothing_to_do(make_flow):
+    with pytest.raises(ConfigurationError, match="needs topics"):
+        backfill_tasks._request(make_flow(), BackfillChoices(target_name=".backfill"))

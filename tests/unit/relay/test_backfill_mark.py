@@ -1,0 +1,39 @@
+"""A position that says that a backfill is writing in the flow's place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mirror_lib.cluster.positions import Position, PositionState, decode_value, encode_value
+from mirror_lib.errors import UncleanStartError
+from mirror_lib.relay.model import PartitionPlan
+from mirror_lib.relay.start import StartRules, TargetEnds, start_of
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
+PLAN = PartitionPlan(SOURCE, TARGET, 10, 20, "id-1", 1_048_588, 0)
+RULES = StartRules(FlowId("A", "B"))
+MARK = Position(
+    "orders", 0, 9, target_offset=10, state=PositionState.OPEN, run_id="r", claim=3, topic_id="id-1", backfill="history"
+)
+
+
+def test_the_mark_is_kept_in_the_position() -> None:
+    assert decode_value(SOURCE, encode_value(MARK)) == MARK
+    assert b"backfill" not in encode_value(replace(MARK, backfill=None))
+
+
+@pytest.mark.parametrize("end", [10, 15])
+def test_the_flow_does_not_start_while_a_backfill_has_not_ended(end: int) -> None:
+    with pytest.raises(UncleanStartError, match=r"backfill history into A\.orders-0") as caught:
+        start_of(RULES, PLAN, {SOURCE: MARK}, [SOURCE], TargetEnds(0, end))
+
+    assert "mirror backfill run --name history" in caught.value.action
+
+
+def test_the_flow_goes_on_behind_a_backfill_that_has_ended() -> None:
+    closed = replace(MARK, state=PositionState.CLOSED, backfill=None, target_offset=15)
+
+    assert start_of(RULES, PLAN, {SOURCE: closed}, [SOURCE], TargetEnds(0, 15)) is None

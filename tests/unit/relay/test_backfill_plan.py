@@ -1,0 +1,232 @@
+"""Planning a backfill: ranges, budgets, names and estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.admin import OffsetFact
+from mirror_lib.config.first_start import parse_first_start
+from mirror_lib.config.model import FirstStart
+from mirror_lib.errors import ConfigurationError, RetentionGapError, SourceRecreatedError
+from mirror_lib.relay.backfill_model import (
+    Backfill,
+    BackfillRange,
+    BackfillRequest,
+    checked_name,
+    shown_bound,
+)
+from mirror_lib.relay.backfill_plan import (
+    BackfillEstimate,
+    RangeEstimate,
+    bound_offset,
+    bounded,
+    estimate_range,
+    within_budget,
+)
+from mirror_lib.relay.model import PartitionFacts, RunPlan
+from mirror_lib.relay.plan import plan_round
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+FLOW = FlowId("A", "B")
+EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
+SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders.old", 0)
+RANGE = BackfillRange(SOURCE, TARGET, "id-1", 20, 60)
+REQUEST = BackfillRequest(FLOW, ("orders",), FirstStart(offset=20), FirstStart(offset=60), into_suffix=".old")
+
+
+def facts(log_start: int = 0, log_end: int = 100, position: int | None = None, **more: object) -> PartitionFacts:
+    fact = PartitionFacts(
+        source=SOURCE,
+        target=TARGET,
+        log_start=log_start,
+        log_end=log_end,
+        topic_id="id-1",
+        position=position,
+        position_topic_id=None if position is None else "id-1",
+        log_bytes=10_000,
+        target_max_message_bytes=1_048_588,
+    )
+    return replace(fact, **more)  # type: ignore[arg-type]
+
+
+def planned(fact: PartitionFacts, wanted: BackfillRange = RANGE, *, accept_gaps: bool = False) -> RunPlan:
+    return plan_round(FLOW, [bounded(fact, wanted, accept_gaps=accept_gaps)], tasks_max=1)
+
+
+def test_a_first_run_copies_the_range_and_nothing_else() -> None:
+    (partition,) = planned(facts()).partitions
+
+    assert (partition.start, partition.end) == (20, 60)
+    # 40 of 100 offsets; the log has 10,000 bytes.
+    assert partition.estimated_bytes == pytest.approx(4_000, abs=100)
+
+
+def test_a_later_run_goes_on_at_its_position() -> None:
+    (partition,) = planned(facts(position=45)).partitions
+
+    assert (partition.start, partition.end) == (45, 60)
+
+
+@pytest.mark.parametrize("log_end", [60, 61, 1_000_000])
+def test_a_finished_range_is_idle_however_the_log_grows(log_end: int) -> None:
+    plan = planned(facts(position=60, log_end=log_end))
+
+    assert (plan.partitions, plan.problems, plan.idle) == ((), (), 1)
+
+
+def test_records_that_were_deleted_since_the_range_was_looked_up_are_a_loss() -> None:
+    plan = planned(facts(log_start=30))
+
+    assert plan.partitions == ()
+    assert [type(problem.error) for problem in plan.problems] == [RetentionGapError]
+
+
+def test_an_accepted_loss_is_passed_over() -> None:
+    (partition,) = planned(facts(log_start=30), accept_gaps=True).partitions
+
+    assert (partition.start, partition.end) == (30, 60)
+
+
+def test_a_range_that_was_deleted_altogether_is_done_when_that_is_accepted() -> None:
+    plan = planned(facts(log_start=80), accept_gaps=True)
+
+    assert (plan.partitions, plan.problems) == ((), ())
+
+
+def test_a_topic_that_was_created_again_is_not_the_one_that_was_asked_for() -> None:
+    plan = planned(facts(topic_id="id-2"))
+
+    assert [type(problem.error) for problem in plan.problems] == [SourceRecreatedError]
+
+
+@given(
+    st.integers(0, 200), st.integers(0, 200), st.integers(0, 200), st.integers(1, 200), st.none() | st.integers(0, 200)
+)
+def test_no_run_ever_leaves_its_range(log_start: int, more: int, first: int, count: int, done: int | None) -> None:
+    wanted = BackfillRange(SOURCE, TARGET, "id-1", first, first + count)
+    position = None if done is None else first + min(done, count)
+    log_end = log_start + more
+
+    plan = planned(facts(log_start, log_end, position), wanted, accept_gaps=True)
+
+    for partition in plan.partitions:
+        assert first <= partition.start < partition.end <= min(first + count, log_end)
+        assert partition.start >= log_start
+        assert position is None or partition.start >= position
+
+
+def test_a_budget_shortens_all_partitions_alike() -> None:
+    other = replace(
+        facts(), source=TopicPartition("orders", 1), target=TopicPartition("A.orders.old", 1), log_end=1_100
+    )
+    plan = plan_round(FLOW, [facts(), replace(other, log_bytes=110_000)], tasks_max=2)
+
+    # 10,000 and 110,000 bytes
+    short = within_budget(plan, 12_000)
+
+    ends = {partition.source.partition: partition.end for partition in short.partitions}
+    assert ends == {0: 10, 1: 110}
+    assert short.estimated_bytes == pytest.approx(12_000, abs=2)
+
+
+def test_without_a_budget_and_with_a_large_one_the_plan_stays() -> None:
+    plan = planned(facts())
+
+    assert within_budget(plan, None) == plan
+    assert within_budget(plan, 10**12) == plan
+    assert within_budget(plan, 0).partitions == ()
+
+
+@given(st.integers(1, 100_000), st.integers(1, 10**9))
+def test_a_budget_however_small_comes_to_an_end(offsets: int, budget: int) -> None:
+    plan = plan_round(FLOW, [facts(log_end=offsets, log_bytes=10**9)], tasks_max=1)
+
+    (partition,) = within_budget(plan, budget).partitions
+
+    assert 0 < partition.end <= offsets
+
+
+@pytest.mark.parametrize(
+    ("text", "at_time", "expected"),
+    [
+        ("earliest", None, 10),
+        ("latest", None, 90),
+        ("offset 50", None, 50),
+        ("offset 3", None, 10),
+        ("offset 4711", None, 90),
+        ("2026-01-31", OffsetFact(offset=33), 33),
+        ("2026-01-31", OffsetFact(offset=-1), 90),
+    ],
+)
+def test_a_bound_is_an_offset_that_the_log_has_or_its_end(text: str, at_time: OffsetFact | None, expected: int) -> None:
+    bound = parse_first_start(text)
+
+    assert bound is not None
+    assert bound_offset(bound, 10, 90, at_time) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["earliest", "latest", "offset 0", "2026-01-31T12:30:00.125Z", "2026-01-31T00:00+02:00"]
+)
+def test_a_bound_can_be_written_down_and_read_again(text: str) -> None:
+    bound = parse_first_start(text)
+
+    assert bound is not None
+    assert parse_first_start(shown_bound(bound)) == bound
+
+
+def test_the_same_request_has_the_same_name_and_another_has_another() -> None:
+    same = replace(REQUEST, topics=("orders", "orders"))
+    others = [
+        replace(REQUEST, flow=FlowId("B", "A")),
+        replace(REQUEST, topics=("orders", "payments")),
+        replace(REQUEST, begin=EARLIEST),
+        replace(REQUEST, end=LATEST),
+        replace(REQUEST, into_suffix=None),
+        replace(REQUEST, into_suffix=None, into=".old"),
+    ]
+
+    names = {request.derived_name for request in [REQUEST, *others]}
+
+    assert same.derived_name == REQUEST.derived_name
+    assert len(names) == 1 + len(others)
+    assert all(checked_name(name) == name for name in names)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a#b", "ä", "x" * 81])
+def test_some_names_cannot_be_part_of_others(name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        checked_name(name)
+
+
+def test_a_backfill_is_never_taken_for_its_flow() -> None:
+    backfill = Backfill("history", REQUEST, False, (RANGE,), datetime(2026, 1, 31, tzinfo=UTC))
+
+    assert str(backfill.flow) == "A->B#backfill-history"
+    assert backfill.connector == "MirrorBackfill-history"
+    assert Backfill.from_dict(backfill.to_dict(), REQUEST) == backfill
+
+
+def test_an_estimate_counts_what_is_left_and_still_held() -> None:
+    sizes = {SOURCE: 10_000}
+
+    assert estimate_range(RANGE, None, (0, 100), sizes) == RangeEstimate(RANGE, 20, 4_000)
+    assert estimate_range(RANGE, 50, (0, 100), sizes) == RangeEstimate(RANGE, 50, 1_000)
+    assert estimate_range(RANGE, 60, (0, 100), sizes).offsets == 0
+    assert estimate_range(RANGE, None, (60, 100), sizes).bytes == 0
+    assert estimate_range(RANGE, None, (0, 100), {}).bytes is None
+
+
+def test_the_slower_of_rate_and_limit_decides_how_long_it_takes() -> None:
+    backfill = Backfill("history", REQUEST, False, (RANGE,), datetime(2026, 1, 31, tzinfo=UTC))
+    estimate = BackfillEstimate(backfill, True, (RangeEstimate(RANGE, 20, 4_000),))
+
+    assert estimate.seconds is None
+    assert replace(estimate, measured_rate=1_000.0).seconds == 4
+    assert replace(estimate, measured_rate=1_000.0, bytes_per_second=100).seconds == 40
+    assert replace(estimate, measured_rate=10.0, bytes_per_second=100).seconds == 400
