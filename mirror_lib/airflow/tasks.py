@@ -57,7 +57,8 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
         _log.warning("Flow %s: %s", flow, limit)
     for warning in _limit_warnings(settings, topology, selected):
         _log.warning("Flow %s: %s", flow, warning)
-    _open_ledger(config)
+    for warning in _forecast_warnings(config, settings, TriggerChoices.from_params(params)):
+        _log.warning("Flow %s: %s", flow, warning)
     _check_spark(settings.spark_connection)
     return {"selected_topics": len(selected), "source_topics": len(topics)}
 
@@ -236,6 +237,15 @@ def _limit_warnings(settings: FlowConfig, topology: FlowTopology, topics: list[s
     with source, target:
         found = limit_warnings(source, target, remote)
     return [warning.text(settings.copy_settings.poison_policy) for warning in found]
+
+
+def _forecast_warnings(config: MirrorConfig, settings: FlowConfig, choices: TriggerChoices) -> list[str]:
+    """What the source's retention deletes, or may delete, before it is copied."""
+    from mirror_lib.relay.flow_forecast import forecast_warnings
+    from mirror_lib.relay.replicate import RunOptions
+
+    with _open_ledger(config) as ledger:
+        return forecast_warnings(settings, RunOptions(topics=choices.topics), ledger)
 
 
 def _open_ledger(config: MirrorConfig) -> Ledger:

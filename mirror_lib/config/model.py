@@ -250,6 +250,8 @@ class FlowConfig(_Frozen):
     quarantine_topic: str = ""
     #: `mirror.schedule`: a cron expression, a preset such as `@hourly`, an interval such as `5m`; None: by hand only.
     schedule: str | None = None
+    #: `mirror.verify.schedule`: the same of the flow's verification.
+    verify_schedule: str | None = None
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
     spark_connection: str = "spark_default"
 

@@ -31,6 +31,15 @@ FLOW_KEYS = (
         "as `30s`, `5m`, `2h`, `1d`. Empty: only by hand.",
     ),
     Definition(
+        "mirror.verify.schedule",
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "When the DAG runs that compares the target with the source, written like `mirror.schedule`; it compares what "
+        "came since it last did. Empty: only by hand.",
+    ),
+    Definition(
         "mirror.run.max.seconds",
         DOUBLE,
         "0",

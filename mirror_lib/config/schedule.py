@@ -1,4 +1,4 @@
-"""The values of `mirror.schedule`."""
+"""The values of `mirror.schedule` and `mirror.verify.schedule`."""
 
 from __future__ import annotations
 

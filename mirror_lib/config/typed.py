@@ -69,8 +69,9 @@ def _own(connector: Settings) -> dict[str, Any]:
     def text(name: str) -> str:
         return (lookup(name) or "").strip()
 
-    schedule = text("mirror.schedule")
-    parse_schedule(schedule)
+    schedule, verify_schedule = text("mirror.schedule"), text("mirror.verify.schedule")
+    for each in (schedule, verify_schedule):
+        parse_schedule(each)
     return {
         "copy_settings": own_keys.copy_settings(lookup),
         "rename": own_keys.rename(lookup),
@@ -84,6 +85,7 @@ def _own(connector: Settings) -> dict[str, Any]:
         "topic_first_starts": parse_topic_first_starts(text("mirror.first.start.topics")),
         "quarantine_topic": text("mirror.quarantine.topic"),
         "schedule": " ".join(schedule.split()) or None,
+        "verify_schedule": " ".join(verify_schedule.split()) or None,
         "spark_connection": text("mirror.spark.connection"),
     }
 

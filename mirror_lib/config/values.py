@@ -130,6 +130,7 @@ def _check_regex(text: str) -> None:
 _FURTHER_CHECKS: dict[str, Callable[[str], object]] = {
     "bootstrap.servers": check_bootstrap_servers,
     "mirror.schedule": parse_schedule,
+    "mirror.verify.schedule": parse_schedule,
     "topics": _check_regexes,
     "topics.exclude": _check_regexes,
     "groups": _check_regexes,

@@ -19,7 +19,6 @@ from mirror_lib.cluster.batches.rebuild import grown
 from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.cluster.raw import FetchRequestPartition, ProducerIdentity, RawClient
@@ -178,6 +177,9 @@ class _Recovery:
 
     def _stored_omissions(self) -> list[OmittedRange]:
         """What all positions of this partition say was left out of what is compared."""
+        # Seldom needed, and another Kafka client, which is not to be loaded before Spark forks its workers.
+        from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
+
         plan, topic = self._opened.plan, self._job.positions
         if topic is None:
             return []

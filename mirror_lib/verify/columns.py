@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.batches.codecs import decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, BatchHeader
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.batches.varint import decode_varint
@@ -21,13 +22,15 @@ class Columns(NamedTuple):
     tails: list[bytes]
 
 
-def columns(stretch: Stretch) -> Columns:
-    """Decode a stretch.
+def columns(stretch: Stretch | RecordBlock) -> Columns:
+    """Decode a stretch; a block is so already.
 
     Raises:
         RecordError: the body is not what the header says.
         CodecError: it cannot be decompressed.
     """
+    if isinstance(stretch, RecordBlock):
+        return Columns(stretch.offsets.tolist(), stretch.times.tolist(), stretch.tails)
     header = stretch.header
     if header is None:
         old = stretch.old

@@ -13,16 +13,20 @@ from collections.abc import Hashable, Sequence
 
 from mirror_lib.cluster.batches.codecs import decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, Codec
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.alignment import LOOK_AHEAD, explain
 from mirror_lib.verify.content import differing, short_digest
+from mirror_lib.verify.layout import holds
 from mirror_lib.verify.model import CheckRange, Difference, DifferenceKind, KnownGap, PartitionCheck, RangeOutcome
 from mirror_lib.verify.places import Places
 from mirror_lib.verify.side import REPLACED, Side
 
 _BATCH = struct.Struct(">qqiI")
+#: Records of the source that are taken apart at a time where the target has none.
+_AT_ONCE = 1_000
 
 
 def whole_partition(source: TopicPartition, target: TopicPartition, range_: CheckRange) -> PartitionCheck:
@@ -95,12 +99,12 @@ class RangeComparer:
         self._expired = self._left_out = self._foreign = 0
         self._timestamps_compared = True
 
-    def feed_source(self, stretches: Sequence[Stretch], next_offset: int) -> None:
+    def feed_source(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
         """Give what the source holds from `source.fed_to` on."""
         self.source.feed(stretches, next_offset)
 
-    def feed_target(self, stretches: Sequence[Stretch], next_offset: int) -> None:
-        """Give what the target holds from `target.fed_to` on."""
+    def feed_target(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
+        """Give what the target holds from `target.fed_to` on; no blocks."""
         self.target.feed(stretches, next_offset)
 
     def source_expired(self, log_start: int) -> None:
@@ -151,12 +155,12 @@ class RangeComparer:
 
     def _step(self) -> bool:
         """One step; returns False when something must be fed first, or all is done."""
-        source, target = self.source, self.target
-        while (mine := source.head()) is not None and (theirs := target.head()) is not None:
-            if not self._pass_batches(mine, theirs):
-                break
+        while not self._starved() and self._pass_next():
+            pass
+        if self._waits():
+            return False
         have_source, have_target = self._have(1)
-        if self.needs_source or self.needs_target:
+        if self._waits():
             return False
         if have_source and have_target:
             self._compare_records()
@@ -166,18 +170,25 @@ class RangeComparer:
             self._only_on_target()
         else:
             self.finished = True
-        return not (self.needs_source or self.needs_target)
+        return not self._waits()
+
+    def _starved(self) -> bool:
+        """Whether a side has nothing to compare until more is fed; notes which."""
+        self.needs_source, self.needs_target = self.source.starved, self.target.starved
+        return self._waits()
+
+    def _waits(self) -> bool:
+        return self.needs_source or self.needs_target
 
     def _have(self, wanted: int) -> tuple[int, int]:
         """Decode until `wanted` records wait on both sides or their ends are reached; notes what must be fed."""
         source, target = self.source, self.target
-        while source.pending < wanted and source.decode_next() is not None:
-            pass
         while target.pending < wanted and self._decode_target():
             pass
         # Many small batches on one side stand for a large one on the other: long lists are compared at once.
-        while 0 < source.pending < target.pending and source.decode_next() is not None:
-            pass
+        while source.pending < (enough := max(wanted, target.pending)):
+            if source.decode_next(enough - source.pending if target.pending else _AT_ONCE) is None:
+                break
         while 0 < target.pending < source.pending and self._decode_target():
             pass
         self.needs_source = self.source.pending < wanted and not self.source.exhausted
@@ -188,6 +199,7 @@ class RangeComparer:
         stretch = self.target.decode_next()
         if stretch is None:
             return False
+        assert isinstance(stretch, Stretch), "the target's batches count in the digest one by one"
         self._note_target(stretch)
         self._timestamps_compared = self._timestamps_compared and not stretch.log_append_time
         return True
@@ -202,6 +214,55 @@ class RangeComparer:
                 self._digest.update(_BATCH.pack(record.offset, record.timestamp, len(record.tail), 0) + record.tail)
         else:
             self._digest.update(_BATCH.pack(first, end, stretch.header.count, stretch.header.crc))
+
+    def _pass_next(self) -> bool:
+        """Pass a whole batch of the target, and its records of the source, without taking them apart."""
+        mine, theirs = self.source.head(), self.target.head()
+        if mine is None or not isinstance(theirs, Stretch):
+            return False
+        return self._pass_batches(mine, theirs) if isinstance(mine, Stretch) else self._pass_gathered(theirs)
+
+    def _pass_gathered(self, theirs: Stretch) -> bool:
+        """Pass a batch of the target whose records are small batches on the source."""
+        header, target = theirs.header, self.target
+        if header is None or not theirs.dense or theirs.log_append_time:
+            return False
+        if theirs.first < target.first or theirs.next_offset > target.end:
+            return False
+        parts = self._parts_at(theirs.first, header.count)
+        if not parts or not holds(
+            decompress(header.attributes & CODEC_BITS, theirs.body), header.first_timestamp, parts
+        ):
+            return False
+        self._note_target(theirs)
+        self._records += header.count
+        self._accounted += header.count
+        self.source.pass_records(header.count)
+        target.pass_whole()
+        return True
+
+    def _parts_at(self, place: int, count: int) -> list[RecordBlock]:
+        """The next `count` records of the source, if the map places them from `place` on in a row; else none."""
+        source = self.source
+        parts: list[RecordBlock] = []
+        for block in source.blocks():
+            at = 0
+            while at < len(block) and count:
+                offset = int(block.offsets[at])
+                run = self._places.run_of(offset)
+                if run is None or offset >= source.end or self._place(run, offset) != place:
+                    return []
+                stop = min(block.before(min(run.source_next, source.end)), at + count)
+                if int(block.offsets[stop - 1]) - offset != stop - 1 - at:
+                    return []
+                parts.append(block.part(at, stop))
+                count -= stop - at
+                place += stop - at
+                at = stop
+            if not count:
+                return parts
+        self.needs_source = source.only_blocks and not source.exhausted
+        return []
 
     def _pass_batches(self, mine: Stretch, theirs: Stretch) -> bool:
         """Pass two whole batches that are the same and stand where they should."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun, decode
 from mirror_lib.topology.names import FlowId, TopicPartition
+
+if TYPE_CHECKING:
+    # It loads the clients' security, and Airflow parses DAGs every few seconds.
+    from mirror_lib.cluster.connection import Connection
 
 
 class VerifyMode(StrEnum):
@@ -188,6 +191,8 @@ class VerifyPlan:
     unverifiable: tuple[PartitionVerdict, ...] = ()
     #: Partitions with nothing to compare.
     idle: int = 0
+    #: Those of them that were found equal up to the end of the copy, which is where it still ends.
+    confirmed: tuple[PartitionVerdict, ...] = ()
 
     @property
     def partitions(self) -> tuple[PartitionCheck, ...]:
@@ -337,6 +342,18 @@ class PartitionVerdict:
     ) -> PartitionVerdict:
         """Nothing can be said because of an error."""
         return cls.impossible(source, target, error.reason, str(error), **more)
+
+    @classmethod
+    def unchanged(cls, source: TopicPartition, target: TopicPartition, mark: VerifiedMark) -> PartitionVerdict:
+        """Nothing came since it was found equal up to here."""
+        outcome = RangeOutcome(
+            source_first=mark.source_next,
+            source_next=mark.source_next,
+            target_first=mark.target_next,
+            target_next=mark.target_next,
+            complete=True,
+        )
+        return cls(source=source, target=target, verdict=Verdict.EQUAL, outcomes=(outcome,))
 
     @property
     def records(self) -> int:

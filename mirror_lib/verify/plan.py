@@ -51,6 +51,7 @@ def plan_verification(
     impossible = list(unverifiable)
     checks: list[PartitionCheck] = []
     idle = 0
+    confirmed: list[PartitionVerdict] = []
     for fact in facts:
         reason = _why_not(fact)
         if reason is not None:
@@ -59,6 +60,8 @@ def plan_verification(
         check = _whole(fact, mode)
         if check is None:
             idle += 1
+            if mode is VerifyMode.RECENT and fact.verified is not None and _ends_there(fact, fact.verified):
+                confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, fact.verified))
         else:
             checks.append(check)
     if mode is VerifyMode.SAMPLE:
@@ -73,7 +76,13 @@ def plan_verification(
         bins=pack(checks, bins_max),
         unverifiable=tuple(sorted(impossible, key=lambda verdict: verdict.source)),
         idle=idle,
+        confirmed=tuple(confirmed),
     )
+
+
+def _ends_there(fact: VerifyFacts, mark: VerifiedMark) -> bool:
+    """Whether nothing was copied or written since, for certain: no run is writing and the target's log ends there."""
+    return fact.settled == mark and fact.target_end == mark.target_next
 
 
 def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.cluster.connection import Connection
@@ -32,7 +33,7 @@ _EMPTY_ANSWERS = 2
 class Chunk:
     """What one fetch brought: the log up to `next_offset`."""
 
-    stretches: Sequence[Stretch]
+    stretches: Sequence[Stretch | RecordBlock]
     next_offset: int
     size: int = 0
     #: Set when retention has removed everything below this offset.
@@ -52,6 +53,7 @@ class LogReader:
         retry_seconds: float,
         chunk_bytes: int,
         known_gaps: Sequence[KnownGap] = (),
+        gather_small: bool = False,
     ) -> None:
         """Nothing is asked yet.
 
@@ -59,6 +61,7 @@ class LogReader:
             connection: of the same cluster, for what the raw client cannot ask.
             retry_seconds: how long a fault that may pass is borne.
             known_gaps: where a damaged batch may be passed over.
+            gather_small: whether small batches in a row come as blocks of records.
         """
         self._client = client
         self._connection = connection
@@ -67,6 +70,7 @@ class LogReader:
         self._retry_seconds = retry_seconds
         self._chunk_bytes = chunk_bytes
         self._known_gaps = known_gaps
+        self._gather_small = gather_small
         self._where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
 
     async def read(self, offset: int, end: int) -> Chunk:
@@ -123,7 +127,7 @@ class LogReader:
 
     def _chunk(self, answer: FetchedPartition, offset: int, where: Where) -> Chunk:
         try:
-            stretches, size = read_stretches(answer.records, answer.aborted, read_committed=self._read_committed)
+            stretches, size = self._parsed(answer)
         except (RecordError, CodecError) as error:
             for gap in self._known_gaps:
                 if gap.first_offset <= offset < gap.next_offset:
@@ -136,6 +140,10 @@ class LogReader:
         if not stretches:
             raise TransientError("the broker does not send a whole record batch.", where=where)
         return Chunk(stretches, stretches[-1].next_offset, size)
+
+    def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Stretch | RecordBlock], int]:
+        read = read_blocks if self._gather_small else read_stretches
+        return read(answer.records, answer.aborted, read_committed=self._read_committed)
 
     async def _behind_retention(self, offset: int, where: Where) -> Chunk:
         log_start = await asyncio.to_thread(self._log_start)

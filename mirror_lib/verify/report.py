@@ -77,6 +77,8 @@ class VerifyReport:
     #: Partitions with nothing to compare.
     idle: int
     confidence: Confidence | None = None
+    #: Those of them that are still equal up to the end of the copy, since nothing came.
+    confirmed: tuple[PartitionVerdict, ...] = ()
 
     @classmethod
     def of(
@@ -99,6 +101,7 @@ class VerifyReport:
             verdicts=verdicts,
             idle=plan.idle,
             confidence=_confidence(plan, verdicts) if plan.mode is VerifyMode.SAMPLE else None,
+            confirmed=plan.confirmed,
         )
 
     def count(self, verdict: Verdict) -> int:
@@ -169,6 +172,7 @@ class VerifyReport:
             "different": self.count(Verdict.DIFFERENT),
             "unverifiable": self.count(Verdict.UNVERIFIABLE),
             "idle_partitions": self.idle,
+            "confirmed_partitions": len(self.confirmed),
             "confidence": self.confidence.to_dict() if self.confidence else None,
             "partitions": [verdict.to_dict() for verdict in self.verdicts],
         }

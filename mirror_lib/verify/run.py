@@ -163,6 +163,7 @@ class _Check:
             retry_seconds=job.retry_seconds,
             chunk_bytes=chunk_bytes,
             known_gaps=check.known_gaps,
+            gather_small=True,
         )
         theirs = LogReader(
             self._clients[1],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.verify.columns import Columns, columns
 
@@ -33,7 +35,7 @@ class Side:
         self.fed_to = first
         #: Below this, retention has removed what was there.
         self.log_start = 0
-        self._queue: deque[Stretch] = deque()
+        self._queue: deque[Stretch | RecordBlock] = deque()
         self.offsets: list[int] = []
         self.times: list[int] = []
         self.tails: list[bytes] = []
@@ -41,15 +43,24 @@ class Side:
         self.at = 0
         self._passed = first
 
-    def feed(self, stretches: Iterable[Stretch], next_offset: int) -> None:
+    def feed(self, stretches: Iterable[Stretch | RecordBlock], next_offset: int) -> None:
         """Take what was read.
 
         Args:
             stretches: in order; the first may begin before what was asked for.
             next_offset: where to read on; offsets before it that are in no stretch hold no record.
         """
-        self._queue.extend(each for each in stretches if not each.hidden and each.next_offset > self.fed_to)
+        for each in stretches:
+            if not each.hidden and each.next_offset > self.fed_to:
+                wanted = _since(each, self.first) if isinstance(each, RecordBlock) else each
+                if wanted is not None:
+                    self._queue.append(wanted)
         self.fed_to = max(self.fed_to, next_offset)
+
+    @property
+    def starved(self) -> bool:
+        """Whether nothing can be done before more is fed."""
+        return not self._queue and not self.pending and not self.exhausted
 
     @property
     def exhausted(self) -> bool:
@@ -66,27 +77,58 @@ class Side:
         """Everything before this offset is consumed."""
         return self.offsets[self.at] if self.pending else self._passed
 
-    def head(self) -> Stretch | None:
+    def head(self) -> Stretch | RecordBlock | None:
         """The next stretch, when no decoded records wait before it."""
         return self._queue[0] if self._queue and self.at == len(self.offsets) else None
+
+    def blocks(self) -> Iterator[RecordBlock]:
+        """The blocks that come next, up to the first stretch of another kind."""
+        return takewhile(lambda each: isinstance(each, RecordBlock), self._queue)  # type: ignore[arg-type]
+
+    @property
+    def only_blocks(self) -> bool:
+        """Whether what was fed and not decoded is nothing but blocks."""
+        return all(isinstance(each, RecordBlock) for each in self._queue)
 
     def pass_whole(self) -> None:
         """Consume the next stretch as it is."""
         self._passed = self._queue.popleft().next_offset
 
-    def decode_next(self) -> Stretch | None:
+    def pass_records(self, count: int) -> None:
+        """Consume records of the next blocks as they are."""
+        while count:
+            block = self._queue[0]
+            assert isinstance(block, RecordBlock)
+            if count < len(block):
+                self._queue[0] = block.part(count, len(block))
+                self._passed = int(block.offsets[count - 1]) + 1
+                return
+            count -= len(block)
+            self.pass_whole()
+
+    def decode_next(self, wanted: int = 1) -> Stretch | RecordBlock | None:
         """Decode the next stretch behind the records that wait; None when there is none.
+
+        Args:
+            wanted: of a block not more records than these are taken, so that the rest may still be passed as it is.
 
         Raises:
             RecordError, CodecError: it cannot be read.
         """
         if not self._queue or self._queue[0].first >= self.end:
             return None
-        stretch = self._queue[0]
-        found = self._within(columns(stretch))
-        if self._hide_append_times and stretch.log_append_time:
-            found = found._replace(times=[REPLACED] * len(found.offsets))
+        stretch, rest = self._queue[0], None
+        if isinstance(stretch, RecordBlock):
+            if wanted < len(stretch):
+                stretch, rest = stretch.part(0, wanted), stretch.part(wanted, len(stretch))
+            found = columns(stretch)
+        else:
+            found = self._within(columns(stretch))
+            if self._hide_append_times and stretch.log_append_time:
+                found = found._replace(times=[REPLACED] * len(found.offsets))
         self._queue.popleft()
+        if rest is not None:
+            self._queue.appendleft(rest)
         if self.at > _LET_GO or self.at == len(self.offsets):
             del self.offsets[: self.at], self.times[: self.at], self.tails[: self.at]
             self.at = 0
@@ -113,3 +155,11 @@ class Side:
             return found
         skip = sum(offset < self.first for offset in found.offsets)
         return Columns(found.offsets[skip:], found.times[skip:], found.tails[skip:])
+
+
+def _since(block: RecordBlock, first: int) -> RecordBlock | None:
+    """The records of a block from an offset on."""
+    start = block.before(first)
+    if start == len(block):
+        return None
+    return block.part(start, len(block)) if start else block

@@ -97,7 +97,7 @@ def verify_flow(
 
 
 def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
-    """A report as the ledger keeps it."""
+    """A report as the ledger keeps it; what nothing was compared of, because nothing came, has a row as well."""
     return [
         VerificationRow(
             id=report.verification_id,
@@ -121,5 +121,5 @@ def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
             started_at=report.started,
             finished_at=report.finished,
         )
-        for verdict in report.verdicts
+        for verdict in (*report.verdicts, *report.confirmed)
     ]

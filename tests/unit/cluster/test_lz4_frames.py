@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import lz4.frame
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.codecs import CodecError, compress, decompress
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
 from mirror_lib.cluster.batches.lz4_frames import decompress_single_block
+from mirror_lib.cluster.batches.lz4_many import LaidOut, single_blocks
 
 CONTENTS = st.one_of(st.binary(max_size=400), st.binary(max_size=30).map(lambda part: part * 700))
 
@@ -56,3 +59,50 @@ def test_a_damaged_frame_is_refused(cut: int) -> None:
     frame[11] = 0xFF
     with pytest.raises(CodecError):
         decompress(Codec.LZ4, bytes(frame))
+
+
+@given(
+    st.lists(
+        st.tuples(CONTENTS, st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([4, 5])),
+        min_size=1,
+        max_size=12,
+    ),
+    st.binary(max_size=20),
+)
+def test_many_frames_take_the_shortcut_where_each_of_them_would(
+    kinds: list[tuple[bytes, bool, bool, bool, bool, int]], other: bytes
+) -> None:
+    frames = [
+        lz4.frame.compress(
+            content,
+            block_size=size,
+            block_linked=linked,
+            block_checksum=block_checksum,
+            content_checksum=content_checksum,
+            store_size=store_size,
+        )
+        for content, linked, block_checksum, content_checksum, store_size, size in kinds
+    ] + [other]
+    data = b"".join(frames)
+    ends = np.cumsum([len(frame) for frame in frames])
+    # A header is in front of each frame of a log, so something always is.
+    padded, starts = bytes(HEADER_SIZE) + data, HEADER_SIZE + ends - [len(frame) for frame in frames]
+
+    plain, firsts, lasts = single_blocks(np.frombuffer(padded, dtype=np.uint8), starts, HEADER_SIZE + ends)
+
+    alone = [decompress_single_block(frame) if frame is not other else None for frame in frames]
+    assert plain.tolist() == [content is not None for content in alone]
+    laid_out = LaidOut(1 << 30)
+    laid_out.add_blocks(padded, firsts[plain].tolist(), lasts[plain].tolist())
+    bounds, joined = laid_out.bounds, laid_out.joined()
+    assert [joined[first:last] for first, last in pairwise(bounds)] == [each for each in alone if each is not None]
+
+
+def test_contents_that_take_too_much_are_refused() -> None:
+    laid_out = LaidOut(1_000)
+    laid_out.add(bytes(1_000))
+
+    laid_out.add(b"x")
+
+    with pytest.raises(ValueError, match="more than 1000 bytes"):
+        laid_out.joined()

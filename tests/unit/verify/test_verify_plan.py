@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
-from mirror_lib.verify.model import Budget, PartitionCheck, VerifiedMark, VerifyFacts, VerifyMode, VerifyPlan
+from mirror_lib.verify.model import Budget, PartitionCheck, Verdict, VerifiedMark, VerifyFacts, VerifyMode, VerifyPlan
 from mirror_lib.verify.plan import SAMPLE_RECORDS, clip, plan_verification, take
 from tests.support.offset_maps import records, run_lists
 
@@ -98,6 +99,34 @@ def test_recent_has_nothing_to_do_where_nothing_came() -> None:
 
     assert plan.partitions == ()
     assert plan.idle == 1
+
+
+def test_where_nothing_came_it_is_equal_up_to_the_end_still() -> None:
+    resting = _facts(verified=VerifiedMark(10_000, 10_000))
+
+    (verdict,) = _plan(resting, mode=VerifyMode.RECENT).confirmed
+
+    assert (verdict.source, verdict.verdict, verdict.records) == (resting.source, Verdict.EQUAL, 0)
+    (outcome,) = verdict.outcomes
+    assert (outcome.source_first, outcome.source_next) == (10_000, 10_000)
+    assert (outcome.target_first, outcome.target_next) == (10_000, 10_000)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settled": None},
+        {"settled": VerifiedMark(10_005, 10_005)},
+        {"target_end": 10_001},
+        {"verified": None, "runs": (), "settled": VerifiedMark(0, 0)},
+        {"verified": VerifiedMark(9_000, 9_000)},
+    ],
+    ids=["a run is writing", "more was copied", "more was written", "never verified", "not to the end"],
+)
+def test_where_something_may_have_come_nothing_is_confirmed(changes: dict[str, Any]) -> None:
+    settings = {"verified": VerifiedMark(10_000, 10_000), **changes}
+
+    assert _plan(_facts(**settings), mode=VerifyMode.RECENT).confirmed == ()
 
 
 def test_recent_begins_anew_where_the_log_is_shorter_than_what_was_verified() -> None:

@@ -1,0 +1,13 @@
+"""One DAG per enabled flow of the configuration files that MIRROR_CONFIG names, which compares its target; optional."""
+
+import os
+from pathlib import Path
+
+from mirror_lib.airflow.compatibility import get_parsing_context
+from mirror_lib.airflow.flow_dags import config_files
+from mirror_lib.airflow.verify_dag import build_verify_dags
+
+build_verify_dags(
+    config_files(os.environ, Path(__file__).resolve().parents[1]),
+    only=get_parsing_context().dag_id,
+)

@@ -1,0 +1,84 @@
+"""The form that Airflow shows when a person triggers a verification, and reading its values inside a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.verify.model import VerifyMode
+
+_WHAT, _HOW = "What to compare", "How much"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyChoices:
+    """One run's answers on the form; scheduled runs have the defaults."""
+
+    topics: tuple[str, ...] = ()
+    mode: VerifyMode = VerifyMode.RECENT
+    max_bytes: int | None = None
+    max_seconds: float | None = None
+    seed: int = 0
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> VerifyChoices:
+        """Read what Airflow has already validated against the form's JSON schema."""
+        return cls(
+            topics=tuple(text.strip() for text in params.get("topics") or () if text.strip()),
+            mode=VerifyMode(params.get("mode") or VerifyMode.RECENT),
+            max_bytes=params.get("max_bytes"),
+            max_seconds=params.get("max_seconds"),
+            seed=params.get("seed") or 0,
+        )
+
+
+def verify_form() -> dict[str, Param]:
+    """The Params of a verification's DAG."""
+    return {
+        "topics": Param(
+            None,
+            # Without examples on purpose: Airflow 3.3 makes those of an array a select list that takes no own text.
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Only these topics",
+            description="One topic name or Java regular expression a line; empty compares every topic of the flow.",
+            section=_WHAT,
+        ),
+        "mode": Param(
+            VerifyMode.RECENT.value,
+            type="string",
+            enum=[mode.value for mode in VerifyMode],
+            title="Mode",
+            description_md=(
+                "- `recent`: what came since it was last found equal\n"
+                "- `full`: everything that both sides still hold\n"
+                "- `sample`: random stretches of it"
+            ),
+            section=_WHAT,
+        ),
+        "max_bytes": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Budget (bytes)",
+            description="At most so much of the source's logs is read, and of the target's about the same. Empty: all.",
+            section=_HOW,
+        ),
+        "max_seconds": Param(
+            None,
+            type=["null", "number"],
+            exclusiveMinimum=0,
+            title="Time budget (seconds)",
+            description="Nothing more is compared after this time. Empty: all.",
+            section=_HOW,
+        ),
+        "seed": Param(
+            0,
+            type="integer",
+            title="Seed of a sample",
+            description="The same seed takes the same stretches of the same logs.",
+            section=_HOW,
+        ),
+    }

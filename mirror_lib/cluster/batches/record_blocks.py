@@ -1,0 +1,307 @@
+"""Many small batches in a row as one block of records: for reading what stands there, without an object for each.
+
+Headers are taken apart as columns of numpy, and so are records: the first ones of all batches at once, then the second
+ones, and so on. What a block cannot hold (large batches, old formats, whatever is damaged) stays a `Stretch`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from crc32c import crc32c
+from numpy.typing import NDArray
+
+from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import (
+    ATTRIBUTES_AT,
+    CODEC_BITS,
+    CONTROL_BIT,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    Codec,
+    parse_header,
+)
+from mirror_lib.cluster.batches.lz4_many import LaidOut, single_blocks
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+
+#: Batches from this size on stay as they are: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
+SMALL_BATCH = 16 * 1024
+#: Fewer small batches in a row are not worth the arrays.
+_FEWEST = 8
+#: Bytes that a block may hold, decompressed; batches that would become more stay compressed until they are looked at.
+_LARGEST_CONTENT = 16 * 1024 * 1024
+_LENGTH = struct.Struct(">i")
+_LENGTH_AT = 8
+_HEADERS = np.dtype(
+    [
+        ("base", ">i8"),
+        ("length", ">i4"),
+        ("epoch", ">i4"),
+        ("magic", "u1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_delta", ">i4"),
+        ("first_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
+_HEADER_BYTES = np.arange(HEADER_SIZE)
+_MORE, _BITS = 0x80, 0x7F
+#: A varint of 64 bits has so many bytes at most.
+_LONGEST = 10
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordBlock:
+    """The records of offsets [first, next_offset) of a log, of which some may hold none.
+
+    Attributes:
+        offsets: of the records, ascending.
+        times: as a reader sees them, in epoch milliseconds.
+        content: bytes in which the records lie.
+        starts: where each record's tail begins in them (`records.Record.tail`).
+        ends: where it ends.
+    """
+
+    first: int
+    next_offset: int
+    offsets: Int64s
+    times: Int64s
+    content: bytes
+    starts: Int64s
+    ends: Int64s
+
+    @property
+    def hidden(self) -> bool:
+        """As of a `Stretch`: a block has records."""
+        return False
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def tails(self) -> list[bytes]:
+        """What follows the deltas of each record."""
+        content = self.content
+        return [content[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+    def before(self, offset: int) -> int:
+        """How many records lie before an offset."""
+        return int(np.searchsorted(self.offsets, offset))
+
+    def part(self, start: int, stop: int) -> RecordBlock:
+        """Records number `start` to `stop` - 1."""
+        whole = len(self.offsets)
+        return RecordBlock(
+            int(self.offsets[start]) if start else self.first,
+            int(self.offsets[stop]) if stop < whole else self.next_offset,
+            self.offsets[start:stop],
+            self.times[start:stop],
+            self.content,
+            self.starts[start:stop],
+            self.ends[start:stop],
+        )
+
+
+def read_blocks(
+    data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool
+) -> tuple[list[Stretch | RecordBlock], int]:
+    """As `stretches.read_stretches`, with small batches gathered into blocks.
+
+    Raises:
+        RecordError: the first batch is damaged.
+    """
+    found: list[Stretch | RecordBlock] = []
+    position = 0
+    # Which batches of a fetch are aborted is told by all of its batches in their order.
+    if not (read_committed and aborted):
+        headers, bounds = _headers(data)
+        for start, stop, small in _groups(headers):
+            gathered = _block(data, headers[start:stop], bounds[start : stop + 1]) if small else None
+            found += [gathered] if gathered is not None else _stretches(data, bounds[start : stop + 1])
+        position = bounds[-1]
+    if position < len(data):
+        # An incomplete batch, an old format, or damage.
+        try:
+            rest, size = read_stretches(data[position:], aborted, read_committed=read_committed)
+        except (RecordError, CodecError):
+            if not found:
+                raise
+            rest, size = [], 0
+        found += rest
+        position += size
+    return found, position
+
+
+def _headers(data: memoryview) -> tuple[NDArray[np.void], list[int]]:
+    """The headers of the batches up to the first that is not good, and where these begin and the last one ends."""
+    bounds = [0]
+    position, last = 0, len(data) - HEADER_SIZE
+    unpack, add = _LENGTH.unpack_from, bounds.append
+    smallest = HEADER_SIZE - LOG_OVERHEAD
+    while position <= last:
+        length = unpack(data, position + _LENGTH_AT)[0]
+        if length < smallest:
+            break
+        position += LOG_OVERHEAD + length
+        add(position)
+    if bounds[-1] > len(data):
+        bounds.pop()
+    at = np.array(bounds[:-1], dtype=np.int64)
+    octets = np.frombuffer(data, dtype=np.uint8)
+    headers = octets[at[:, None] + _HEADER_BYTES].view(_HEADERS)[:, 0] if len(at) else np.empty(0, dtype=_HEADERS)
+    whole = headers["magic"] == MAGIC
+    checks = np.array(
+        [crc32c(data[start + ATTRIBUTES_AT : end]) for start, end in pairwise(bounds)] if whole.all() else (),
+        dtype=np.uint32,
+    )
+    if len(checks):
+        whole &= headers["crc"] == checks
+    elif len(whole):
+        # What is in front of an old format is rare: the general way is good enough.
+        whole[:] = False
+    good = len(whole) if whole.all() else int(np.argmin(whole))
+    return headers[:good], bounds[: good + 1]
+
+
+def _groups(headers: NDArray[np.void]) -> Iterator[tuple[int, int, bool]]:
+    """(start, stop, whether they make a block) of batches that belong together."""
+    control = headers["attributes"] & CONTROL_BIT != 0
+    small = (headers["length"] < SMALL_BATCH - LOG_OVERHEAD) | control
+    edges = [0, *(np.flatnonzero(small[1:] != small[:-1]) + 1).tolist(), len(headers)]
+    start = 0
+    for first, stop in pairwise(edges):
+        if first < stop and small[first] and np.count_nonzero(~control[first:stop]) >= _FEWEST:
+            if start < first:
+                yield start, first, False
+            yield first, stop, True
+            start = stop
+    if start < len(headers):
+        yield start, len(headers), False
+
+
+def _stretches(data: memoryview, bounds: Sequence[int]) -> Iterator[Stretch]:
+    """Batches whose checksums were looked at, none of which is aborted."""
+    for start, end in pairwise(bounds):
+        header = parse_header(data, start)
+        first, next_offset = header.base_offset, header.base_offset + header.last_offset_delta + 1
+        if header.attributes & CONTROL_BIT:
+            yield Stretch(first, next_offset)
+        else:
+            yield Stretch(first, next_offset, header, bytes(data[start + HEADER_SIZE : end]))
+
+
+def _block(data: memoryview, headers: NDArray[np.void], bounds: Sequence[int]) -> RecordBlock | None:
+    """The batches as one block; None where they cannot be read, which is to be told of the one that cannot."""
+    piece = bytes(data[bounds[0] : bounds[-1]])
+    try:
+        return _decoded(headers, piece, np.array(bounds, dtype=np.int64) - bounds[0])
+    except (RecordError, CodecError):
+        return None
+
+
+def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s) -> RecordBlock:
+    data = headers["attributes"] & CONTROL_BIT == 0
+    starts, ends = bounds[:-1][data] + HEADER_SIZE, bounds[1:][data]
+    first, next_offset = int(headers["base"][0]), int(headers["base"][-1] + headers["last_delta"][-1]) + 1
+    headers = headers[data]
+    codecs = headers["attributes"] & CODEC_BITS
+    content = piece
+    if codecs.any():
+        content, starts, ends = _decompressed(piece, codecs, starts, ends)
+    counts = headers["count"].astype(np.int64)
+    deltas, times, tail_starts, tail_ends = _records(np.frombuffer(content, dtype=np.uint8), starts, ends, counts)
+    offsets = np.repeat(headers["base"].astype(np.int64), counts) + deltas
+    if (offsets[1:] <= offsets[:-1]).any():
+        raise RecordError("offsets do not ascend")
+    times += np.repeat(headers["first_timestamp"].astype(np.int64), counts)
+    appended = headers["attributes"] & LOG_APPEND_TIME_BIT != 0
+    if appended.any():
+        given = np.repeat(headers["max_timestamp"].astype(np.int64), counts)
+        times = np.where(np.repeat(appended, counts), given, times)
+    return RecordBlock(first, next_offset, offsets, times, content, tail_starts, tail_ends)
+
+
+def _decompressed(
+    piece: bytes, codecs: NDArray[np.int16], starts: Int64s, ends: Int64s
+) -> tuple[bytes, Int64s, Int64s]:
+    """All bodies in a row, and where each begins and ends."""
+    plain, block_starts, block_ends = single_blocks(np.frombuffer(piece, dtype=np.uint8), starts, ends)
+    plain &= codecs == Codec.LZ4
+    laid_out = LaidOut(_LARGEST_CONTENT)
+    edges = [0, *(np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist(), len(plain)]
+    try:
+        for first, stop in pairwise(edges):
+            if plain[first]:
+                laid_out.add_blocks(piece, block_starts[first:stop].tolist(), block_ends[first:stop].tolist())
+            else:
+                for number in range(first, stop):
+                    laid_out.add(decompress(int(codecs[number]), piece[starts[number] : ends[number]]))
+        content = laid_out.joined()
+    except Exception as error:  # The libraries share no exception type.
+        raise CodecError(f"a body cannot be read: {error}") from error
+    bounds = np.array(laid_out.bounds, dtype=np.int64)
+    return content, bounds[:-1], bounds[1:]
+
+
+def _records(
+    content: NDArray[np.uint8], starts: Int64s, ends: Int64s, counts: Int64s
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Offset delta, timestamp delta, and where the tail begins and ends, of all records of all bodies in order."""
+    if (counts < 0).any() or counts.max() > len(content):
+        raise RecordError("a batch claims to have more records than bytes")
+    total = int(counts.sum())
+    deltas, times, tail_starts, tail_ends = (np.empty(total, dtype=np.int64) for _ in range(4))
+    # The fullest first, so that the batches which still have records are always the first ones.
+    order = np.argsort(-counts, kind="stable")
+    position, limit = starts[order], ends[order]
+    numbers, counts = (np.cumsum(counts) - counts)[order], counts[order]
+    negated = -counts
+    try:
+        for number in range(int(counts[0])):
+            active = int(np.searchsorted(negated, -number))
+            length, at = _varints(content, position[:active])
+            end = at + length
+            times_delta, at = _varints(content, at + 1)
+            offset_delta, at = _varints(content, at)
+            if (at >= end).any() or (end > limit[:active]).any():
+                raise RecordError("a record does not fit its batch")
+            place = numbers[:active] + number
+            times[place], deltas[place], tail_starts[place], tail_ends[place] = times_delta, offset_delta, at, end
+            position[:active] = end
+    except IndexError as error:
+        raise RecordError("a record does not fit its batch") from error
+    if (position != limit).any():
+        raise RecordError("bytes are left after the records")
+    return deltas, times, tail_starts, tail_ends
+
+
+def _varints(content: NDArray[np.uint8], at: Int64s) -> tuple[Int64s, Int64s]:
+    """Zigzag varints at many positions, and the positions after them."""
+    octets = content[at]
+    value = (octets & _BITS).astype(np.uint64)
+    at = at + 1
+    longer = np.flatnonzero(octets & _MORE)
+    shift = 7
+    while len(longer):
+        if shift >= 7 * _LONGEST:
+            raise RecordError("a number is too long")
+        octets = content[at[longer]]
+        value[longer] |= (octets & _BITS).astype(np.uint64) << np.uint64(shift)
+        at[longer] += 1
+        longer = longer[octets & _MORE != 0]
+        shift += 7
+    return (value >> np.uint64(1)).astype(np.int64) ^ -(value & np.uint64(1)).astype(np.int64), at
