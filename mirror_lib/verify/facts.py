@@ -92,7 +92,7 @@ class _Gathering:
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
             for row in self._ledger.verified_up_to(self._name)
         }
-        sharing = Counter(targets)
+        sharing, backfilled = Counter(targets), self._backfilled()
         facts = []
         for pair in pairs:
             offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
@@ -119,10 +119,19 @@ class _Gathering:
                     source_bytes=sizes.get(pair[0]),
                     verified=marks.get(pair[0]),
                     known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
-                    shared_target=sharing[pair[1]] > 1 or self._topology.rename.merge,
+                    shared_target=sharing[pair[1]] > 1 or self._topology.rename.merge or pair[1] in backfilled,
                 )
             )
         return Gathered(tuple(facts), tuple(self._unverifiable))
+
+    def _backfilled(self) -> set[TopicPartition]:
+        """Target partitions that backfills wrote to beside the flow: their records are not in the flow's own map."""
+        return {
+            TopicPartition(each["target_topic"], each["partition"])
+            for row in self._ledger.backfills(self._name)
+            if row.definition["into_live"]
+            for each in row.definition["ranges"]
+        }
 
     def _pairs(self) -> list[_Pair]:
         """The partitions that both sides have."""

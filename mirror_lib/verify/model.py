@@ -115,7 +115,8 @@ class VerifyFacts:
     source_bytes: int | None = None
     verified: VerifiedMark | None = None
     known_gaps: tuple[KnownGap, ...] = ()
-    #: Several source partitions go into this target partition: what the map does not know there may be another's.
+    #: Others go into this target partition too, from further source partitions (a merge) or in a backfill: what the map
+    #: does not know there may be theirs.
     shared_target: bool = False
 
 

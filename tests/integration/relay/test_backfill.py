@@ -31,6 +31,7 @@ from mirror_lib.relay.position_changes import apply_changes, plan_changes
 from mirror_lib.relay.replicate import RunOptions, RunReport
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.model import Verdict
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to
@@ -44,6 +45,7 @@ from tests.support.kafka import (
     transaction,
     watermarks,
 )
+from tests.support.verifying import verify
 
 Runner = Callable[[CopyJob], list[PartitionResult]]
 
@@ -257,6 +259,8 @@ def test_history_goes_into_the_topic_of_a_flow_that_goes_on_before_and_after(
     segments = flow.ledger.segments("A->B", topic_name, 0)
     assert sum(each.records for each in segments) == start - 50
     assert min(each.source_first for each in segments) == 50
+    # The verification of the flow takes the backfill's records for what they are.
+    assert [verdict.verdict for verdict in verify(flow).verdicts] == [Verdict.EQUAL]
     assert live_position(flow, topic_name).backfill is None
     assert live_position(flow, topic_name).target_offset == watermarks(kafka_pair.target, f"A.{topic_name}")[1]
 
