@@ -9,10 +9,9 @@ from pathlib import Path
 from mirror_lib.airflow.backfill_form import backfill_form
 from mirror_lib.airflow.backfill_tasks import BackfillOperator, define
 from mirror_lib.airflow.compatibility import DAG, PythonOperator
+from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
-from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe.airflow_runs import dag_id_of
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -20,28 +19,8 @@ _DEFINE_TIMEOUT = timedelta(minutes=30)
 
 
 def build_backfill_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
-
-    Two flows of one id have none; `dags/flows.py` says so.
-
-    Raises:
-        ConfigurationError: a file cannot be used; every file's problems are named.
-    """
-    dags: dict[str, DAG] = {}
-    problems: list[str] = []
-    for path in paths:
-        try:
-            flows = load(path).enabled_flows
-        except MirrorError as error:
-            problems.append(str(error))
-            continue
-        for flow in flows:
-            dag_id = backfill_dag_id(flow)
-            if dag_id not in dags and only in (None, dag_id):
-                dags[dag_id] = build_backfill_dag(flow, path.absolute())
-    if problems and not (only and dags):
-        raise ConfigurationError("\n".join(problems))
-    return dags
+    """The DAGs that backfill, as `flow_dags.dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=backfill_dag_id, build=build_backfill_dag)
 
 
 def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.form_fields import chosen_topics, tasks_field, topics_field
 from mirror_lib.config.model import FlowConfig
 
 _WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"
@@ -43,7 +44,7 @@ class BackfillChoices:
     def from_params(cls, params: Mapping[str, Any]) -> BackfillChoices:
         """Read what Airflow has already validated against the form's JSON schema."""
         return cls(
-            topics=tuple(text.strip() for text in params.get("topics") or () if text.strip()),
+            topics=chosen_topics(params),
             begin=params.get("from") or "earliest",
             end=params.get("to") or "latest",
             target=Target(params.get("target") or Target.SUFFIX),
@@ -60,11 +61,7 @@ class BackfillChoices:
 def backfill_form(flow: FlowConfig) -> dict[str, Param]:
     """The Params of a flow's backfill DAG."""
     return {
-        "topics": Param(
-            None,
-            # Without examples on purpose: Airflow 3.3 makes those of an array a select list that takes no own text.
-            type=["null", "array"],
-            items={"type": "string"},
+        "topics": topics_field(
             title="Source topics",
             description_md=(
                 "One topic name or Java regular expression a line; never more than the flow selects. Empty only to go "
@@ -120,14 +117,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             description="All tasks together read no faster from the source. Empty: as fast as they can.",
             section=_HOW,
         ),
-        "tasks": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="Spark tasks",
-            description_md=f"At most this many tasks copy side by side; empty means `tasks.max` ({flow.tasks_max}).",
-            section=_HOW,
-        ),
+        "tasks": tasks_field(flow, section=_HOW),
         "accept_gaps": Param(
             False,
             type="boolean",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
@@ -25,6 +25,17 @@ def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
 
 
 def build_flow_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
+    """The DAGs that replicate, as `dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=lambda flow: dag_id_of(flow.flow), build=build_flow_dag)
+
+
+def dags_of_flows(
+    paths: Iterable[Path],
+    only: str | None,
+    *,
+    dag_id: Callable[[FlowConfig], str],
+    build: Callable[[FlowConfig, Path], DAG],
+) -> dict[str, DAG]:
     """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
 
     A worker that asks for one DAG gets it even when another file is broken.
@@ -42,13 +53,13 @@ def build_flow_dags(paths: Iterable[Path], only: str | None = None) -> dict[str,
             problems.append(str(error))
             continue
         for flow in flows:
-            dag_id = dag_id_of(flow.flow)
-            if dag_id in origin:
-                problems.append(_clash(flow, dag_id, path, origin[dag_id]))
+            name = dag_id(flow)
+            if name in origin:
+                problems.append(_clash(flow, name, path, origin[name]))
                 continue
-            origin[dag_id] = path
-            if only in (None, dag_id):
-                dags[dag_id] = build_flow_dag(flow, path.absolute())
+            origin[name] = path
+            if only in (None, name):
+                dags[name] = build(flow, path.absolute())
     if problems and not (only and dags):
         raise ConfigurationError("\n".join(problems))
     return dags

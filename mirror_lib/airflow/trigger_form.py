@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.form_fields import chosen_topics, tasks_field, topics_field
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.relay.job_arguments import ASK, GAP_CHOICES
 
@@ -27,7 +28,7 @@ class TriggerChoices:
     def from_params(cls, params: Mapping[str, Any]) -> TriggerChoices:
         """Read what Airflow has already validated against the form's JSON schema."""
         return cls(
-            topics=tuple(text.strip() for text in params.get("topics") or () if text.strip()),
+            topics=chosen_topics(params),
             tasks=params.get("tasks"),
             max_seconds=params.get("max_seconds"),
             dry_run=bool(params.get("dry_run")),
@@ -38,11 +39,7 @@ class TriggerChoices:
 def trigger_form(flow: FlowConfig) -> dict[str, Param]:
     """The Params of a flow's DAG. Every field may stay empty: the configuration then decides."""
     return {
-        "topics": Param(
-            None,
-            # Without examples on purpose: Airflow 3.3 makes those of an array a select list that takes no own text.
-            type=["null", "array"],
-            items={"type": "string"},
+        "topics": topics_field(
             title="Only these topics",
             description_md=(
                 "One topic name or Java regular expression a line; empty copies every topic that the flow selects. "
@@ -73,14 +70,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_WHAT,
         ),
-        "tasks": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="Spark tasks",
-            description_md=f"At most this many tasks copy side by side; empty means `tasks.max` ({flow.tasks_max}).",
-            section=_HOW,
-        ),
+        "tasks": tasks_field(flow, section=_HOW),
         "max_seconds": Param(
             None,
             type=["null", "number"],

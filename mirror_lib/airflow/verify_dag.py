@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.schedule import airflow_schedule
 from mirror_lib.airflow.verify_form import verify_form
 from mirror_lib.airflow.verify_operator import VerifyOperator
-from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe.airflow_runs import dag_id_of
 from mirror_lib.topology.names import FlowId
 
@@ -31,31 +30,8 @@ shown nowhere. docs/verification.md tells what is compared, and what a result me
 
 
 def build_verify_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
-    """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
-
-    Raises:
-        ConfigurationError: a file cannot be used, or two flows have the same DAG id. Every file's problems are named.
-    """
-    dags: dict[str, DAG] = {}
-    origin: dict[str, Path] = {}
-    problems: list[str] = []
-    for path in paths:
-        try:
-            flows = load(path).enabled_flows
-        except MirrorError as error:
-            problems.append(str(error))
-            continue
-        for flow in flows:
-            dag_id = verify_dag_id(flow.flow)
-            if dag_id in origin:
-                problems.append(f"flows of {origin[dag_id]} and {path} both make the DAG {dag_id}. Keep one of them.")
-                continue
-            origin[dag_id] = path
-            if only in (None, dag_id):
-                dags[dag_id] = build_verify_dag(flow, path.absolute())
-    if problems and not (only and dags):
-        raise ConfigurationError("\n".join(problems))
-    return dags
+    """The DAGs that compare, as `flow_dags.dags_of_flows` makes them."""
+    return dags_of_flows(paths, only, dag_id=lambda flow: verify_dag_id(flow.flow), build=build_verify_dag)
 
 
 def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:

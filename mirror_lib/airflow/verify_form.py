@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.form_fields import chosen_topics, topics_field
 from mirror_lib.verify.model import VerifyMode
 
 _WHAT, _HOW = "What to compare", "How much"
@@ -26,7 +27,7 @@ class VerifyChoices:
     def from_params(cls, params: Mapping[str, Any]) -> VerifyChoices:
         """Read what Airflow has already validated against the form's JSON schema."""
         return cls(
-            topics=tuple(text.strip() for text in params.get("topics") or () if text.strip()),
+            topics=chosen_topics(params),
             mode=VerifyMode(params.get("mode") or VerifyMode.RECENT),
             max_bytes=params.get("max_bytes"),
             max_seconds=params.get("max_seconds"),
@@ -37,13 +38,9 @@ class VerifyChoices:
 def verify_form() -> dict[str, Param]:
     """The Params of a verification's DAG."""
     return {
-        "topics": Param(
-            None,
-            # Without examples on purpose: Airflow 3.3 makes those of an array a select list that takes no own text.
-            type=["null", "array"],
-            items={"type": "string"},
+        "topics": topics_field(
             title="Only these topics",
-            description="One topic name or Java regular expression a line; empty compares every topic of the flow.",
+            description_md="One topic name or Java regular expression a line; empty compares every topic of the flow.",
             section=_WHAT,
         ),
         "mode": Param(

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
-from mirror_lib.airflow import verify_dag
+from mirror_lib.airflow import flow_dags
 from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.airflow.verify_dag import build_verify_dag, build_verify_dags, verify_dag_id
 from mirror_lib.airflow.verify_operator import RESULT_KEY, VerifyOperator
@@ -244,7 +244,7 @@ def files(make_flow, monkeypatch):
             raise ConfigurationError(f"{path}: {found}")
         return SimpleNamespace(enabled_flows=found)
 
-    monkeypatch.setattr(verify_dag, "load", load)
+    monkeypatch.setattr(flow_dags, "load", load)
     return content
 
 
