@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
 from mirror_lib.cluster.admin_model import TopicSpec
 from mirror_lib.cluster.formats import Checkpoint, Heartbeat, OffsetSync
@@ -52,11 +52,15 @@ def commit(cluster: KafkaCluster, group: str, topic: str, offset: int) -> None:
 
 
 def described(cluster: KafkaCluster, name: str) -> TopicSpec:
+    """A topic as it is, with the configs that are set on it."""
     client = admin(cluster)
     partitions = len(client.list_topics(name, timeout=10).topics[name].partitions)
     resource = ConfigResource(ResourceType.TOPIC, name)
-    policy = client.describe_configs([resource])[resource].result(10)["cleanup.policy"].value
-    return TopicSpec(name, partitions, 1, {"cleanup.policy": policy})
+    found = client.describe_configs([resource])[resource].result(10)
+    own = {
+        key: entry.value for key, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    }
+    return TopicSpec(name, partitions, 1, own)
 
 
 @dataclass(frozen=True)
