@@ -305,15 +305,16 @@ class TargetWriter:
             high_watermark, end = await self._client.log_ends(leader, writer.target)
         except MirrorError as error:
             failure = error
+        if writer.failed is None:
+            # What the log settles frees memory, and more is written at once: that must not begin another look, whose
+            # answer would be older than what is sent when this one is worked on.
+            if failure is None:
+                self._settle_by_log(writer, high_watermark, end)
+            elif may_pass(failure):
+                self._postpone(writer, failure)
+            else:
+                self._fail(writer, failure, certain=False)
         writer.looking = False
-        if writer.failed is not None:
-            return
-        if failure is None:
-            self._settle_by_log(writer, high_watermark, end)
-        elif may_pass(failure):
-            self._postpone(writer, failure)
-        else:
-            self._fail(writer, failure, certain=False)
 
     def _settle_by_log(self, writer: PartitionWriter, high_watermark: int, end: int) -> None:
         while writer.waiting and writer.waiting[0].maybe_appended:

@@ -57,9 +57,7 @@ def described(cluster: KafkaCluster, name: str) -> TopicSpec:
     partitions = len(client.list_topics(name, timeout=10).topics[name].partitions)
     resource = ConfigResource(ResourceType.TOPIC, name)
     found = client.describe_configs([resource])[resource].result(10)
-    own = {
-        key: entry.value for key, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    }
+    own = {key: entry.value for key, entry in found.items() if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
     return TopicSpec(name, partitions, 1, own)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.raw import FetchRequestPartition
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ClusterError,
@@ -270,6 +271,42 @@ def test_records_that_the_log_has_beyond_ours_are_another_writers(
 
     assert isinstance(result.error, TargetDivergedError)
     assert not result.certain
+
+
+def test_the_log_is_looked_at_once_though_its_answer_frees_more_to_write(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    """A second look, asked for while the first one is worked on, would tell an end that lies behind what came since."""
+    values = fill(source.add("orders"), [100] * 40)
+    lost: list[Produced] = []
+    ends: list[int] = []
+
+    def lose_first(request: Produced) -> Exception | None:
+        lost.append(request)
+        return BrokerUnreachableError("gone.") if len(lost) == 1 else None
+
+    async def slowly(node: int, partition: TopicPartition) -> tuple[int, int]:
+        end = target.partitions[partition].end
+        ends.append(end)
+        # The first answer comes at once. Others were under way while the log grew.
+        await asyncio.sleep(0 if len(ends) == 1 else 0.2)
+        return end, end
+
+    async def wait_for_the_look(node: int, wanted: Sequence[FetchRequestPartition]) -> None:
+        # So that small batches are held back until those before them are acknowledged.
+        while wanted[0].offset >= 8 and not ends:
+            await asyncio.sleep(0.01)
+
+    target.lose = lose_first
+    target.log_ends = slowly  # type: ignore[method-assign]
+    source.on_fetch = wait_for_the_look
+    gathering = {"batch_passthrough_min_bytes": 16_384, "fetch_partition_max_bytes": 700}
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0, **gathering))
+
+    assert result.error is None
+    assert len(ends) == 1
+    assert target.partitions[REMOTE].values() == values
 
 
 def test_a_log_that_lost_what_it_acknowledged_is_told(
