@@ -18,6 +18,7 @@ from tests.support.kafka import Record, admin, consume, create_topic, produce, r
 from tests.support.names import unique_name
 
 DAG_ID = "mirror__east__west"
+VERIFY_DAG_ID = "mirror_verify__east__west"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
 _CONFIG = """\
@@ -150,3 +151,19 @@ def test_the_next_run_copies_just_the_rest(host: DagHost, kafka_pair: KafkaPair,
     assert outcome.report is not None
     assert outcome.report["records"] == (len(topics) - 1) * (3 * 50 + 0 + 1 + 2)
     assert_equal_copies(kafka_pair, topics)
+
+
+@pytest.mark.timeout(600)
+def test_a_dag_of_its_own_verifies_the_copy_and_fails_at_once_when_it_differs(
+    host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]
+) -> None:
+    equal = host.run(VERIFY_DAG_ID)
+    produce(kafka_pair.target, f"east.{topics[0]}", [Record(value=b"of another program")])
+    different = host.run(VERIFY_DAG_ID, {"mode": "full", "topics": [topics[0]]})
+
+    assert_done(equal, host)
+    assert (different.state, different.tasks) == ("failed", {"verify": "failed"}), host.log_tail()
+    log = host.log.read_text(errors="replace")
+    assert f"EQUAL: {len(topics) * (3 * 450 + 2 * 3):,} records in {len(topics) * PARTITIONS} partitions." in log
+    assert f"{topics[0]}-0: extra at target offset" in log
+    assert "of another program" not in log
