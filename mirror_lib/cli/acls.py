@@ -38,12 +38,12 @@ def register(app: typer.Typer) -> None:
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be created, and where source and target differ and who wins; changes nothing."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.flow_acls import plan_flow_acls
 
     with reporting(as_json) as output:
-        whole, settings = load_flow(config, flow)
+        whole, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(whole) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
             done = plan_flow_acls(settings, topology, ledger)
@@ -60,13 +60,13 @@ def apply(
 ) -> None:
     """Create what the target lacks, and keep grants to write for the cutover where the flow says so."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.flow_acls import apply_flow_acls
 
     del now
     with reporting(as_json) as output:
-        whole, settings = load_flow(config, flow)
+        whole, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(whole) as ledger, output.progress(f"Carrying ACLs of {settings.flow}"):
             done = apply_flow_acls(settings, topology, ledger, by=_person())
@@ -82,12 +82,12 @@ def release(
     as_json: JsonOption = False,
 ) -> None:
     """Put the grants to write that wait in the ledger on the target: part of a cutover. Needs no source."""
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.staged_acls import release_acls
 
     with reporting(as_json) as output:
-        whole, settings = load_flow(config, flow)
+        whole, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(whole) as ledger, output.progress(f"Releasing grants to write of {settings.flow}"):
             done = release_acls(settings, ledger, by=_person(), with_withdrawn=withdrawn, topics=topics or ())
         _show_change(output, done, "released")
@@ -98,12 +98,12 @@ def revoke(
     config: ConfigOption, flow: FlowOption, topics: _TargetTopicsOption = None, as_json: JsonOption = False
 ) -> None:
     """Take the released grants to write from the target again; they wait for the next release. Needs no source."""
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.staged_acls import revoke_acls
 
     with reporting(as_json) as output:
-        whole, settings = load_flow(config, flow)
+        whole, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(whole) as ledger, output.progress(f"Revoking grants to write of {settings.flow}"):
             done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
         _show_change(output, done, "revoked")

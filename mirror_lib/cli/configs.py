@@ -29,11 +29,11 @@ def register(app: typer.Typer) -> None:
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be changed, and where source and target differ and who wins; changes nothing."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.sync.flow_configs import plan_flow_configs
 
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
+        _, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with output.progress(f"Reading both clusters of {settings.flow}"):
             done = plan_flow_configs(settings, topology)
@@ -50,12 +50,12 @@ def apply(
 ) -> None:
     """Bring the configs of remote topics to what the rules want, whatever the interval says."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.sync.flow_configs import apply_flow_configs
 
     del now
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
+        _, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with output.progress(f"Changing topic configs of {settings.flow}"):
             done = apply_flow_configs(settings, topology)

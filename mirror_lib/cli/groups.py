@@ -61,13 +61,13 @@ def apply(
     Exit code 3 when a group cannot be read, or the target refuses its offsets.
     """
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_groups import apply_flow_groups
 
     del now
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
             done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
         _begin(output, done, None)
@@ -103,11 +103,11 @@ def status(
 
 def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None) -> GroupSync:
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_groups import plan_flow_groups
 
-    file, settings = load_flow(config, flow)
+    file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
         return plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
 

@@ -41,15 +41,15 @@ def plan(
 ) -> None:
     """Show what a run would copy now; changes nothing. Exit code 3 when a partition needs a person."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
     from mirror_lib.errors import MirrorError
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.relay.flow_forecast import forecast_plan
     from mirror_lib.relay.replicate import RunOptions, plan_flow
     from mirror_lib.sync.flow_loops import check_loops
 
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         check_loops(file, settings, flow_topology(settings, topics or ()))
         with (
             output.progress(f"Reading both clusters of {settings.flow}"),

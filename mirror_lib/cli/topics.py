@@ -24,11 +24,11 @@ def register(app: typer.Typer) -> None:
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show what would be created or grown; changes nothing. Exit code 3 when something is in the way."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.sync.flow_topics import plan_flow_topics
 
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
+        _, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with output.progress(f"Reading both clusters of {settings.flow}"):
             done = plan_flow_topics(settings, topology)
@@ -39,11 +39,11 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
 def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Create the internal topics, create and grow target topics. Exit code 3 when something is in the way."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.sync.flow_topics import apply_flow_topics
 
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
+        _, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with output.progress(f"Setting up topics of {settings.flow}"):
             done = apply_flow_topics(settings, topology)

@@ -74,8 +74,8 @@ def verify(
 ) -> None:
     """Compare the target with its source. Exit code 0: equal, 1: could not be verified, 3: different."""
     with reporting(as_json) as output:
-        from mirror_lib.config.load import load_flow
         from mirror_lib.errors import ConfigurationError
+        from mirror_lib.ledger.handovers import load_flow_as_it_runs
         from mirror_lib.ledger.location import open_ledger
         from mirror_lib.verify.local import BINS_PER_PROCESS, cores
         from mirror_lib.verify.model import Budget, VerifyMode
@@ -83,7 +83,7 @@ def verify(
 
         if mode not in list(VerifyMode):
             raise ConfigurationError(f"--mode {mode} does not exist.", action=f"Take one of {', '.join(VerifyMode)}.")
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         at_once = processes or min(settings.tasks_max, cores())
         options = VerifyOptions(
             topics=tuple(topics or ()),

@@ -37,6 +37,8 @@ def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
         topic_filter=topic_filter(flow),
         rename=rename_rules(flow),
         heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
+        handovers=flow.handovers,
+        way_back=flow.way_back,
     )
     return topology.include_only(only) if only else topology
 

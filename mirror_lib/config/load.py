@@ -34,7 +34,7 @@ from mirror_lib.config.whole_file import (
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.topology.names import FlowId
 
-__all__ = ["InvalidConfigurationError", "check", "describe", "explain", "load", "load_flow"]
+__all__ = ["InvalidConfigurationError", "check", "describe", "enabled_flow", "explain", "load", "load_flow"]
 
 
 def load(path: Path | str) -> MirrorConfig:
@@ -64,6 +64,15 @@ def load_flow(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
         ConfigurationError: the file has no such flow, or the flow is not enabled; it names those that are.
     """
     config = load(path)
+    return config, enabled_flow(config, flow)
+
+
+def enabled_flow(config: MirrorConfig, flow: str) -> FlowConfig:
+    """One of the enabled flows of a file, given as `A->B`.
+
+    Raises:
+        ConfigurationError: as `load_flow`.
+    """
     enabled = ", ".join(str(each.flow) for each in config.enabled_flows) or "none"
     try:
         found = config.flow(flow)
@@ -76,7 +85,7 @@ def load_flow(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
             f"flow {flow} of {config.path} is not enabled.",
             action=f"Set {flow}.enabled=true; enabled flows are: {enabled}.",
         )
-    return config, found
+    return found
 
 
 def check(path: Path | str) -> tuple[Problem, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from mirror_lib.topology.acls import AclPattern, AclResource
+from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.names import FlowId
 
 
@@ -252,6 +253,14 @@ class FlowConfig(_Frozen):
     schedule: str | None = None
     #: `mirror.verify.schedule`: the same of the flow's verification.
     verify_schedule: str | None = None
+    #: `mirror.way.back`: copies only topics whose writers a cutover has moved to its source.
+    way_back: bool = False
+    #: Not from the file: what cutovers have moved, as `ledger.handovers` tells it.
+    handovers: Handovers = NO_HANDOVERS
+    #: `mirror.airflow.pool`: the Airflow pool whose slots the flow's Spark jobs take; None: the default one.
+    airflow_pool: str | None = None
+    #: `mirror.airflow.deadline.seconds`: a DAG run that takes longer raises a deadline alert; 0: none.
+    airflow_deadline_seconds: float = 0.0
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
     spark_connection: str = "spark_default"
 

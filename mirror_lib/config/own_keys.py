@@ -146,6 +146,33 @@ FLOW_KEYS = (
         choices=tuple(ExistingTarget),
     ),
     Definition(
+        "mirror.way.back",
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "The flow leads back: it copies only topics whose writers a cutover has moved to its source. So both "
+        "directions may keep the topics' names without copying in a circle.",
+    ),
+    Definition(
+        "mirror.airflow.pool",
+        STRING,
+        "",
+        Scope.FLOW,
+        _SINCE,
+        "The Airflow pool whose slots the Spark jobs of the flow take, so that flows share clusters with measure. The "
+        "pool must exist. Empty: Airflow's default pool.",
+    ),
+    Definition(
+        "mirror.airflow.deadline.seconds",
+        DOUBLE,
+        "0",
+        Scope.FLOW,
+        _SINCE,
+        "A run of the flow's DAG that has not ended so long after it was queued raises a deadline alert. 0: none.",
+        minimum=0,
+    ),
+    Definition(
         "mirror.first.start",
         STRING,
         "",

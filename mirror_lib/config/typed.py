@@ -86,6 +86,9 @@ def _own(connector: Settings) -> dict[str, Any]:
         "quarantine_topic": text("mirror.quarantine.topic"),
         "schedule": " ".join(schedule.split()) or None,
         "verify_schedule": " ".join(verify_schedule.split()) or None,
+        "way_back": parse_raw_boolean(text("mirror.way.back")),
+        "airflow_pool": text("mirror.airflow.pool") or None,
+        "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),
         "spark_connection": text("mirror.spark.connection"),
     }
 

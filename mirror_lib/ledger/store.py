@@ -19,9 +19,14 @@ from mirror_lib.ledger import (
     segments,
     verifications,
 )
+from mirror_lib.ledger.audits import Audits
 from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
+from mirror_lib.ledger.cutovers import Cutovers
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.gaps import LastCopy
+from mirror_lib.ledger.metrics_queries import MetricsQueries
+from mirror_lib.ledger.observations import Observations
+from mirror_lib.ledger.page_queries import PageQueries
 from mirror_lib.ledger.rows import (
     BackfillRow,
     GapRow,
@@ -45,6 +50,15 @@ class Ledger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        #: Where flows stood when they were looked at last.
+        self.observations = Observations(database)
+        #: What people did.
+        self.audits = Audits(database)
+        self.cutovers = Cutovers(database)
+        #: What metrics are made of.
+        self.metrics = MetricsQueries(database)
+        #: What pages about many flows ask.
+        self.pages = PageQueries(database)
 
     @classmethod
     def open(cls, url: str) -> Self:

@@ -13,12 +13,13 @@ from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import Decision, note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.limits import limit_warnings
-from mirror_lib.relay.model import CopyJob, PartitionProblem, PartitionResult, PositionTopic, RunPlan
+from mirror_lib.relay.model import CopyJob, PartitionFacts, PartitionProblem, PartitionResult, PositionTopic, RunPlan
 from mirror_lib.relay.opening import open_partitions, store_starts_at_end
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
@@ -128,6 +129,7 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
     Args:
         ledger: knows which partitions are stopped; None where there is none yet.
     """
+    flow = with_handovers(flow, ledger)
     with FlowClusters.connect(flow) as clusters:
         plan = _plan(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
@@ -161,6 +163,8 @@ def replicate(
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
     name = str(flow.flow)
     with hold_lock(ledger, flow=name, run_id=options.run_id, lease_seconds=flow.run_lease_seconds) as lease:
+        # Read under the lock: a cutover that hands topics over holds it.
+        flow = with_handovers(flow, ledger)
         run = _Run(flow, ledger, lease, make_runner, options, planner)
         ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
         try:
@@ -192,6 +196,13 @@ def _attributes(error: BaseException) -> dict[str, Any]:
 def _plan(
     flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool = True
 ) -> RunPlan:
+    return plan_with_facts(flow, clusters, options, ledger, topics_synced=topics_synced)[0]
+
+
+def plan_with_facts(
+    flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool
+) -> tuple[RunPlan, tuple[PartitionFacts, ...]]:
+    """A plan and what it was made of: unlike the plan, the facts name the partitions that have nothing to copy."""
     facts, problems = gather_facts(
         flow,
         flow_topology(flow, options.topics),
@@ -200,13 +211,14 @@ def _plan(
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
     )
-    return plan_round(
+    plan = plan_round(
         flow.flow,
         facts,
         tasks_max=options.tasks_max or flow.tasks_max,
         first_starts=first_starts(flow),
         problems=problems,
     )
+    return plan, tuple(facts)
 
 
 class _Run:

@@ -34,6 +34,8 @@ class GroupReason(StrEnum):
     TOPIC_NOT_REPLICATED = "topic-not-replicated"
     #: The flow takes the topic, but this run is limited to others.
     TOPIC_NOT_REQUESTED = "topic-not-requested"
+    #: A cutover has moved the topic's writers to the target: the groups there go on by themselves.
+    TOPIC_HANDED_OVER = "topic-handed-over"
     #: The group reads several source partitions that share a target partition: one offset cannot stand for both.
     MERGED_TARGET = "merged-target"
     #: There was a checkpoint, but on the source the group has no committed offset for the partition any more.
@@ -70,6 +72,13 @@ _PRECISION_REASONS = {
     Precision.BEYOND_COPIED: GroupReason.UPSTREAM_BEYOND_COPIED,
     Precision.BEHIND_OLDEST_SYNC: GroupReason.BEHIND_OLDEST_SYNC,
     Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
+}
+
+
+_EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
+    Exclusion.NOT_REQUESTED: GroupReason.TOPIC_NOT_REQUESTED,
+    Exclusion.HANDED_OVER: GroupReason.TOPIC_HANDED_OVER,
+    Exclusion.NOT_HANDED_OVER: GroupReason.TOPIC_NOT_REPLICATED,
 }
 
 
@@ -439,7 +448,7 @@ class _Planner:
             if not self._topology.topic_filter.should_replicate_topic(topic):
                 # MM2 asks the topic filter alone; heartbeats topics, which are copied all the same, have no groups.
                 reason = GroupReason.TOPIC_NOT_REPLICATED
-            elif self._topology.exclusion(topic) is Exclusion.NOT_REQUESTED:
-                reason = GroupReason.TOPIC_NOT_REQUESTED
+            else:
+                reason = _EXCLUSION_REASONS.get(self._topology.exclusion(topic))
             known = self._topics[topic] = (self._topology.checkpointed_topic(topic), reason)
         return known

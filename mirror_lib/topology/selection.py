@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology.filters import GroupFilter, TopicFilter
+from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.java_regex import compile_list
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import ReplicationPolicy
@@ -24,6 +25,10 @@ class Exclusion(StrEnum):
     INTERNAL = "internal"
     #: It was copied from the target, directly or over other clusters.
     CYCLE = "cycle"
+    #: A cutover has moved its writers to the target.
+    HANDED_OVER = "handed over"
+    #: The flow leads back, and no cutover has moved the topic's writers to its source.
+    NOT_HANDED_OVER = "not handed over"
     #: The flow takes it, but this run is limited to other topics.
     NOT_REQUESTED = "not requested"
 
@@ -38,6 +43,9 @@ class FlowTopology:
     rename: RenameRules = field(default_factory=RenameRules)
     #: Heartbeats topics are taken whatever the filter says (KIP-1089).
     heartbeats_replication_enabled: bool = True
+    handovers: Handovers = NO_HANDOVERS
+    #: Copies only topics whose writers came to its source by a cutover.
+    way_back: bool = False
     #: Topics of a limited run, see `include_only`.
     limits: tuple[re.Pattern[str], ...] = ()
 
@@ -54,6 +62,10 @@ class FlowTopology:
             return Exclusion.CYCLE
         if not heartbeats and not self.topic_filter.should_replicate_topic(topic):
             return Exclusion.FILTERED
+        if topic in self.handovers.away:
+            return Exclusion.HANDED_OVER
+        if self.way_back and topic not in self.handovers.here and not heartbeats:
+            return Exclusion.NOT_HANDED_OVER
         if not all(limit.fullmatch(topic) for limit in self.limits):
             return Exclusion.NOT_REQUESTED
         return None

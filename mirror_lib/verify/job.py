@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.config.load import load_flow
 from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.model import Budget, VerifyMode
@@ -101,7 +101,7 @@ def main(argv: Sequence[str], make_runner: Callable[[str], VerifyRunner]) -> int
 
 def run_job(arguments: VerifyArguments, make_runner: Callable[[str], VerifyRunner]) -> VerifyReport:
     """Load, plan, compare, keep."""
-    config, flow = load_flow(arguments.config, arguments.flow)
+    config, flow = load_flow_as_it_runs(arguments.config, arguments.flow)
     options = VerifyOptions(
         verification_id=arguments.verification_id or str(uuid.uuid4()),
         topics=arguments.topics,

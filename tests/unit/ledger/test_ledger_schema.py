@@ -31,6 +31,16 @@ TABLES = {
     "sync_time",
     "verification",
     "backfill",
+    "flow_observation",
+    "partition_observation",
+    "group_observation",
+    "heartbeat_observation",
+    "step_outcome",
+    "audit",
+    "cutover",
+    "cutover_step",
+    "cut",
+    "handed_over_topic",
     schema.VERSION_TABLE,
 }
 

@@ -1,0 +1,98 @@
+"""The tables of cutovers: what each is, every attempt at its steps, where it cut, and what was handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Table, delete, select, update
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow, HandedOverRow
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.writing import now, upsert
+
+_CUTOVERS: Table = Base.metadata.tables["cutover"]
+_STEPS: Table = Base.metadata.tables["cutover_step"]
+_CUTS: Table = Base.metadata.tables["cut"]
+_HANDED_OVER: Table = Base.metadata.tables["handed_over_topic"]
+
+
+class Cutovers:
+    """Cutovers and their history. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, row: CutoverRow) -> None:
+        """Keep a new cutover.
+
+        Raises:
+            LedgerError: the name is taken.
+        """
+        with self._database.write() as connection:
+            if connection.scalar(select(_CUTOVERS.c.name).where(_CUTOVERS.c.name == row.name)) is not None:
+                raise LedgerError(f"there is a cutover {row.name!r} already.", action="Choose another name.")
+            connection.execute(_CUTOVERS.insert().values(asdict(row)))
+
+    def find(self, name: str) -> CutoverRow | None:
+        """One cutover, None when there is no such."""
+        with self._database.read() as connection:
+            found = connection.execute(select(_CUTOVERS).where(_CUTOVERS.c.name == name)).mappings().one_or_none()
+            return None if found is None else CutoverRow(**found)
+
+    def newest(self, flow: str | None = None, limit: int = 100) -> tuple[CutoverRow, ...]:
+        """The newest cutovers, newest first: of a flow, or all."""
+        query = select(_CUTOVERS).order_by(_CUTOVERS.c.created_at.desc(), _CUTOVERS.c.name).limit(limit)
+        if flow is not None:
+            query = query.where(_CUTOVERS.c.flow == flow)
+        with self._database.read() as connection:
+            return tuple(CutoverRow(**row) for row in connection.execute(query).mappings())
+
+    def move(self, name: str, *, state: str, step: str) -> None:
+        """Note where a cutover is."""
+        changed = {"state": state, "step": step, "updated_at": now()}
+        with self._database.write() as connection:
+            connection.execute(update(_CUTOVERS).where(_CUTOVERS.c.name == name).values(changed))
+
+    def save_step(self, row: CutoverStepRow) -> None:
+        """Insert or replace an attempt at a step."""
+        with self._database.write() as connection:
+            upsert(connection, _STEPS, [row])
+
+    def steps(self, name: str) -> tuple[CutoverStepRow, ...]:
+        """All attempts at a cutover's steps in the order in which they began."""
+        query = select(_STEPS).where(_STEPS.c.cutover == name).order_by(_STEPS.c.started_at, _STEPS.c.attempt)
+        with self._database.read() as connection:
+            return tuple(CutoverStepRow(**row) for row in connection.execute(query).mappings())
+
+    def save_cuts(self, rows: Sequence[CutRow]) -> None:
+        """Insert or replace where partitions were cut."""
+        with self._database.write() as connection:
+            upsert(connection, _CUTS, rows)
+
+    def cuts(self, name: str) -> tuple[CutRow, ...]:
+        """Where a cutover's partitions were cut, by topic and partition."""
+        query = select(_CUTS).where(_CUTS.c.cutover == name).order_by(_CUTS.c.topic, _CUTS.c.partition)
+        with self._database.read() as connection:
+            return tuple(CutRow(**row) for row in connection.execute(query).mappings())
+
+    def hand_over(self, rows: Sequence[HandedOverRow]) -> None:
+        """Let flows copy these topics no more."""
+        with self._database.write() as connection:
+            upsert(connection, _HANDED_OVER, rows)
+
+    def take_back(self, flow: str, topics: Collection[str]) -> None:
+        """Let a flow copy these topics again."""
+        with self._database.write() as connection:
+            chosen = (_HANDED_OVER.c.flow == flow) & _HANDED_OVER.c.topic.in_(list(topics))
+            connection.execute(delete(_HANDED_OVER).where(chosen))
+
+    def handed_over(self, flow: str | None = None) -> tuple[HandedOverRow, ...]:
+        """The topics that a flow, or each flow, does not copy any more."""
+        query = select(_HANDED_OVER).order_by(_HANDED_OVER.c.flow, _HANDED_OVER.c.topic)
+        if flow is not None:
+            query = query.where(_HANDED_OVER.c.flow == flow)
+        with self._database.read() as connection:
+            return tuple(HandedOverRow(**row) for row in connection.execute(query).mappings())

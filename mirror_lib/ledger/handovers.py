@@ -1,0 +1,66 @@
+"""Flows as they are to run now: without the topics that a cutover has handed over, which the ledger knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from mirror_lib.config.load import enabled_flow, load
+from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.ledger.cutover_rows import HandedOverRow
+from mirror_lib.ledger.location import existing_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.handovers import Handovers
+from mirror_lib.topology.names import FlowId
+
+
+def load_flow_as_it_runs(path: Path | str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
+    """As `config.load.load_flow`, with what cutovers have handed over.
+
+    Raises:
+        ConfigurationError: as `load_flow`.
+        LedgerError: the ledger cannot be used.
+    """
+    config = load(path)
+    with existing_ledger(config) or nullcontext() as ledger:
+        config = all_with_handovers(config, ledger)
+    return config, enabled_flow(config, flow)
+
+
+def with_handovers(flow: FlowConfig, ledger: Ledger | None) -> FlowConfig:
+    """The flow as it is to run now.
+
+    Args:
+        ledger: None where there is none yet: then nothing was handed over.
+
+    Raises:
+        LedgerError: the ledger cannot be used.
+    """
+    return flow if ledger is None else _apply(flow, ledger.cutovers.handed_over())
+
+
+def all_with_handovers(config: MirrorConfig, ledger: Ledger | None) -> MirrorConfig:
+    """The same for all flows of a file."""
+    rows = () if ledger is None else ledger.cutovers.handed_over()
+    if not rows:
+        return config
+    return config.model_copy(update={"flows": tuple(_apply(flow, rows) for flow in config.flows)})
+
+
+def opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:
+    """The flow of the file that leads from this one's target to its source, enabled or not."""
+    back = _back(flow)
+    return next((each for each in config.flows if each.flow == back), None)
+
+
+def _apply(flow: FlowConfig, rows: Sequence[HandedOverRow]) -> FlowConfig:
+    # Work beside a flow, such as a backfill, goes by the same rules.
+    name, back = str(FlowId(flow.flow.source, flow.flow.target)), str(_back(flow))
+    away = frozenset(row.topic for row in rows if row.flow == name)
+    here = frozenset(row.target_topic for row in rows if row.flow == back)
+    return flow.model_copy(update={"handovers": Handovers(away, here)})
+
+
+def _back(flow: FlowConfig) -> FlowId:
+    return FlowId(flow.flow.target, flow.flow.source)

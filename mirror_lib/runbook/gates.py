@@ -1,0 +1,212 @@
+"""The conditions of a cutover, judged on what was read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from mirror_lib.cluster.group_model import GroupState
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.runbook.model import Gate
+from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
+from mirror_lib.sync.groups import GroupPlan, GroupReason, GroupRow
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.model import Verdict
+from mirror_lib.verify.report import VerifyReport
+
+_NAMED = 3
+#: A position that needs nothing more: it is in sync, nothing is to be taken over, or it goes on a little too early.
+_SETTLED = frozenset({None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS})
+
+
+def named(places: Iterable[object]) -> str:
+    """The first few of something, and how many more there are."""
+    listed = [str(place) for place in places]
+    more = f" and {len(listed) - _NAMED:,} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
+
+
+def topics_found(topics: Sequence[WaveTopic]) -> Gate:
+    """There is something to move."""
+    partitions = sum(topic.partitions for topic in topics)
+    return Gate(
+        "topics",
+        bool(topics),
+        f"{len(topics):,} topics with {partitions:,} partitions: {named(topic.source for topic in topics)}"
+        if topics
+        else "no topic of the flow matches.",
+        "Correct the cutover's topics; `mirror topics plan` lists what the flow takes.",
+    )
+
+
+def topics_same(before: Sequence[WaveTopic], now: Sequence[WaveTopic]) -> Gate:
+    """What the inventory found is what there is. Partitions of the target may have been added since."""
+    then = {(topic.source, topic.target): topic.partitions for topic in before}
+    present = {(topic.source, topic.target): topic.partitions for topic in now}
+    changed = sorted(key[0] for key in then.keys() | present.keys() if then.get(key) != present.get(key))
+    return Gate(
+        "inventory",
+        not changed,
+        f"{len(then):,} topics are as they were." if not changed else f"changed since the inventory: {named(changed)}",
+        "Take the inventory again.",
+    )
+
+
+def targets_ready(topics: Sequence[WaveTopic]) -> Gate:
+    """Every topic has all its partitions on the target."""
+    lacking = [f"{each.target} ({each.target_partitions} of {each.partitions} partitions)" for each in topics]
+    lacking = [text for text, each in zip(lacking, topics, strict=True) if each.target_partitions < each.partitions]
+    return Gate(
+        "target topics",
+        not lacking,
+        f"{len(topics):,} topics are on the target." if not lacking else f"not on the target: {named(lacking)}",
+        "Run the flow, or `mirror topics apply`.",
+    )
+
+
+def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tuple[Gate, ...]:
+    """Nobody has written to the source since the cut, and nobody but the copy to the target.
+
+    Args:
+        target_too: whether the target is looked at; once it may be written to, it may not.
+    """
+    source = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts}
+    target = {TopicPartition(cut.topic, cut.partition): cut.target_end for cut in cuts}
+    grown = [place for place, end in source.items() if ends.source.get(place) != end]
+    gates = [
+        Gate(
+            "source stands still",
+            not grown,
+            f"{len(source):,} partitions end where they were cut."
+            if not grown
+            else f"{sum(ends.source.get(place, 0) - source[place] for place in grown):,} offsets were written to the "
+            f"source since the cut: {named(grown)}",
+            "Stop the writers, and say so again.",
+        )
+    ]
+    if target_too:
+        foreign = [place for place, end in target.items() if ends.target.get(place) != end]
+        gates.append(
+            Gate(
+                "target is the copy",
+                not foreign,
+                f"{len(target):,} partitions end where the copy ended."
+                if not foreign
+                else f"somebody else has written to the target: {named(foreign)}",
+                "Find out who writes there; what they wrote is on no other cluster.",
+            )
+        )
+    return tuple(gates)
+
+
+def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag: int) -> Gate:
+    """What is left to copy is little enough for the writers to wait for it."""
+    lag = sum(max(end - positions.get(place, 0), 0) for place, end in ends.source.items())
+    return Gate(
+        "lag",
+        lag <= max_lag,
+        f"{lag:,} offsets are left to copy; {max_lag:,} may be.",
+        "Let the flow catch up, or allow more by max_lag.",
+    )
+
+
+def everything_copied(ends: LogEnds, waiting: Collection[TopicPartition], problems: Sequence[str]) -> tuple[Gate, ...]:
+    """Nothing is left to copy, nothing stands still, and no transaction is open."""
+    return (
+        Gate(
+            "copied",
+            not waiting and not problems,
+            f"{len(ends.source):,} partitions are copied to their end."
+            if not waiting and not problems
+            else f"not copied to the end: {named(problems or sorted(waiting))}",
+            "See `mirror status` and `mirror gaps list`.",
+        ),
+        Gate(
+            "transactions",
+            not ends.open_transactions,
+            "no transaction is open on the source."
+            if not ends.open_transactions
+            else f"transactions are open: {named(ends.open_transactions)}",
+            "End the writers' transactions, or abort them by Kafka's own kafka-transactions.sh.",
+        ),
+    )
+
+
+def is_equal(report: VerifyReport) -> Gate:
+    """The comparison found no difference, and left nothing out."""
+    different, unverifiable = report.count(Verdict.DIFFERENT), report.count(Verdict.UNVERIFIABLE)
+    passed = not different and not unverifiable and not report.cut
+    return Gate(
+        "equal",
+        passed,
+        f"{report.records:,} records compared in {report.seconds:.1f} s, all equal."
+        if passed
+        else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.cut:,} "
+        f"partitions could not be compared to their end (verification {report.verification_id}).",
+        f"See `mirror verify show {report.verification_id}`, and mend what differs by a backfill.",
+    )
+
+
+def readers_stopped(groups: Sequence[WaveGroup]) -> Gate:
+    """No group of the wave has members on the source: their positions move no more."""
+    active = [group.name for group in groups if group.on_source is GroupState.ACTIVE]
+    return Gate(
+        "readers stopped",
+        not active,
+        f"{len(groups):,} groups have no members on the source."
+        if not active
+        else f"{len(active):,} groups still have members on the source: {named(active)}",
+        "Stop their consumers; a group is empty when its session timeout has passed.",
+    )
+
+
+def readers_finished(groups: Sequence[WaveGroup], ends: LogEnds) -> Gate:
+    """Every group has read the source to its end: for readers that move last."""
+    left = {
+        group.name: sum(max(ends.source.get(place, 0) - offset.offset, 0) for place, offset in group.committed.items())
+        for group in groups
+    }
+    behind = {name: count for name, count in left.items() if count}
+    return Gate(
+        "source read to its end",
+        not behind,
+        f"{len(groups):,} groups have read everything."
+        if not behind
+        else f"{sum(behind.values()):,} records are still to be read on the source by {named(sorted(behind))}",
+        "Let the consumers read the source to its end.",
+    )
+
+
+def groups_in_place(plan: GroupPlan, groups: Collection[str], max_read_again: int) -> tuple[Gate, ...]:
+    """Every group goes on on the target where it stands on the source, and reads no more again than is allowed."""
+    rows = [row for row in plan.rows if row.group in groups]
+    missing = [row for row in rows if not _is_settled(row)]
+    read_again = sum(row.read_again or 0 for row in rows)
+    unknown = sum(row.read_again is None and row.translated for row in rows)
+    problems = [*plan.problems, *(f"{row.group} on {row.source} ({row.present_reason})" for row in missing)]
+    return (
+        Gate(
+            "groups in place",
+            not problems,
+            f"{len(groups):,} groups stand on the target where they go on, {len(rows):,} positions."
+            if not problems
+            else f"{len(problems):,} positions are not in place: {named(problems)}",
+            "See `mirror groups status`.",
+        ),
+        Gate(
+            "read again",
+            read_again <= max_read_again and not unknown,
+            f"{read_again:,} records will be read again; {max_read_again:,} may be."
+            + (f" Of {unknown:,} positions it is not known." if unknown else ""),
+            "Allow more by max_read_again, or rebuild the offset map by `mirror map rebuild`.",
+        ),
+    )
+
+
+def _is_settled(row: GroupRow) -> bool:
+    # Reading some again is counted by a gate of its own.
+    return row.present_reason in _SETTLED
+
+
+def counts(name: str, problems: Sequence[str], good: str, action: str) -> Gate:
+    """There is none of something."""
+    return Gate(name, not problems, good if not problems else f"{len(problems):,}: {named(problems)}", action)

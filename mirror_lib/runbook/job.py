@@ -1,0 +1,119 @@
+"""The command line of the cutover's Spark job, apart from Spark itself: `spark_jobs/cutover.py` brings the engine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.config.load import load
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.relay.job_report import error_report, write_report
+from mirror_lib.runbook.desk import Desk, Engine
+from mirror_lib.runbook.machine import Machine, Progress
+from mirror_lib.runbook.model import Step
+from mirror_lib.runbook.opening import open_cutover
+from mirror_lib.runbook.report import progress_text
+
+_log = logging.getLogger("mirror")
+
+
+@dataclass(frozen=True, slots=True)
+class CutoverArguments:
+    """What the job is told."""
+
+    #: The properties file; absolute, since the job may run in another folder.
+    config: Path
+    #: The cutover's name.
+    name: str
+    #: Who has it run, for the ledger.
+    by: str
+    #: The last step to take; None goes to the end.
+    until: Step | None = None
+    #: How long a person is waited for at each step that needs one.
+    wait_seconds: float = 0.0
+    report: Path | None = None
+
+    @classmethod
+    def parse(cls, argv: Sequence[str]) -> CutoverArguments:
+        """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
+        found = _parser().parse_args(argv)
+        until = None if found.until is None else Step(found.until)
+        return cls(found.config, found.name, found.by, until, found.wait_seconds, found.report)
+
+    def command_line(self) -> list[str]:
+        """The inverse of `parse`."""
+        given: list[tuple[str, object]] = [
+            ("config", self.config),
+            ("name", self.name),
+            ("by", self.by),
+            ("until", None if self.until is None else self.until.value),
+            ("wait-seconds", f"{self.wait_seconds:g}"),
+            ("report", self.report),
+        ]
+        return [f"--{name}={value}" for name, value in given if value is not None]
+
+
+def main(argv: Sequence[str], make_engine: Callable[[str], Engine]) -> int:
+    """Run the job; returns the exit code (0 done, 2 configuration, 3 needs a person).
+
+    Args:
+        make_engine: given a name for what is shown of it; starts nothing before it is used.
+    """
+    arguments = CutoverArguments.parse(argv)
+    try:
+        done = _run(arguments, make_engine)
+    except MirrorError as error:
+        _log.error("%s", error)
+        _report(arguments, error_report(error))
+        return error.exit_code
+    _log.info("%s", progress_text(done))
+    _report(arguments, {"exit_code": done.exit_code, **as_data(done)})
+    return done.exit_code
+
+
+def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> Progress:
+    config = load(arguments.config)
+    with open_ledger(config) as ledger:
+        definition = open_cutover(ledger, arguments.name)
+        desk = Desk(
+            definition=definition,
+            config=config,
+            ledger=ledger,
+            by=arguments.by,
+            engine=make_engine(f"mirror cutover {definition.name}"),
+            tell=lambda text: _log.info("cutover %s: %s", definition.name, text),
+        )
+        return Machine(desk).run(until=arguments.until, wait_seconds=arguments.wait_seconds)
+
+
+def as_data(done: Progress) -> dict[str, Any]:
+    """Plain data for `--json`, the report file and XCom."""
+    return {
+        "cutover": done.definition.name,
+        "flow": done.definition.flow,
+        "state": done.state.value,
+        "step": done.step.value,
+        "attempts": [attempt.to_dict() for attempt in done.attempts],
+    }
+
+
+def _report(arguments: CutoverArguments, content: Mapping[str, Any]) -> None:
+    if arguments.report is not None:
+        write_report(arguments.report, json.loads(json.dumps(content)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cutover.py", description="Take a cutover on, with one Spark session.")
+    parser.add_argument("--config", required=True, type=Path, help="the MirrorMaker 2 properties file")
+    parser.add_argument("--name", required=True, help="the cutover")
+    parser.add_argument("--by", required=True, help="who has it run")
+    parser.add_argument("--until", choices=[step.value for step in Step], help="the last step to take")
+    parser.add_argument("--wait-seconds", type=float, default=0.0, help="how long a person is waited for")
+    parser.add_argument("--report", type=Path, help="where the report goes, as JSON")
+    return parser

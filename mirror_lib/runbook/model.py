@@ -1,0 +1,224 @@
+"""What a cutover is, in plain values: which topics and groups move, by which steps, and what is known of each step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.java_regex import compile_list
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Step(StrEnum):
+    """What is done one after the other; `order.STEPS` says in which order."""
+
+    #: What moves: topics, partitions, groups and staged grants as they are now.
+    INVENTORY = "inventory"
+    #: Whether it can move: permissions, limits, gaps, retention, names, other flows.
+    PREFLIGHT = "preflight"
+    #: Copy and compare while everybody still works, and tell how long the writers will have to stand still.
+    REHEARSE = "rehearse"
+    #: A person stops the writers and says so; until then the copy is kept close.
+    FREEZE = "freeze"
+    #: Rounds until everything is copied and the source has stood still for a while; then the cut is noted.
+    DRAIN = "drain"
+    #: The target equals the source up to the cut.
+    VERIFY = "verify"
+    #: The groups go on on the target where they stood on the source.
+    TRANSLATE = "translate"
+    #: A person looks at all gates and agrees.
+    APPROVE = "approve"
+    #: The flow copies these topics no more, and the way back is prepared.
+    SWITCH = "switch"
+    #: Staged grants to write are put on the target: from here on somebody may write there.
+    RELEASE = "release"
+    #: Clients arrive on the target and none is left on the source.
+    WATCH = "watch"
+    #: The report is closed.
+    FINISH = "finish"
+
+
+class Style(StrEnum):
+    """Who moves first."""
+
+    #: Writers and readers stand still in one window.
+    TOGETHER = "together"
+    #: Readers move while records are still copied, writers follow.
+    CONSUMERS_FIRST = "consumers-first"
+    #: Writers move; readers read the source to its end and follow.
+    PRODUCERS_FIRST = "producers-first"
+
+
+class StepState(StrEnum):
+    """How an attempt at a step ended, or where it is."""
+
+    RUNNING = "running"
+    #: A person has to say that something is done, or agree.
+    WAITING = "waiting"
+    PASSED = "passed"
+    #: A gate does not hold, or something went wrong; the step can be tried again.
+    FAILED = "failed"
+    #: It had passed, and was taken back, or the clusters show that it holds no more.
+    UNDONE = "undone"
+
+
+class CutoverState(StrEnum):
+    """Where a cutover is as a whole."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    FAILED = "failed"
+    FINISHED = "finished"
+    ROLLED_BACK = "rolled-back"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be done."""
+        return self in (CutoverState.FINISHED, CutoverState.ROLLED_BACK)
+
+
+class Fence(StrEnum):
+    """How writers are kept from the source."""
+
+    #: The operator stops them.
+    OPERATOR = "operator"
+    #: ACLs on the source forbid everybody to write to the topics, until a rollback or failback.
+    ACL = "acl"
+
+
+class VerifyScope(StrEnum):
+    """How much of the copy the rehearsal compares; the tail since then is always compared in full."""
+
+    FULL = "full"
+    #: What was never compared before.
+    RECENT = "recent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutoverDefinition:
+    """What a person decided when the cutover was begun. Durations in seconds."""
+
+    name: str
+    #: `A->B`.
+    flow: str
+    #: Java regexes for source topics; never more than the flow takes.
+    topics: tuple[str, ...]
+    #: Java regexes for groups; never more than the flow takes.
+    groups: tuple[str, ...] = (".*",)
+    style: Style = Style.TOGETHER
+    fence: Fence = Fence.OPERATOR
+    scope: VerifyScope = VerifyScope.RECENT
+    #: Records that all groups together may read again.
+    max_read_again: int = 0
+    #: How long the source must have stood still. Writers that hold metadata try for some seconds after they lost the
+    #: right to write.
+    still_seconds: float = 10.0
+    #: The time in which the drain must come to an end.
+    drain_seconds: float = 600.0
+    #: How many records may be left to copy when the freeze begins.
+    max_lag: int = 10_000
+    #: The time in which clients must have arrived on the target; 0 does not wait for them.
+    watch_seconds: float = 300.0
+    #: Whether a way back is a condition.
+    require_way_back: bool = True
+    #: Release grants that the source has withdrawn since, too: when its writers were locked out by removing them.
+    with_withdrawn: bool = False
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigurationError(
+                f"{self.name!r} cannot be the name of a cutover.",
+                action="Use up to 100 letters, digits, dots, underscores and hyphens.",
+            )
+        if not self.topics:
+            raise ConfigurationError("a cutover needs topics.", action="Name some, or `.*` for all of the flow.")
+        for patterns in (self.topics, self.groups):
+            try:
+                compile_list(patterns)
+            except ValueError as error:
+                raise ConfigurationError(f"{error}.", action="Correct the regular expression.") from error
+        for name in ("max_read_again", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
+            if getattr(self, name) < 0:
+                raise ConfigurationError(f"{name} must not be negative.", action="Give 0 or more.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the ledger and `--json`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; settings of a newer version are ignored, missing ones have their defaults."""
+        known = {each.name for each in fields(cls)}
+        values = {name: value for name, value in data.items() if name in known}
+        for name in ("topics", "groups"):
+            if name in values:
+                values[name] = tuple(values[name])
+        for name, kind in (("style", Style), ("fence", Fence), ("scope", VerifyScope)):
+            if name in values:
+                values[name] = kind(values[name])
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One condition, looked at on the live clusters."""
+
+    name: str
+    passed: bool
+    #: What was found, as a sentence with its numbers.
+    what: str
+    #: What to do where it is not passed.
+    action: str = ""
+
+    def __str__(self) -> str:
+        todo = f" {self.action}" if self.action and not self.passed else ""
+        return f"{'passed' if self.passed else 'FAILED'} {self.name}: {self.what}{todo}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the ledger and `--json`."""
+        return {"name": self.name, "passed": self.passed, "what": self.what, "action": self.action}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(data["name"], data["passed"], data["what"], data.get("action", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt at a step."""
+
+    step: Step
+    number: int
+    state: StepState
+    by: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    gates: tuple[Gate, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it is under way."""
+        return None if self.finished_at is None else (self.finished_at - self.started_at).total_seconds()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "step": self.step.value,
+            "attempt": self.number,
+            "state": self.state.value,
+            "by": self.by,
+            "started_at": self.started_at.isoformat(),
+            "finished_at": None if self.finished_at is None else self.finished_at.isoformat(),
+            "gates": [gate.to_dict() for gate in self.gates],
+            "facts": dict(self.facts),
+            "error": None if self.error is None else dict(self.error),
+        }

@@ -1,0 +1,53 @@
+"""Finding cutovers in the ledger, and beginning the one that leads back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger.handovers import opposite_of
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.runbook.model import CutoverDefinition
+from mirror_lib.runbook.order import is_released
+from mirror_lib.runbook.records import attempt_of, definition_of
+from mirror_lib.runbook.wave import exactly
+from mirror_lib.topology.names import FlowId
+
+
+def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
+    """What a cutover is.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    row = ledger.cutovers.find(name)
+    if row is None:
+        known = ", ".join(each.name for each in ledger.cutovers.newest(limit=10)) or "none"
+        raise ConfigurationError(f"there is no cutover {name!r}.", action=f"The newest are: {known}.")
+    return definition_of(row)
+
+
+def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str | None = None) -> CutoverDefinition:
+    """The cutover that brings home what another one has moved: the same topics and groups by the flow back.
+
+    Raises:
+        ConfigurationError: there is no such cutover, it has not moved anything yet, or there is no flow back.
+    """
+    there = open_cutover(ledger, name)
+    if not is_released([attempt_of(row) for row in ledger.cutovers.steps(name)]):
+        raise ConfigurationError(
+            f"cutover {name} has moved nothing yet.", action=f"Take it back by `mirror cutover rollback {name}`."
+        )
+    flow = FlowId.parse(there.flow)
+    back = opposite_of(config, config.flow(there.flow))
+    if back is None or not back.enabled:
+        raise ConfigurationError(
+            f"the file has no enabled flow {flow.target}->{flow.source}.", action="Add it, and begin again."
+        )
+    return replace(
+        there,
+        name=new_name or f"{name}-back",
+        flow=str(back.flow),
+        topics=exactly(sorted({cut.target_topic for cut in ledger.cutovers.cuts(name)})),
+    )

@@ -1,0 +1,42 @@
+"""Attempts as the ledger keeps them, and back."""
+
+from __future__ import annotations
+
+from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
+from mirror_lib.runbook.model import Attempt, CutoverDefinition, Gate, Step, StepState
+
+
+def attempt_of(row: CutoverStepRow) -> Attempt:
+    """A row as a value."""
+    return Attempt(
+        step=Step(row.step),
+        number=row.attempt,
+        state=StepState(row.state),
+        by=row.by,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        gates=tuple(Gate.from_dict(each) for each in row.gates),
+        facts=row.facts,
+        error=row.error,
+    )
+
+
+def step_row(cutover: str, attempt: Attempt) -> CutoverStepRow:
+    """A value as a row."""
+    return CutoverStepRow(
+        cutover=cutover,
+        step=attempt.step.value,
+        attempt=attempt.number,
+        state=attempt.state.value,
+        gates=[gate.to_dict() for gate in attempt.gates],
+        facts=dict(attempt.facts),
+        by=attempt.by,
+        started_at=attempt.started_at,
+        finished_at=attempt.finished_at,
+        error=attempt.error,
+    )
+
+
+def definition_of(row: CutoverRow) -> CutoverDefinition:
+    """What a cutover is."""
+    return CutoverDefinition.from_dict(row.definition)

@@ -1,0 +1,78 @@
+"""A cutover in words: for logs, for the console, and as the page on which a person agrees."""
+
+from __future__ import annotations
+
+from mirror_lib.runbook.machine import Progress
+from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
+from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
+
+_MARKS = {
+    StepState.PASSED: "passed",
+    StepState.FAILED: "FAILED",
+    StepState.WAITING: "waits for a person",
+    StepState.RUNNING: "under way",
+    StepState.UNDONE: "undone",
+}
+_ASKED = {
+    Step.FREEZE: "Stop the writers of these topics, then say so",
+    Step.APPROVE: "Look at the gates, then agree",
+}
+
+
+def time_line(done: Progress) -> list[tuple[str, str, str, str]]:
+    """Step, state, seconds, and what was found, in the order of the steps."""
+    last = last_attempts(done.attempts)
+    return [(step.value, *_told(last.get(step))) for step in STEPS[done.definition.style]]
+
+
+def _told(attempt: Attempt | None) -> tuple[str, str, str]:
+    if attempt is None:
+        return ("", "", "")
+    seconds = "" if attempt.seconds is None else f"{attempt.seconds:.1f}"
+    if attempt.error is not None:
+        return (_MARKS[attempt.state], seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())
+    failed = [gate for gate in attempt.gates if not gate.passed]
+    return (_MARKS[attempt.state], seconds, "; ".join(gate.what for gate in failed or attempt.gates))
+
+
+def sentence(done: Progress) -> str:
+    """Where it is, and what is to be done now."""
+    name = done.definition.name
+    if done.state is CutoverState.FINISHED:
+        still = writers_stood_still(done.attempts)
+        pause = "" if still is None else f"; the writers stood still for {still:.1f} s"
+        return f"Cutover {name} is finished{pause}."
+    if done.state is CutoverState.ROLLED_BACK:
+        return f"Cutover {name} was taken back."
+    if done.state is CutoverState.WAITING:
+        return f"{_ASKED.get(done.step, 'Go on')}: mirror cutover confirm {name} {done.step.value}"
+    if done.state is CutoverState.FAILED:
+        return f"Step {done.step.value} has not passed. Mend what it names, and go on: mirror cutover run {name}"
+    return f"Go on: mirror cutover run {name}"
+
+
+def progress_text(done: Progress) -> str:
+    """All of it as text for a log."""
+    lines = [f"{step:<10} {state:<18} {seconds:>8}  {what}" for step, state, seconds, what in time_line(done)]
+    return "\n".join([f"Cutover {done.definition.name} of flow {done.definition.flow}", *lines, sentence(done)])
+
+
+def gates_markdown(done: Progress) -> str:
+    """Every gate of every step, for the page on which a person agrees."""
+    last = last_attempts(done.attempts)
+    lines = [
+        f"Cutover **{done.definition.name}** of flow **{done.definition.flow}**",
+        "",
+        "| step | gate | | found |",
+        "|---|---|---|---|",
+    ]
+    for step in STEPS[done.definition.style]:
+        attempt = last.get(step)
+        for gate in () if attempt is None else attempt.gates:
+            mark = "✔" if gate.passed else "✘"
+            lines.append(f"| {step.value} | {gate.name} | {mark} | {_cell(gate.what)} |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

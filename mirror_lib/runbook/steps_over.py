@@ -1,0 +1,223 @@
+"""The steps that move everybody over: groups, agreement, the switch, rights to write, the watch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mirror_lib.cluster.admin_groups import GroupState
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.cutover_rows import HandedOverRow
+from mirror_lib.ledger.handovers import opposite_of
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook import fences, gates
+from mirror_lib.runbook.desk import Desk
+from mirror_lib.runbook.model import Gate, Step, Style
+from mirror_lib.runbook.order import STEPS, comes_before, last_attempts, writers_stood_still
+from mirror_lib.runbook.outcome import Outcome
+from mirror_lib.runbook.positions import written_to
+from mirror_lib.runbook.records import attempt_of
+from mirror_lib.runbook.steps_cut import cut_holds, cuts
+from mirror_lib.runbook.wave import LogEnds, WaveGroup, exactly, log_ends, unrestricted, wave_groups
+from mirror_lib.runbook.way_back import prepare_way_back, why_no_way_back
+from mirror_lib.sync.flow_groups import apply_flow_groups, plan_flow_groups
+from mirror_lib.sync.staged_acls import release_acls
+from mirror_lib.topology.names import TopicPartition
+
+_LOOK_SECONDS = 1.0
+
+
+def translate(desk: Desk) -> Outcome:
+    """Commit on the target where the groups stand on the source; their readers are stopped by then."""
+    wanted, flow = desk.definition, desk.whole_flow
+    groups = wave_groups(flow, desk.topics, wanted.groups)
+    first = [gates.readers_stopped(groups)]
+    if wanted.style is Style.PRODUCERS_FIRST:
+        first.append(gates.readers_finished(groups, _cut_ends(desk)))
+    if not all(gate.passed for gate in first):
+        return Outcome(tuple(first))
+    if comes_before(wanted.style, Step.TRANSLATE, Step.FREEZE) and desk.engine is not None:
+        # What they have read must be there before they go on there.
+        desk.copy()
+    names = {group.name for group in groups}
+    moving = flow.model_copy(update={"groups": exactly(sorted(names))}) if names else flow
+    if names:
+        apply_flow_groups(moving, desk.topology(), commit=True, ledger=desk.ledger)
+    plan = plan_flow_groups(moving, desk.topology(), commit=True, ledger=desk.ledger).plan
+    rows = [row for row in plan.rows if row.group in names]
+    facts = {
+        "groups": len(names),
+        "positions": len(rows),
+        "read_again": sum(row.read_again or 0 for row in rows),
+        "by_group": {name: sum(row.read_again or 0 for row in rows if row.group == name) for name in sorted(names)},
+    }
+    return Outcome((*first, *gates.groups_in_place(plan, names, wanted.max_read_again)), facts)
+
+
+def _cut_ends(desk: Desk) -> LogEnds:
+    source = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts(desk)}
+    return LogEnds(source, {}, source)
+
+
+def before_approval(desk: Desk) -> Outcome:
+    """What a person is to agree on: everything that was found, and that it still holds."""
+    return Outcome(cut_holds(desk))
+
+
+def approve(desk: Desk) -> Outcome:
+    """A person has agreed."""
+    return Outcome(cut_holds(desk))
+
+
+def switch(desk: Desk) -> Outcome:
+    """Let the flow copy these topics no more, and prepare the way back."""
+    flow, wanted = desk.whole_flow, desk.definition
+    found = list(cut_holds(desk))
+    opposite = desk.opposite
+    missing = why_no_way_back(flow, opposite, desk.topics)
+    if missing is not None and wanted.require_way_back:
+        found.append(Gate("way back", False, missing, "Add it to the file, or give it up by a new cutover without it."))
+    if not all(gate.passed for gate in found):
+        return Outcome(tuple(found))
+    facts: dict[str, object] = {}
+    # No run of the flow is under way when its topics are taken from it; the way back has its own lock.
+    if missing is None and opposite is not None:
+        prepared = prepare_way_back(flow, opposite, cuts(desk), desk.ledger)
+        facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
+    run_id = f"cutover-{wanted.name}"
+    with hold_lock(desk.ledger, flow=wanted.flow, run_id=run_id, lease_seconds=flow.run_lease_seconds):
+        facts["handovers"] = _hand_over(desk, flow)
+    what = f"flow {wanted.flow} copies {len(desk.topics):,} topics no more."
+    return Outcome((*found, Gate("handed over", True, what)), facts)
+
+
+def _hand_over(desk: Desk, flow: FlowConfig) -> dict[str, list[str]]:
+    """What the opposite flow had handed over comes home; everything else goes away."""
+    back = opposite_of(desk.config, flow)
+    gone = {} if back is None else {row.target_topic: row for row in desk.ledger.cutovers.handed_over(str(back.flow))}
+    home = [topic for topic in desk.topics if topic.source in gone]
+    returned = [gone[topic.source].topic for topic in home]
+    if back is not None and returned:
+        desk.ledger.cutovers.take_back(str(back.flow), returned)
+    way_back = desk.flow.way_back
+    away = [topic for topic in desk.topics if not (way_back and topic in home)]
+    now = desk.now()
+    desk.ledger.cutovers.hand_over(
+        [
+            HandedOverRow(
+                flow=desk.definition.flow,
+                topic=topic.source,
+                target_topic=topic.target,
+                cutover=desk.definition.name,
+                since=now,
+                by=desk.by,
+            )
+            for topic in away
+        ]
+    )
+    return {"away": [topic.source for topic in away], "home": returned}
+
+
+def release(desk: Desk) -> Outcome:
+    """Put the staged grants to write on the target, and take away an earlier fence there."""
+    flow, wanted = desk.whole_flow, desk.definition
+    found = list(cut_holds(desk))
+    if not all(gate.passed for gate in found):
+        return Outcome(tuple(found))
+    back = opposite_of(desk.config, flow)
+    if back is not None and (fence := _earlier_fence(desk, str(back.flow))):
+        found.append(fences.lower_fence(unrestricted(back), fence))
+    done = release_acls(
+        flow,
+        desk.ledger,
+        by=desk.by,
+        with_withdrawn=wanted.with_withdrawn,
+        topics=exactly(topic.target for topic in desk.topics),
+    )
+    failed = [str(error) for _, error in done.failed]
+    good = done.notice or f"{len(done.changed):,} grants to write are on the target."
+    found.append(gates.counts("grants to write", failed, good, "Grant the replicator the right to alter ACLs."))
+    found.append(
+        gates.counts(
+            "nobody denied",
+            [str(acl) for acl in done.denied],
+            "no DENY on the target stands against them.",
+            "Take away the DENY on the target.",
+        )
+    )
+    return Outcome(tuple(found), {"released": len(done.changed), "withdrawn": len(done.withdrawn)})
+
+
+def _earlier_fence(desk: Desk, back: str) -> list[dict[str, object]]:
+    """What cutovers of the opposite direction forbade on what is now the target."""
+    mine = {topic.target for topic in desk.topics}
+    acls: list[dict[str, object]] = []
+    for cutover in desk.ledger.cutovers.newest(back):
+        for row in desk.ledger.cutovers.steps(cutover.name):
+            if row.step == Step.FREEZE.value:
+                acls += [acl for acl in row.facts.get("fence", ()) if acl["name"] in mine]
+    return acls
+
+
+def watch(desk: Desk) -> Outcome:
+    """Wait until clients have arrived on the target and none is left on the source."""
+    wanted, began = desk.definition, desk.monotonic()
+    while True:
+        found = _arrivals(desk)
+        seconds = desk.monotonic() - began
+        if all(gate.passed for gate in found) or seconds >= wanted.watch_seconds:
+            return Outcome(found, {"seconds": round(seconds, 3)})
+        desk.tell("; ".join(gate.what for gate in found if not gate.passed))
+        desk.sleep(_LOOK_SECONDS)
+
+
+def _arrivals(desk: Desk) -> tuple[Gate, ...]:
+    flow, wanted = desk.whole_flow, desk.definition
+    ends, cut = log_ends(flow, desk.topics), cuts(desk)
+    # The flow back may have brought new records home.
+    opposite = desk.opposite
+    brought = {} if opposite is None else _brought_back(opposite)
+    late = [
+        f"{each.topic}-{each.partition}"
+        for each in cut
+        if ends.source[TopicPartition(each.topic, each.partition)]
+        > max(each.source_end, brought.get(TopicPartition(each.topic, each.partition), 0))
+    ]
+    found = [
+        gates.counts("no writer on the source", late, "nobody writes to the source.", "Find that writer, and move it.")
+    ]
+    if wanted.watch_seconds:
+        new = sum(ends.target[TopicPartition(each.topic, each.partition)] - each.target_end for each in cut)
+        came = f"{new:,} new offsets on the target."
+        found.append(Gate("writers arrived", new > 0, came, "Start the writers there."))
+        # Groups without members had none before either, and need not come.
+        moving = {group["name"] for group in desk.facts_of(Step.INVENTORY)["groups"] if group["active"]}
+        groups = [each for each in wave_groups(flow, desk.topics, wanted.groups) if each.name in moving]
+        found.append(_readers_arrived(groups))
+    return tuple(found)
+
+
+def _brought_back(opposite: FlowConfig) -> dict[TopicPartition, int]:
+    """How far the flow back has written on our source, by its topics' partitions."""
+    topology = flow_topology(unrestricted(opposite))
+    return {
+        TopicPartition(topology.remote_topic(place.topic), place.partition): end
+        for place, end in written_to(opposite).items()
+    }
+
+
+def _readers_arrived(groups: Sequence[WaveGroup]) -> Gate:
+    missing = [group.name for group in groups if group.on_target is not GroupState.ACTIVE]
+    good = f"{len(groups):,} groups have members on the target."
+    return gates.counts("readers arrived", missing, good, "Start their consumers there.")
+
+
+def finish(desk: Desk) -> Outcome:
+    """Add everything up."""
+    rows = desk.ledger.cutovers.steps(desk.definition.name)
+    attempts = [attempt_of(row) for row in rows]
+    stopped = writers_stood_still(attempts)
+    last = last_attempts(attempts)
+    line = {step.value: round(last[step].seconds or 0.0, 3) for step in STEPS[desk.definition.style] if step in last}
+    what = "the writers' pause is not known." if stopped is None else f"the writers stood still for {stopped:.1f} s."
+    return Outcome((Gate("finished", True, what),), {"writers_stood_still_seconds": stopped, "seconds_by_step": line})

@@ -1,0 +1,164 @@
+"""What moves, as the two clusters have it now: topics, where their logs end, and groups. Reads, changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin, GroupState
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.flow_topology import flow_topology, group_filter
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import TopicMissingError, Where
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.groups import select_groups
+from mirror_lib.topology.handovers import NO_HANDOVERS
+from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class WaveTopic:
+    """A topic that moves."""
+
+    source: str
+    target: str
+    partitions: int
+    #: 0 where it does not exist on the target.
+    target_partitions: int
+
+    @property
+    def pairs(self) -> Iterable[tuple[TopicPartition, TopicPartition]]:
+        """Its partitions on both sides."""
+        return ((TopicPartition(self.source, n), TopicPartition(self.target, n)) for n in range(self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where partitions end, by source partition: the next offset to be written."""
+
+    source: Mapping[TopicPartition, int]
+    target: Mapping[TopicPartition, int]
+    #: Where the last open transaction of the source begins; the end where there is none.
+    stable: Mapping[TopicPartition, int]
+
+    @property
+    def open_transactions(self) -> list[TopicPartition]:
+        """Partitions with records that are neither committed nor aborted."""
+        return sorted(place for place, end in self.source.items() if self.stable.get(place, end) < end)
+
+
+@dataclass(frozen=True, slots=True)
+class WaveGroup:
+    """A group that moves."""
+
+    name: str
+    on_source: GroupState
+    on_target: GroupState
+    #: On the source, for partitions of the wave.
+    committed: Mapping[TopicPartition, CommittedOffset]
+
+
+def unrestricted(flow: FlowConfig) -> FlowConfig:
+    """The flow as its file has it, whatever has been handed over: what moves must not depend on what has moved."""
+    return flow.model_copy(update={"handovers": NO_HANDOVERS, "way_back": False})
+
+
+def exactly(names: Iterable[str]) -> tuple[str, ...]:
+    """Java regexes that match just these names."""
+    # Java knows `\\Q...\\E`; re.escape escapes characters that Java takes with a backslash, too.
+    return tuple(re.escape(name) for name in names)
+
+
+def wave_topics(flow: FlowConfig, patterns: Sequence[str]) -> tuple[WaveTopic, ...]:
+    """The topics of a flow that match one of the patterns, by name.
+
+    Args:
+        flow: as it runs now.
+
+    Raises:
+        MirrorError: a cluster cannot be asked.
+    """
+    topology = flow_topology(flow, patterns)
+    with flow_admins(flow) as (source, target):
+        names = [
+            name
+            for name in source.list_topics()
+            if topology.replicates(name) and not topology.policy.is_heartbeats_topic(name)
+        ]
+        remote = {name: topology.remote_topic(name) for name in names}
+        described = source.describe_topics(names)
+        on_target = target.describe_topics(sorted(set(remote.values())))
+    for error in [*described.errors.values(), *on_target.errors.values()]:
+        if not isinstance(error, TopicMissingError):
+            raise error
+    return tuple(
+        WaveTopic(
+            name,
+            remote[name],
+            len(topic.partitions),
+            len(on_target[remote[name]].partitions) if remote[name] in on_target else 0,
+        )
+        for name, topic in sorted(described.items())
+    )
+
+
+def log_ends(flow: FlowConfig, topics: Iterable[WaveTopic]) -> LogEnds:
+    """Where all partitions end now. The target is asked before the source: a copy that is complete is so for sure.
+
+    Raises:
+        MirrorError: a partition does not tell.
+    """
+    pairs = [pair for topic in topics for pair in topic.pairs if pair[1].partition < topic.target_partitions]
+    sources = [source for source, _ in pairs]
+    with flow_admins(flow) as (source, target):
+        target_ends = _offsets(target, [each for _, each in pairs], OffsetSpec.LATEST)
+        stable = _offsets(source, sources, OffsetSpec.LAST_STABLE)
+        ends = _offsets(source, sources, OffsetSpec.LATEST)
+    return LogEnds(ends, {pair[0]: target_ends[pair[1]] for pair in pairs}, stable)
+
+
+def _offsets(admin: ClusterAdmin, partitions: Sequence[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, int]:
+    found = admin.list_offsets(partitions, which) if partitions else {}
+    for place, fact in found.items():
+        if fact.error is not None:
+            raise fact.error
+        if fact.offset < 0:
+            raise TopicMissingError(
+                "the cluster does not tell where the partition ends.",
+                where=Where(cluster=admin.cluster, topic=place.topic, partition=place.partition),
+            )
+    return {place: fact.offset for place, fact in found.items()}
+
+
+def wave_groups(flow: FlowConfig, topics: Sequence[WaveTopic], patterns: Sequence[str]) -> tuple[WaveGroup, ...]:
+    """The groups of the flow with a position in one of the topics whose names match one of the patterns.
+
+    Raises:
+        MirrorError: a cluster cannot be asked.
+    """
+    takes, wanted = group_filter(flow).should_replicate_group, compile_list(tuple(patterns))
+    places = {pair[0] for topic in topics for pair in topic.pairs}
+    source_connection = Connection.from_settings(flow.clients.source_admin)
+    target_connection = Connection.from_settings(flow.clients.target_admin)
+    seconds = flow.admin_timeout_ms / 1000
+    with GroupAdmin(source_connection, seconds) as source, GroupAdmin(target_connection, seconds) as target:
+        listed = {
+            name: each
+            for name, each in source.list_groups().items()
+            if each.kind.of_consumers and takes(name) and wanted is not None and wanted.fullmatch(name)
+        }
+        committed = source.committed(listed)
+        for error in committed.errors.values():
+            raise error
+        on_target = target.list_groups()
+    chosen = select_groups(flow_topology(unrestricted(flow)), listed, committed.offsets)
+    groups = []
+    for name, offsets in chosen.items():
+        mine = {place: offset for place, offset in offsets.items() if place in places}
+        if mine:
+            there = on_target[name].state if name in on_target else GroupState.DEAD
+            groups.append(WaveGroup(name, listed[name].state, there, mine))
+    return tuple(groups)

@@ -1,0 +1,21 @@
+"""What the driver of a job logs."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+_LEVEL = "MIRROR_LOG_LEVEL"
+_OWN = ("mirror_lib", "spark_jobs")
+
+
+def configure_log() -> None:
+    """Log to standard error; our own messages from the level on that the environment names, `INFO` by default.
+
+    Libraries stay at `INFO`: at `DEBUG`, Spark's gateway alone says more than everything else.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    level = os.environ.get(_LEVEL, "").upper()
+    if level in logging.getLevelNamesMapping():
+        for name in _OWN:
+            logging.getLogger(name).setLevel(level)
