@@ -6,7 +6,6 @@ returns one row per partition that says what was copied where.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +17,7 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.rows import RESULT_DDL, from_arrow
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from spark_jobs.copy_task import copy_bins
+from spark_jobs.job_log import configure_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,5 +60,5 @@ def _in_short(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_log()
     sys.exit(main(sys.argv[1:], lambda flow: copy_with(spark_session(flow))))

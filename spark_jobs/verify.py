@@ -6,7 +6,6 @@ Tasks only read, so Spark may repeat them.
 
 from __future__ import annotations
 
-import logging
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from mirror_lib.verify.job import main
 from mirror_lib.verify.model import PartitionVerdict, VerifyJob
 from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.verification import VerifyRunner
+from spark_jobs.job_log import configure_log
 from spark_jobs.verify_task import verify_bins
 
 if TYPE_CHECKING:
@@ -42,5 +42,5 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_log()
     sys.exit(main(sys.argv[1:], lambda flow: verify_with(spark_session(flow))))

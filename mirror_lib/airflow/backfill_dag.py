@@ -10,6 +10,8 @@ from mirror_lib.airflow.backfill_form import backfill_form
 from mirror_lib.airflow.backfill_tasks import BackfillOperator, define
 from mirror_lib.airflow.compatibility import DAG, PythonOperator
 from mirror_lib.airflow.flow_dags import dags_of_flows
+from mirror_lib.airflow.form_fields import put_form
+from mirror_lib.airflow.pools import pool_of
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -35,7 +37,6 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         schedule=None,
         start_date=_START,
         catchup=False,
-        params=backfill_form(flow),
         tags=sorted({"mirror", "backfill", source, target}),
         default_args={
             "owner": "mirror",
@@ -57,9 +58,11 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             flow=name,
             config_path=path,
             conn_id=flow.spark_connection,
+            pool=pool_of(flow),
             doc_md="The Spark job: copies what is left of the backfill, within the budget. A retry goes on.",
         )
         defined >> copy
+    put_form(dag, backfill_form(flow))
     return dag
 
 

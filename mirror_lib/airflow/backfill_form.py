@@ -8,7 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_topics, tasks_field, topics_field
+from mirror_lib.airflow.form_fields import (
+    bytes_per_second_field,
+    chosen_topics,
+    log_level_field,
+    tasks_field,
+    topics_field,
+)
 from mirror_lib.config.model import FlowConfig
 
 _WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"
@@ -109,14 +115,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             description="About so much is copied by this run; trigger it again for the rest. Empty: all.",
             section=_HOW,
         ),
-        "bytes_per_second": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="Bytes per second",
-            description="All tasks together read no faster from the source. Empty: as fast as they can.",
-            section=_HOW,
-        ),
+        "bytes_per_second": bytes_per_second_field(section=_HOW),
         "tasks": tasks_field(flow, section=_HOW),
         "accept_gaps": Param(
             False,
@@ -125,4 +124,5 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             description="Go on behind records that the source has deleted since the backfill was defined.",
             section=_HOW,
         ),
+        "log_level": log_level_field(section=_HOW),
     }

@@ -6,8 +6,23 @@ Written for Airflow 3.3 and provider 6.3; an upgrade starts by reading this file
 from __future__ import annotations
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.python import PythonOperator
-from airflow.sdk import DAG, BaseHook, Context, Param, RetryDecision, RetryPolicy, TriggerRule, get_parsing_context
+from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what belongs to deadlines
+    DAG,
+    Asset,
+    AssetAlias,
+    AsyncCallback,
+    BaseHook,
+    Context,
+    DeadlineAlert,
+    DeadlineReference,
+    Param,
+    RetryDecision,
+    RetryPolicy,
+    TriggerRule,
+    get_parsing_context,
+)
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -21,8 +36,14 @@ __all__ = [
     "AirflowFailException",
     "AirflowNotFoundException",
     "AirflowSkipException",
+    "Asset",
+    "AssetAlias",
+    "AsyncCallback",
     "BaseHook",
     "Context",
+    "DeadlineAlert",
+    "DeadlineReference",
+    "HITLOperator",
     "Param",
     "PythonOperator",
     "RetryDecision",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.pools import pool_of
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ClientSettings, FlowConfig
 
 _SAMPLE_TOPIC = "orders"
 
 
-def documentation(flow: FlowConfig, config_path: str) -> str:
+def documentation(flow: FlowConfig, config_path: str, form: Mapping[str, Param]) -> str:
     """The flow's picture, its settings and how to trigger it by hand, as Markdown."""
-    return "\n\n".join([_picture(flow), _settings(flow, config_path), _triggering(flow), _failing()]) + "\n"
+    return "\n\n".join([_picture(flow), _settings(flow, config_path), _triggering(flow, form), _failing()]) + "\n"
 
 
 def _picture(flow: FlowConfig) -> str:
@@ -31,15 +35,19 @@ def _picture(flow: FlowConfig) -> str:
 
 
 def _settings(flow: FlowConfig, config_path: str) -> str:
-    budget = flow.copy_settings.run_max_seconds
+    budget, deadline = flow.copy_settings.run_max_seconds, flow.airflow_deadline_seconds
     rows = {
         "topics": _list(flow.topics),
         "topics.exclude": _list(flow.topics_exclude),
+        "groups": _list(flow.groups),
         "replication.policy.class": _code(flow.replication_policy_class),
         "isolation.level": _code(flow.isolation_level.value),
         "tasks.max": _code(str(flow.tasks_max)),
         "mirror.schedule": _code(flow.schedule) if flow.schedule else "by hand only",
+        "mirror.verify.schedule": _code(flow.verify_schedule) if flow.verify_schedule else "by hand only",
         "mirror.run.max.seconds": f"{budget:g}" if budget else "one round a run",
+        "mirror.airflow.deadline.seconds": f"{deadline:g}" if deadline else "none",
+        "mirror.airflow.pool": _code(pool_of(flow)),
         "mirror.spark.connection": _code(flow.spark_connection),
         "file": _code(config_path),
     }
@@ -47,13 +55,14 @@ def _settings(flow: FlowConfig, config_path: str) -> str:
     return "### Settings\n\n" + "\n".join(lines)
 
 
-def _triggering(flow: FlowConfig) -> str:
+def _triggering(flow: FlowConfig, form: Mapping[str, Param]) -> str:
     pattern = flow.topics[0] if flow.topics else _SAMPLE_TOPIC
+    fields = [f"| `{name}` | {param.schema['title']} | {_type(param)} |" for name, param in form.items()]
     return (
         "### Triggering by hand\n\n"
-        "Every field of the form may stay empty. By REST or `airflow dags trigger --conf` the names are `topics` "
-        "(list of names or Java regular expressions), `tasks` (integer), `max_seconds` (number) and `dry_run` "
-        "(true or false), for example:\n\n"
+        "Every field of the form may stay as it is. By REST or `airflow dags trigger --conf` the names are:\n\n"
+        + "\n".join(["| name | field | value |", "|---|---|---|", *fields])
+        + "\n\nFor example:\n\n"
         f'```json\n{{"topics": ["{_json_text(pattern)}"], "dry_run": true}}\n```'
     )
 
@@ -65,6 +74,14 @@ def _failing() -> str:
         "a retry copies only what is left. A wrong configuration, and states that a person must judge (lost records, "
         "a changed target), fail at once; the `report` task says what to do."
     )
+
+
+def _type(param: Param) -> str:
+    schema = param.schema
+    choices = schema.get("enum") or schema.get("items", {}).get("enum")
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    text = " or ".join(each for each in types if each != "null")
+    return f"{text} of {', '.join(_code(each) for each in choices)}" if choices else text
 
 
 def _bootstrap(settings: ClientSettings) -> str:

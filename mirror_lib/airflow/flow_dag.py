@@ -7,12 +7,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow import heartbeat_tasks, tasks
-from mirror_lib.airflow.compatibility import DAG, PythonOperator, TriggerRule
+from mirror_lib.airflow import heartbeat_tasks, observe_tasks, tasks
+from mirror_lib.airflow.assets import announce_new_records, flow_alias
+from mirror_lib.airflow.compatibility import DAG, TriggerRule
+from mirror_lib.airflow.deadlines import deadline_alert
 from mirror_lib.airflow.describe import documentation
+from mirror_lib.airflow.form_fields import put_form
+from mirror_lib.airflow.pools import pool_of
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.schedule import airflow_schedule
+from mirror_lib.airflow.step_operator import StepOperator
 from mirror_lib.airflow.trigger_form import trigger_form
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -44,18 +49,19 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     source, target = flow.flow.source, flow.flow.target
     budget = timedelta(seconds=flow.copy_settings.run_max_seconds)
     name, path = str(flow.flow), str(config_path)
+    form = trigger_form(flow)
     with DAG(
         dag_id=dag_id_of(flow.flow),
         dag_display_name=f"Mirror {source} → {target}",
         description=f"Copies new records of cluster {source} to cluster {target}",
-        doc_md=documentation(flow, path),
+        doc_md=documentation(flow, path, form),
         schedule=airflow_schedule(flow.schedule),
         start_date=_START,
         catchup=False,
         max_active_runs=1,
         max_consecutive_failed_dag_runs=_FAILED_RUNS_BEFORE_PAUSE,
         dagrun_timeout=_RUN_TIMEOUT + budget,
-        params=trigger_form(flow),
+        deadline=deadline_alert(flow, path),
         tags=sorted({"mirror", source, target}),
         default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
     ) as dag:
@@ -68,6 +74,9 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             flow=name,
             config_path=path,
             conn_id=flow.spark_connection,
+            pool=pool_of(flow),
+            # The form may leave out the step before.
+            trigger_rule=TriggerRule.NONE_FAILED,
             doc_md="The Spark job: plans, copies, stores positions. A retry copies what is left.",
         )
         report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
@@ -81,19 +90,39 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         )
         # They neither wait for the copy nor hold it up.
         beside = [
-            _python(task, name, path, execution_timeout=_SYNC_TIMEOUT)
+            _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.NONE_FAILED)
             for task in (tasks.sync_topic_configs, tasks.sync_topic_acls)
         ]
-        replicate >> [heartbeats, translate]
+        # What was copied is there, whatever became of the rest.
+        announce = _python(
+            announce_new_records,
+            name,
+            path,
+            execution_timeout=_CHECK_TIMEOUT,
+            trigger_rule=TriggerRule.ALL_DONE,
+            outlets=[flow_alias(flow.flow)],
+        )
+        # Looked at whatever became of the copy. The report waits for it and does not mind how it ended.
+        observe = _python(
+            observe_tasks.observe,
+            name,
+            path,
+            execution_timeout=_CHECK_TIMEOUT,
+            trigger_rule=TriggerRule.ALL_DONE,
+            retries=0,
+        )
+        replicate >> [heartbeats, translate, announce]
         translate >> commit
         sync_topics >> beside
+        [replicate, heartbeats, commit] >> observe
         # It decides whether the run has failed, so it waits for everything.
-        [replicate, heartbeats, commit, *beside] >> report
+        [replicate, heartbeats, commit, observe, *beside] >> report
+    put_form(dag, form)
     return dag
 
 
-def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> PythonOperator:
-    return PythonOperator(
+def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> StepOperator:
+    return StepOperator(
         task_id=function.__name__,
         python_callable=function,
         op_kwargs={"flow": flow, "config_path": config_path},

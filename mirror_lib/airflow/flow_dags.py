@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.config.load import load
-from mirror_lib.config.local_state import CONFIG_VARIABLE, local_config
+from mirror_lib.airflow.loaded_files import load, uncollected
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.served_files import served_files
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe.airflow_runs import dag_id_of
 
 
 def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
-    """The files to serve: `MIRROR_CONFIG`, else what `mirror dev up` wrote, else the example."""
-    named = [Path(part) for part in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if part.strip()]
-    if named:
-        return named
-    local = local_config(environment, project)
-    return [local if local.is_file() else project / "examples" / "mirror.properties"]
+    """The files to serve, as `config.served_files` says."""
+    return served_files(environment, project)
 
 
 def build_flow_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
@@ -46,20 +41,21 @@ def dags_of_flows(
     dags: dict[str, DAG] = {}
     origin: dict[str, Path] = {}
     problems: list[str] = []
-    for path in paths:
-        try:
-            flows = load(path).enabled_flows
-        except MirrorError as error:
-            problems.append(str(error))
-            continue
-        for flow in flows:
-            name = dag_id(flow)
-            if name in origin:
-                problems.append(_clash(flow, name, path, origin[name]))
+    with uncollected():
+        for path in paths:
+            try:
+                flows = load(path).enabled_flows
+            except MirrorError as error:
+                problems.append(str(error))
                 continue
-            origin[name] = path
-            if only in (None, name):
-                dags[name] = build(flow, path.absolute())
+            for flow in flows:
+                name = dag_id(flow)
+                if name in origin:
+                    problems.append(_clash(flow, name, path, origin[name]))
+                    continue
+                origin[name] = path
+                if only in (None, name):
+                    dags[name] = build(flow, path.absolute())
     if problems and not (only and dags):
         raise ConfigurationError("\n".join(problems))
     return dags

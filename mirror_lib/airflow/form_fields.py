@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.config.model import FlowConfig
 
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+#: What is logged when nobody chooses.
+USUAL_LOG_LEVEL = "INFO"
+#: A pattern that is a topic's name; nobody means any character by a dot between words.
+_NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
 
-def topics_field(*, title: str, description_md: str, section: str) -> Param:
-    """Topic names or Java regular expressions, one a line; may stay empty."""
+
+def put_form(dag: DAG, form: Mapping[str, Param]) -> None:
+    """Give a DAG its form, after its tasks.
+
+    A task made later takes a deep copy of the whole form, once for each of its classes: half of the time that making a
+    DAG takes. It needs none, since Airflow puts the form of the DAG and of the task together when the task runs.
+    """
+    dag.params.update(form)
+
+
+def topics_field(*, title: str, description_md: str, section: str, names: Sequence[str] = ()) -> Param:
+    """Topic names or Java regular expressions, one a line; may stay empty.
+
+    Args:
+        names: of all topics that can be meant, when they are known; the form then is a list to choose from.
+    """
+    # Airflow 3.3 makes examples of an array a select list that takes no own text: so only when nothing is missing.
     return Param(
         None,
-        # Without examples on purpose: Airflow 3.3 makes those of an array a select list that takes no own text.
         type=["null", "array"],
         items={"type": "string"},
         title=title,
         description_md=description_md,
         section=section,
+        **({"examples": list(names)} if names else {}),
     )
+
+
+def topic_names(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The topics that a selection names one by one; none when a pattern in it may select others too."""
+    if not all(_NAME.fullmatch(pattern) for pattern in patterns):
+        return ()
+    return tuple(pattern.replace("\\", "") for pattern in patterns)
 
 
 def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -35,5 +63,29 @@ def tasks_field(flow: FlowConfig, *, section: str) -> Param:
         minimum=1,
         title="Spark tasks",
         description_md=f"At most this many tasks copy side by side; empty means `tasks.max` ({flow.tasks_max}).",
+        section=section,
+    )
+
+
+def bytes_per_second_field(*, section: str) -> Param:
+    """How fast the source is read; empty sets no limit."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        title="Bytes per second",
+        description="All tasks together read no faster from the source. Empty: as fast as they can.",
+        section=section,
+    )
+
+
+def log_level_field(*, section: str) -> Param:
+    """How much the tasks and the Spark job log."""
+    return Param(
+        USUAL_LOG_LEVEL,
+        type="string",
+        enum=list(LOG_LEVELS),
+        title="Log level",
+        description="Of this project's own messages, in the tasks and in the driver of the Spark job.",
         section=section,
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mirror_lib.airflow import heartbeat_tasks
 from mirror_lib.airflow.compatibility import DAG, PythonOperator
-from mirror_lib.config.load import load
+from mirror_lib.airflow.loaded_files import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.sync.heartbeats import emitting_flows

@@ -50,6 +50,7 @@ def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context
     from mirror_lib.config.load import load_flow
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats
+    from mirror_lib.sync.observed import save_heartbeats, save_step
 
     choices = TriggerChoices.from_params(params)
     config, settings = load_flow(Path(config_path), flow)
@@ -60,19 +61,27 @@ def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context
     written_ms = _written_ms(settings, instance.xcom_pull(task_ids=emit_heartbeats.__name__))
     with open_ledger(config) as ledger:
         checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
+        nobody_writes = written_ms is None and checked.source.hops is None
+        save_heartbeats(ledger, settings.flow, () if nobody_writes else checked.upstreams)
+        done = _outcome(checked, written_ms)
+        if not nobody_writes:
+            save_step(ledger, flow, heartbeats.__name__, done)
     _tell(checked)
-    if written_ms is None and checked.source.hops is None:
+    if nobody_writes:
         raise _skipped(instance, f"nobody writes heartbeats into cluster {settings.flow.source}")
+    instance.xcom_push(key=STEP_KEY, value=done)
+    if done["failed"]:
+        raise AirflowFailException(f"flow {flow}: {settings.flow.source}: {checked.source.problem}")
+    return checked.to_dict()
+
+
+def _outcome(checked: HeartbeatCheck, written_ms: int | None) -> dict[str, Any]:
+    """What the report tells of the check."""
     # A topic that is there and empty is one whose copy began at its end.
     failed = written_ms is not None and checked.source_is_cut_off and not _is_empty(checked)
     problems = [f"{each.cluster}: {each.problem}" for each in checked.upstreams if each.problem]
     reasons = Counter(each.state.value for each in checked.upstreams)
-    instance.xcom_push(
-        key=STEP_KEY, value={"skipped": None, "failed": int(failed), "problems": problems, "reasons": dict(reasons)}
-    )
-    if failed:
-        raise AirflowFailException(f"flow {flow}: {settings.flow.source}: {checked.source.problem}")
-    return checked.to_dict()
+    return {"skipped": None, "failed": int(failed), "problems": problems, "reasons": dict(reasons)}
 
 
 def _skipped(instance: Any, why: str) -> AirflowSkipException:

@@ -50,6 +50,7 @@ class ReplicateOperator(SparkJobOperator):
             max_seconds=choices.max_seconds,
             dry_run=choices.dry_run,
             gaps=choices.gaps,
+            bytes_per_second=choices.bytes_per_second,
         ).command_line()
 
     def _log_plan(self, report: JobReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,9 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
     for warning in _forecast_warnings(config, settings, TriggerChoices.from_params(params)):
         _log.warning("Flow %s: %s", flow, warning)
     _check_spark(settings.spark_connection)
+    if settings.airflow_pool:
+        # Tasks cannot ask Airflow for its pools.
+        _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
     return {"selected_topics": len(selected), "source_topics": len(topics)}
 
 
@@ -82,6 +85,7 @@ def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], *
     topology = _topology(settings, choices)
     with _open_ledger(config) as ledger:
         done = sync_flow_configs(settings, topology, ledger, dry_run=choices.dry_run, at_once=_is_repeated(context))
+        _keep(ledger, flow, sync_topic_configs, done, choices)
     return _ended(flow, "topic configs", done, context)
 
 
@@ -96,6 +100,7 @@ def sync_topic_acls(flow: str, config_path: str, params: Mapping[str, Any], **co
     by = trigger_text(dag_run.dag_id, dag_run.run_id)
     with _open_ledger(config) as ledger:
         done = sync_flow_acls(settings, topology, ledger, dry_run=choices.dry_run, by=by, at_once=_is_repeated(context))
+        _keep(ledger, flow, sync_topic_acls, done, choices)
     return _ended(flow, "ACLs", done, context)
 
 
@@ -115,6 +120,7 @@ def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **
             complete=not choices.topics,
             at_once=_is_repeated(context),
         )
+        _keep(ledger, flow, translate_offsets, done, choices)
     return _ended(flow, "group positions", done, context)
 
 
@@ -134,6 +140,7 @@ def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], *
             complete=not choices.topics,
             at_once=_is_repeated(context),
         )
+        _keep(ledger, flow, sync_group_offsets, done, choices)
     return _ended(flow, "group positions", done, context)
 
 
@@ -168,6 +175,16 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     }
 
 
+def _keep(
+    ledger: Ledger, flow: str, task: Callable[..., Any], done: Mapping[str, Any], choices: TriggerChoices
+) -> None:
+    """Leave a step's outcome for those who watch; what was done for some topics says nothing about the flow."""
+    from mirror_lib.sync.observed import save_step
+
+    if not choices.topics:
+        save_step(ledger, flow, task.__name__, done)
+
+
 def _is_repeated(context: Mapping[str, Any]) -> bool:
     """Whether somebody has the task done again in the same DAG run: then its interval has no say."""
     return bool(context["ti"].try_number > 1)
@@ -185,9 +202,9 @@ def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any
 
 
 def _load(config_path: str, flow: str) -> tuple[MirrorConfig, FlowConfig]:
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
 
-    return load_flow(Path(config_path), flow)
+    return load_flow_as_it_runs(Path(config_path), flow)
 
 
 def _topology(settings: FlowConfig, choices: TriggerChoices) -> FlowTopology:

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_topics, tasks_field, topics_field
+from mirror_lib.airflow.form_fields import (
+    USUAL_LOG_LEVEL,
+    bytes_per_second_field,
+    chosen_topics,
+    log_level_field,
+    tasks_field,
+    topic_names,
+    topics_field,
+)
+from mirror_lib.airflow.steps import OPTIONAL_STEPS
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.relay.job_arguments import ASK, GAP_CHOICES
 
-_WHAT, _HOW = "What to copy", "How to run"
+_WHAT, _BESIDE, _HOW = "What to copy", "Beside the copy", "How to run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,10 @@ class TriggerChoices:
     max_seconds: float | None = None
     dry_run: bool = False
     gaps: str = ASK
+    #: Steps beside the copy that this run does not do (`steps.OPTIONAL_STEPS`).
+    left_out: frozenset[str] = frozenset()
+    bytes_per_second: int | None = None
+    log_level: str = USUAL_LOG_LEVEL
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> TriggerChoices:
@@ -33,6 +46,10 @@ class TriggerChoices:
             max_seconds=params.get("max_seconds"),
             dry_run=bool(params.get("dry_run")),
             gaps=params.get("gaps") or ASK,
+            # Airflow's form sends nothing at all, and no empty list, for a list that somebody has emptied.
+            left_out=frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ()),
+            bytes_per_second=params.get("bytes_per_second"),
+            log_level=params.get("log_level") or USUAL_LOG_LEVEL,
         )
 
 
@@ -42,11 +59,12 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
         "topics": topics_field(
             title="Only these topics",
             description_md=(
-                "One topic name or Java regular expression a line; empty copies every topic that the flow selects. "
+                "Names of topics or Java regular expressions; empty copies every topic that the flow selects. "
                 "A run can only narrow the flow's own selection, which is:\n\n"
                 + "\n".join(f"- `{pattern}`" for pattern in flow.topics)
             ),
             section=_WHAT,
+            names=topic_names(flow.topics),
         ),
         "dry_run": Param(
             False,
@@ -70,6 +88,19 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_WHAT,
         ),
+        "steps": Param(
+            list(OPTIONAL_STEPS),
+            type=["null", "array"],
+            items={"type": "string", "enum": list(OPTIONAL_STEPS)},
+            examples=list(OPTIONAL_STEPS),
+            values_display=dict(OPTIONAL_STEPS),
+            title="Steps beside the copy",
+            description_md=(
+                "What is taken away is not done by this run. Where a step stays, the file decides whether it is on and "
+                "whether its interval has passed. Without `sync_topics`, topics that lack on the target fail."
+            ),
+            section=_BESIDE,
+        ),
         "tasks": tasks_field(flow, section=_HOW),
         "max_seconds": Param(
             None,
@@ -82,4 +113,6 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_HOW,
         ),
+        "bytes_per_second": bytes_per_second_field(section=_HOW),
+        "log_level": log_level_field(section=_HOW),
     }

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.flow_dags import dags_of_flows
+from mirror_lib.airflow.form_fields import put_form
+from mirror_lib.airflow.pools import pool_of
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.airflow.schedule import airflow_schedule
 from mirror_lib.airflow.verify_form import verify_form
 from mirror_lib.airflow.verify_operator import VerifyOperator
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.observe.airflow_runs import verify_dag_id_of
 from mirror_lib.topology.names import FlowId
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -47,7 +49,6 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=_RUN_TIMEOUT,
-        params=verify_form(),
         tags=sorted({"mirror", "verification", source, target}),
         default_args={"owner": "mirror"},
     ) as dag:
@@ -56,6 +57,7 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             flow=str(flow.flow),
             config_path=str(config_path),
             conn_id=flow.spark_connection,
+            pool=pool_of(flow),
             doc_md="The Spark job: plans, compares, keeps the result in the ledger.",
             retries=3,
             retry_policy=ErrorClassRetryPolicy(),
@@ -63,9 +65,10 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             retry_exponential_backoff=2,
             max_retry_delay=timedelta(minutes=10),
         )
+    put_form(dag, verify_form(flow))
     return dag
 
 
 def verify_dag_id(flow: FlowId) -> str:
     """`mirror_verify__<source>__<target>`: stable, so that history and API clients survive upgrades."""
-    return f"mirror_verify{dag_id_of(flow).removeprefix('mirror')}"
+    return verify_dag_id_of(flow)

@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_topics, topics_field
+from mirror_lib.airflow.form_fields import (
+    chosen_topics,
+    log_level_field,
+    tasks_field,
+    topic_names,
+    topics_field,
+)
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.verify.model import VerifyMode
 
-_WHAT, _HOW = "What to compare", "How much"
+_WHAT, _HOW, _RUN = "What to compare", "How much", "How to run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,7 @@ class VerifyChoices:
     max_bytes: int | None = None
     max_seconds: float | None = None
     seed: int = 0
+    tasks: int | None = None
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> VerifyChoices:
@@ -32,16 +40,18 @@ class VerifyChoices:
             max_bytes=params.get("max_bytes"),
             max_seconds=params.get("max_seconds"),
             seed=params.get("seed") or 0,
+            tasks=params.get("tasks"),
         )
 
 
-def verify_form() -> dict[str, Param]:
+def verify_form(flow: FlowConfig) -> dict[str, Param]:
     """The Params of a verification's DAG."""
     return {
         "topics": topics_field(
             title="Only these topics",
-            description_md="One topic name or Java regular expression a line; empty compares every topic of the flow.",
+            description_md="Names of topics or Java regular expressions; empty compares every topic of the flow.",
             section=_WHAT,
+            names=topic_names(flow.topics),
         ),
         "mode": Param(
             VerifyMode.RECENT.value,
@@ -78,4 +88,6 @@ def verify_form() -> dict[str, Param]:
             description="The same seed takes the same stretches of the same logs.",
             section=_HOW,
         ),
+        "tasks": tasks_field(flow, section=_RUN),
+        "log_level": log_level_field(section=_RUN),
     }

@@ -43,6 +43,7 @@ class VerifyOperator(SparkJobOperator):
             max_bytes=choices.max_bytes,
             max_seconds=choices.max_seconds,
             seed=choices.seed,
+            tasks=choices.tasks,
             report=report,
         ).command_line()
 

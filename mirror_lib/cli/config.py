@@ -1,4 +1,4 @@
-"""`mirror config`: check a properties file, show what it means for a flow, list all keys."""
+"""`mirror config`: check a properties file, show what it means for a flow, list all keys, import MirrorMaker 1's."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import Annotated
 
 import typer
 
+from mirror_lib.cli import config_import
 from mirror_lib.cli.output import JsonOption, reporting
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
-_app = typer.Typer(name="config", help="Check and explain a properties file.", no_args_is_help=True)
+_app = typer.Typer(
+    name="config", help="Check and explain a properties file, or import another replicator's.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
+    config_import.register(_app)
     app.add_typer(_app)
 
 

@@ -78,15 +78,20 @@ def check(
 ) -> None:
     """Show every upstream cluster by its heartbeats on the target: state, hops, age, latency.
 
-    Exit code 1 unless all of them are fresh.
+    Exit code 1 unless all of them are fresh. What is found is noted for `mirror metrics`, unless --max-age is given.
     """
     from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats
+    from mirror_lib.sync.observed import save_heartbeats
 
     with reporting(as_json) as output:
         loaded = _load(config)
         flows = loaded.enabled_flows if flow is None else (_named(loaded, flow),)
         with _ledger(loaded, output) as ledger:
             checks = [check_flow_heartbeats(each, ledger=ledger, max_age_seconds=max_age) for each in flows]
+            # What another age than the schedule's says is not for those who watch.
+            if ledger is not None and max_age is None:
+                for done in checks:
+                    save_heartbeats(ledger, done.flow, done.upstreams if done.source.hops is not None else ())
         for done in checks:
             _show_check(output, done)
         output.document({"checks": [done.to_dict() for done in checks]})

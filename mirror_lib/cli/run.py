@@ -18,9 +18,10 @@ from mirror_lib.cli.flow_options import (
     capped_table,
     megabytes,
 )
+from mirror_lib.cli.observe import observe_after_run
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.cli.plan import show_plan
-from mirror_lib.cli.spark_submit import RunFiles, running_job
+from mirror_lib.cli.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.topics import show_topics
 from mirror_lib.relay.job_arguments import JobArguments
@@ -71,9 +72,9 @@ def run(
 ) -> None:
     """Copy what is new, then stop: what the flow's DAG does, without Airflow. Ctrl-C ends it."""
     with reporting(as_json) as output:
-        from mirror_lib.config.load import load_flow
+        from mirror_lib.ledger.handovers import load_flow_as_it_runs
 
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         _refuse_loops(file, settings, topics)
         if not (no_topics or dry_run):
             # Before the topics, for the first heartbeat makes one.
@@ -102,6 +103,7 @@ def run(
         with open_ledger(file) as ledger:
             report = copy_by_job(output, arguments, files, master, ledger)
             show_report(output, report, ledger.partition_runs(run_id), files)
+            observe_after_run(output, settings, ledger, run_id)
 
 
 def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None) -> None:
@@ -159,7 +161,7 @@ def copy_by_job(output: Output, arguments: JobArguments, files: RunFiles, master
     try:
         with (
             output.progress(f"Flow {arguments.flow}: starting Spark") as progress,
-            running_job(arguments, master=master, log=files.log) as child,
+            running_job(Job.replicate(arguments), master=master, log=files.log) as child,
         ):
             while (code := child.wait(_POLL_SECONDS)) is None:
                 _follow(progress, arguments, ledger)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,15 +48,40 @@ class RunFiles:
         return cls(report=folder / f"{run_id}.json", log=folder / f"{run_id}.log")
 
 
-def submit_command(arguments: JobArguments, master: str, spark_home: Path) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A Spark job to be run."""
+
+    #: What Spark shows.
+    title: str
+    file: Path
+    arguments: Sequence[str]
+    #: What is said when somebody ends it.
+    interrupted: str
+    what_then: str
+
+    @classmethod
+    def replicate(cls, arguments: JobArguments) -> Self:
+        """A flow's run."""
+        return cls(
+            title=f"mirror {arguments.flow}",
+            file=job_file(),
+            arguments=arguments.command_line(),
+            interrupted=f"the run {arguments.run_id} was interrupted.",
+            what_then="What was copied is kept, and the next run takes over where it stopped. "
+            f"See it by: mirror status --run {arguments.run_id}",
+        )
+
+
+def submit_command(job: Job, master: str, spark_home: Path) -> list[str]:
     """The whole command line of the child."""
     return [
         str(spark_submit(spark_home)),
         f"--master={master}",
-        f"--name=mirror {arguments.flow}",
+        f"--name={job.title}",
         *(f"--conf={key}={value}" for key, value in submit_settings(master).items()),
-        str(job_file()),
-        *arguments.command_line(),
+        str(job.file),
+        *job.arguments,
     ]
 
 
@@ -99,11 +124,11 @@ class Child:
 
 
 @contextmanager
-def running_job(arguments: JobArguments, *, master: str, log: Path) -> Iterator[Child]:
+def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
     """Start the job; whatever ends the context ends the job with all its processes.
 
     Args:
-        arguments: what to copy.
+        job: what to run.
         master: Spark's master URL.
         log: where everything that Spark and the job print goes.
 
@@ -115,7 +140,7 @@ def running_job(arguments: JobArguments, *, master: str, log: Path) -> Iterator[
 
     find_java()
     spark_home = find_spark_home(os.environ)
-    command = submit_command(arguments, master, spark_home)
+    command = submit_command(job, master, spark_home)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output, _terminate_as_interrupt():
         process = subprocess.Popen(
@@ -130,13 +155,7 @@ def running_job(arguments: JobArguments, *, master: str, log: Path) -> Iterator[
         try:
             yield child
         except KeyboardInterrupt as error:
-            raise InterruptedRunError(
-                f"the run {arguments.run_id} was interrupted.",
-                action=(
-                    "Partitions that were being copied stay open, and the next run refuses them (unclean-start). "
-                    f"See them by: mirror status --run {arguments.run_id}"
-                ),
-            ) from error
+            raise InterruptedRunError(job.interrupted, action=job.what_then) from error
         finally:
             child.end()
 

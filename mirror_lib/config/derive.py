@@ -7,8 +7,10 @@ the producer that writes the data.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from mirror_lib.config.definitions import MM2_FLOW, WORKER, Scope
 from mirror_lib.config.java_types import parse_list, parse_raw_boolean
@@ -68,9 +70,63 @@ class FlowSettings:
     clients: Mapping[str, Settings]
 
 
-def top_level(file: Iterable[Provenance]) -> dict[str, Provenance]:
+class FileSettings(dict[str, Provenance]):
+    """The assignments of a file by their keys, as they stand there. Not to be changed.
+
+    Every flow looks at every part of its file: without the answers kept here, a file of many flows takes a time that
+    grows with the square of their number.
+    """
+
+    def under(self, prefix: str) -> Iterator[tuple[str, Provenance]]:
+        """The assignments whose keys begin with a prefix, in the order of the file."""
+        found: list[str] = []
+        for key in self._sorted[bisect_left(self._sorted, prefix) :]:
+            if not key.startswith(prefix):
+                break
+            found.append(key)
+        for key in sorted(found, key=self._places.__getitem__):
+            yield key, self[key]
+
+    def cluster(self, alias: str) -> Settings:
+        """`cluster_settings`, kept."""
+        if alias not in self._clusters:
+            self._clusters[alias] = cluster_settings(self, alias)
+        return self._clusters[alias]
+
+    @cached_property
+    def of_all_flows(self) -> Settings:
+        """What every flow takes from the top level."""
+        return {
+            name: setting
+            for name, setting in self.items()
+            if name in _TOP_LEVEL_NAMES or name.startswith(_TOP_LEVEL_PREFIXES)
+        }
+
+    @cached_property
+    def of_all_workers(self) -> Settings:
+        """What every worker takes from the top level."""
+        return {
+            name: setting.model_copy(update={"origin": TOP_LEVEL})
+            for name, setting in self.items()
+            if name.startswith(_WORKER_PREFIXES)
+        }
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {key: place for place, key in enumerate(self)}
+
+    @cached_property
+    def _clusters(self) -> dict[str, Settings]:
+        return {}
+
+
+def top_level(file: Iterable[Provenance]) -> FileSettings:
     """The assignments of a file by their keys, as they stand there."""
-    return {setting.key: setting for setting in file if setting.key is not None}
+    return FileSettings((setting.key, setting) for setting in file if setting.key is not None)
 
 
 def clusters(file: Settings) -> tuple[str, ...]:
@@ -105,7 +161,7 @@ def _written(file: Settings, key: str) -> str | None:
     return setting.value if setting.written is None else setting.written
 
 
-def cluster_settings(file: Settings, cluster: str) -> dict[str, Provenance]:
+def cluster_settings(file: FileSettings, cluster: str) -> dict[str, Provenance]:
     """`MirrorMakerConfig.clusterProps`: a cluster's own keys, seeded with connection settings."""
     settings = _stripped(file, f"{cluster}.", f"cluster {cluster}")
     own_connection = {name: settings[name] for name in CLIENT_SET if name in settings}
@@ -119,21 +175,17 @@ def cluster_settings(file: Settings, cluster: str) -> dict[str, Provenance]:
     return settings
 
 
-def flow_settings(file: Settings, flow: FlowId) -> FlowSettings:
+def flow_settings(file: FileSettings, flow: FlowId) -> FlowSettings:
     """The settings of one flow, of its worker and of its clients."""
     connector = _connector_settings(file, flow)
     worker = _worker_settings(file, flow)
-    return FlowSettings(flow, connector, worker, dict(_clients(connector, cluster_settings(file, flow.target))))
+    return FlowSettings(flow, connector, worker, dict(_clients(connector, file.cluster(flow.target))))
 
 
-def _connector_settings(file: Settings, flow: FlowId) -> dict[str, Provenance]:
-    settings = {
-        name: setting
-        for name, setting in file.items()
-        if name in _TOP_LEVEL_NAMES or name.startswith(_TOP_LEVEL_PREFIXES)
-    }
+def _connector_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenance]:
+    settings = dict(file.of_all_flows)
     for side, cluster in (("source", flow.source), ("target", flow.target)):
-        for name, setting in cluster_settings(file, cluster).items():
+        for name, setting in file.cluster(cluster).items():
             prefix = f"{side}." if name.startswith(_CLIENT_KINDS) else f"{side}.cluster."
             settings[prefix + name] = setting
     settings |= _stripped(file, f"{flow}.", f"flow {flow}")
@@ -148,15 +200,11 @@ def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
     return settings
 
 
-def _worker_settings(file: Settings, flow: FlowId) -> dict[str, Provenance]:
+def _worker_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenance]:
     """`MirrorMakerConfig.workerConfig`, of which only the settings that concern positions matter here."""
     origin = f"worker of {flow.target}"
     settings = _stripped(file, f"{flow.target}.", origin)
-    settings |= {
-        name: setting.model_copy(update={"origin": TOP_LEVEL})
-        for name, setting in file.items()
-        if name.startswith(_WORKER_PREFIXES)
-    }
+    settings |= file.of_all_workers
     known = {definition.name: definition for definition in WORKER}
     effective = {name: setting for name, setting in settings.items() if name in known}
     for name, definition in known.items():
@@ -216,9 +264,7 @@ def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
     }
 
 
-def _stripped(file: Settings, prefix: str, origin: str) -> dict[str, Provenance]:
+def _stripped(file: FileSettings, prefix: str, origin: str) -> dict[str, Provenance]:
     return {
-        key.removeprefix(prefix): setting.model_copy(update={"origin": origin})
-        for key, setting in file.items()
-        if key.startswith(prefix)
+        key.removeprefix(prefix): setting.model_copy(update={"origin": origin}) for key, setting in file.under(prefix)
     }

@@ -57,18 +57,26 @@ _EXACT = {
     "task.assigned.groups": "MM2 generates it for its tasks; it has no effect",
     "task.index": "MM2 generates it for its tasks; it has no effect",
 }
+#: Pattern, how it is shown to people, sentence.
 _PATTERNS = (
     (
         re.compile(r"source\.replication\.topic\..+"),
+        "source.replication.topic.*",
         f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target",
     ),
-    (re.compile(r"errors\.deadletterqueue\..+"), "only sink connectors have dead letter queues; it has no effect"),
+    (
+        re.compile(r"errors\.deadletterqueue\..+"),
+        "errors.deadletterqueue.*",
+        "only sink connectors have dead letter queues; it has no effect",
+    ),
     (
         re.compile(r"(?:transforms|predicates)\..+"),
+        "transforms.*, predicates.*",
         "it is not applied: record batches are copied as they are",
     ),
     (
         re.compile(r"topic\.creation\..+"),
+        "topic.creation.*",
         "it has no effect: remote topics get the source's partition count and replication.factor",
     ),
 )
@@ -87,9 +95,9 @@ def foreign(name: str) -> str | None:
     """What happens with a name of another version or dialect; None when the name is none of them."""
     if name in _EXACT:
         return _EXACT[name]
-    return next((sentence for pattern, sentence in _PATTERNS if pattern.fullmatch(name)), None)
+    return next((sentence for pattern, _, sentence in _PATTERNS if pattern.fullmatch(name)), None)
 
 
 def foreign_names() -> tuple[tuple[str, str], ...]:
     """All such names with their sentences, for the documentation."""
-    return tuple(_EXACT.items())
+    return (*_EXACT.items(), *((shown, sentence) for _, shown, sentence in _PATTERNS))

@@ -53,8 +53,14 @@ def place_of(key: str, clusters: Sequence[str]) -> Place:
 
 
 def _flow_place(key: str, clusters: Sequence[str]) -> Place:
-    pairs = [FlowId(source, target) for source in clusters for target in clusters if source != target]
-    for pair in sorted(pairs, key=lambda pair: len(str(pair)), reverse=True):
-        if key.startswith(f"{pair}."):
-            return Place(Level.FLOW, key.removeprefix(f"{pair}."), flow=pair)
-    return Place(Level.NO_FLOW, key)
+    sources = [alias for alias in clusters if key.startswith(f"{alias}{ARROW}")]
+    pairs = [
+        FlowId(source, target)
+        for source in sources
+        for target in clusters
+        if source != target and key.startswith(f"{target}.", len(source) + len(ARROW))
+    ]
+    if not pairs:
+        return Place(Level.NO_FLOW, key)
+    pair = max(pairs, key=lambda pair: len(str(pair)))
+    return Place(Level.FLOW, key.removeprefix(f"{pair}."), flow=pair)

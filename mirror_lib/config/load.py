@@ -10,8 +10,8 @@ from mirror_lib.config.check import key_problems
 from mirror_lib.config.definitions import MM2_FLOW, Definition
 from mirror_lib.config.derive import (
     TOP_LEVEL,
+    FileSettings,
     FlowSettings,
-    Settings,
     clusters,
     flow_settings,
     selected_flows,
@@ -118,7 +118,7 @@ def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
 class _Read:
     """A file after everything that can be found out about it."""
 
-    file: Settings
+    file: FileSettings
     flows: tuple[FlowSettings, ...]
     typed: tuple[FlowConfig, ...]
     problems: tuple[Problem, ...]

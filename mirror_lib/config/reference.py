@@ -19,6 +19,22 @@ this program begin with `mirror.` and stand in the same file. `examples/mirror.p
     mirror config check FILE                 every problem at once, with line numbers
     mirror config show FILE --flow 'A->B'    what counts for a flow, and where it comes from
 
+The smallest file that copies something, every five minutes:
+
+    clusters = A, B
+    A.bootstrap.servers = a1.example.com:9092
+    B.bootstrap.servers = b1.example.com:9092
+    A->B.enabled = true
+    A->B.topics = orders.*
+    A->B.mirror.schedule = 5m
+
+On this page: [how the file is written](#the-file), [where a setting may stand](#where-a-setting-may-stand), and
+tables of all keys: [of this program](#settings-of-this-program), [of the whole file](#settings-of-the-whole-file),
+[of a flow](#settings-of-a-flow), [of positions](#settings-of-positions),
+[those of MM2 without effect](#settings-of-mm2-without-effect-here), [names from elsewhere](#names-from-elsewhere).
+In the tables `where` says in which of the forms below a key may stand, and `since` the version of Kafka that it came
+with; `own` are settings that MM2 does not know, and ignores.
+
 ## The file
 
 - Java properties: `key = value`, `key: value` or `key value`. A comment has a line of its own, beginning with `#` or
@@ -53,6 +69,11 @@ every client of the cluster, and at the top level to all clusters that have none
 | administers A (or B) | connection, `A->B.admin.*`, `A.admin.*`, `A->B.source.admin.*` (`target.admin.*`) |
 | writes offset-syncs to A | connection of A, `A->B.producer.*`, `A.producer.*`, `A->B.source.producer.*` |
 | reads and writes positions on B | connection of B |
+
+Of a client's settings these have an effect: the connection, `client.id`, `request.timeout.ms`, and of the client that
+reads the data `isolation.level` and `auto.offset.reset`. What tunes Java's clients (`fetch.*`, `batch.size`,
+`linger.ms`, `compression.type` and so on) is accepted without effect: `mirror.fetch.*`, `mirror.batch.*` and
+`mirror.produce.*` do that here.
 
 So a setting of the cluster wins over the one of the flow, except in the long form `A->B.source.consumer.*`. With
 `offset-syncs.topic.location = target` offset-syncs go to B, and `target.` stands for `source.`.

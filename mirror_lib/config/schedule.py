@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from itertools import pairwise
 
 #: The presets that Airflow knows.
 PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
@@ -12,6 +13,16 @@ _INTERVAL = re.compile(r"([1-9][0-9]*)([smhd])\Z", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+_MINUTE, _HOUR, _DAY, _WEEK, _YEAR = 60.0, 3600.0, 86_400.0, 604_800.0, 366 * 86_400.0
+_PRESET_SECONDS = {
+    "@hourly": _HOUR,
+    "@daily": _DAY,
+    "@weekly": _WEEK,
+    "@monthly": 31 * _DAY,
+    "@quarterly": 92 * _DAY,
+    "@yearly": _YEAR,
+}
 
 
 def parse_schedule(text: str | None) -> str | timedelta | None:
@@ -64,3 +75,54 @@ def _number(text: str, names: tuple[str, ...]) -> int | None:
         # Months count from 1, weekdays from 0.
         return names.index(text.lower()) + (1 if names is _MONTHS else 0)
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+def longest_interval_seconds(schedule: str | None) -> float | None:
+    """The longest time between two runs that a schedule asks for, in seconds.
+
+    Of a cron expression that is limited to some days of the month or some months it is an upper bound.
+
+    Args:
+        schedule: as `parse_schedule` takes it.
+
+    Returns:
+        None where no run is promised: without a schedule, after `@once`, and for `@continuous`, whose runs follow each
+        other without a clock.
+
+    Raises:
+        ValueError: the text is no schedule.
+    """
+    parsed = parse_schedule(schedule)
+    if isinstance(parsed, timedelta):
+        return parsed.total_seconds()
+    if parsed is None or parsed.startswith("@"):
+        return _PRESET_SECONDS.get(parsed or "")
+    return _longest_cron_interval(parsed)
+
+
+def _longest_cron_interval(expression: str) -> float:
+    minute, hour, day, month, weekday = expression.split()
+    if (day, month) != ("*", "*"):
+        return _YEAR
+    minutes = sorted(_values(minute, 0, 59))
+    hours = sorted(_values(hour, 0, 23))
+    # Sunday has two numbers.
+    days = sorted({value % 7 for value in _values(weekday, 0, 7, _DAYS)})
+    times = [(day * 24 + hour) * 60 + minute for day in days for hour in hours for minute in minutes]
+    week = [*times, times[0] + 7 * 24 * 60]
+    return max(later - earlier for earlier, later in pairwise(week)) * _MINUTE
+
+
+def _values(field: str, low: int, high: int, names: tuple[str, ...] = ()) -> set[int]:
+    """All numbers that a field of a cron expression stands for."""
+    found: set[int] = set()
+    for item in field.split(","):
+        span, slash, step = item.partition("/")
+        first, dash, last = span.partition("-")
+        start, end = (low, high) if span == "*" else (_number(first, names), _number(last if dash else first, names))
+        assert start is not None
+        assert end is not None
+        # `5/10` counts on from 5 (as croniter, which Airflow uses).
+        stop = high if slash and not dash else end
+        found.update(range(start, stop + 1, int(step) if slash else 1))
+    return found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.config.definitions import MM2_BY_NAME
-from mirror_lib.config.derive import OLD_NAMES, FlowSettings, Settings, cluster_settings
+from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
 from mirror_lib.config.java_types import parse_list, parse_raw_boolean
 from mirror_lib.config.keys import ARROW
 from mirror_lib.config.model import Problem, Provenance, Severity
@@ -19,7 +19,7 @@ _RENAME_REGEX = "mirror.topics.rename.regex"
 _REPLACEMENT = "mirror.topics.rename.replacement"
 
 
-def cluster_problems(file: Settings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
+def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
     """Problems of `clusters` and of the connections."""
     setting = file.get("clusters")
     if setting is None:
@@ -34,7 +34,7 @@ def cluster_problems(file: Settings, clusters: Sequence[str], flows: Sequence[Fl
             yield _error(f"the alias {alias!r} may hold neither blanks nor {ARROW}", setting)
     for alias in clusters:
         used = [flow for flow in flows if alias in (flow.source, flow.target)]
-        if used and not cluster_settings(file, alias).get("bootstrap.servers"):
+        if used and not file.cluster(alias).get("bootstrap.servers"):
             yield _error(
                 f"cluster {alias} has no bootstrap.servers",
                 suggestion=f"set {alias}.bootstrap.servers = host:9092",
@@ -79,7 +79,7 @@ def provider_problems(file: Settings) -> Iterator[Problem]:
                 yield _warning(f"{key}: config.providers does not name {name}", setting, f"add {name} to it")
 
 
-def flow_problems(settings: FlowSettings, file: Settings) -> Iterator[Problem]:
+def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
     """Problems of the effective settings of one flow."""
     yield from _alias_problems(settings)
     yield from _old_name_problems(settings)
@@ -112,14 +112,14 @@ def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:
             yield _warning(f"{before.key} has no effect on flow {settings.flow}: {now.key} is set too", before)
 
 
-def _layer_problems(settings: FlowSettings, file: Settings) -> Iterator[Problem]:
+def _layer_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
     """Client settings of a flow that lose against those of a cluster, which surprises (mm2 `MirrorConnectorConfig`)."""
     flow = settings.flow
     for kind, clients in _CLIENTS_OF_KIND.items():
         prefix = f"{flow}.{kind}."
-        for key, setting in file.items():
+        for key, setting in file.under(prefix):
             name = key.removeprefix(prefix)
-            if not key.startswith(prefix) or name.startswith("override.") or f"{kind}.{name}" in MM2_BY_NAME:
+            if name.startswith("override.") or f"{kind}.{name}" in MM2_BY_NAME:
                 continue
             effective = [found for client in clients if (found := settings.clients[client].get(name)) is not None]
             winner = next((found for found in effective if found.key != key), None)

@@ -31,6 +31,8 @@ class DagRunStatus:
     state: str
     #: Task id -> state, None while Airflow has not looked at the task yet.
     tasks: Mapping[str, str | None] = field(default_factory=dict)
+    #: Task id -> how often it was tried.
+    tries: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
@@ -44,14 +46,21 @@ class DagRunStatus:
 
 
 class AirflowApi:
-    """Requests to one Airflow that asks for no login (`simple_auth_manager_all_admins`), as the demo's does.
+    """Requests to one Airflow.
+
+    Args:
+        url: of its API server.
+        token: of a login; the demo's Airflow asks for none (`simple_auth_manager_all_admins`).
 
     Raises:
         AirflowApiError: from every method, when Airflow answers with an error or not at all.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
+        self._headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
 
     def health(self) -> dict[str, str]:
         """Component -> status, `healthy` when it heartbeats; answered as soon as the API server is up."""
@@ -83,7 +92,46 @@ class AirflowApi:
         run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
         state = self._request("GET", run)["state"]
         tasks = self._request("GET", f"{run}/taskInstances")["task_instances"]
-        return DagRunStatus(run_id, state, {task["task_id"]: task["state"] for task in tasks})
+        return DagRunStatus(
+            run_id,
+            state,
+            tasks={task["task_id"]: task["state"] for task in tasks},
+            tries={task["task_id"]: task.get("try_number") or 0 for task in tasks},
+        )
+
+    def runs(self, dag_id: str) -> dict[str, str]:
+        """Run id -> state of a DAG's runs."""
+        found = self._request("GET", f"/api/v2/dags/{quote(dag_id)}/dagRuns")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in found}
+
+    def return_value(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """What a task returned."""
+        run = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        return self._request("GET", f"{run}/taskInstances/{quote(task_id)}/xcomEntries/return_value")["value"]
+
+    def questions(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """Task id -> what it asks, of the tasks of a run that wait for a person."""
+        path = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/hitlDetails?response_received=false"
+        found = self._request("GET", path)["hitl_details"]
+        return {each["task_instance"]["task_id"]: f"{each['subject']}\n{each['body']}" for each in found}
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer what a task asks."""
+        task = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{quote(task_id)}/-1"
+        self._request("PATCH", f"{task}/hitlDetails", {"chosen_options": [option], "params_input": {}})
+
+    def add_connection(self, conn_id: str, conn_type: str, host: str, port: int | None = None) -> None:
+        """Make a connection."""
+        body = {"connection_id": conn_id, "conn_type": conn_type, "host": host, "port": port}
+        self._request("POST", "/api/v2/connections", body)
+
+    def add_pool(self, name: str, slots: int) -> None:
+        """Make a pool."""
+        self._request("POST", "/api/v2/pools", {"name": name, "slots": slots})
+
+    def plugins(self) -> set[str]:
+        """The names of the plugins that are loaded."""
+        return {plugin["name"] for plugin in self._request("GET", "/api/v2/plugins")["plugins"]}
 
     def run_page(self, dag_id: str, run_id: str) -> str:
         """The address of a run's page."""
@@ -91,8 +139,7 @@ class AirflowApi:
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        request = urllib.request.Request(self.url + path, data=data, headers=self._headers, method=method)
         # A proxy of the environment has no business between this machine and itself.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,8 @@ def upsert(connection: Connection, table: Table, rows: Iterable[DataclassInstanc
 
 
 def _values(row: DataclassInstance) -> dict[str, Any]:
-    values = asdict(row)
+    # `asdict` would copy every value, which takes longer than storing a hundred thousand rows.
+    values = {each.name: getattr(row, each.name) for each in fields(row)}
     if values.get("updated_at", ...) is None:
         values["updated_at"] = now()
     return values

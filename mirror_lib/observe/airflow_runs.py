@@ -15,6 +15,11 @@ def dag_id_of(flow: FlowId) -> str:
     return "__".join(["mirror", *(_NOT_IN_IDS.sub("_", alias) for alias in (flow.source, flow.target))])
 
 
+def verify_dag_id_of(flow: FlowId) -> str:
+    """`mirror_verify__<source>__<target>`, the DAG that compares a flow's target with its source."""
+    return f"mirror_verify{dag_id_of(flow).removeprefix('mirror')}"
+
+
 def trigger_text(dag_id: str, dag_run_id: str) -> str:
     """What the ledger's `trigger` says of runs that belong to one DAG run; several when the task was retried."""
     return f"airflow {dag_id} {dag_run_id}"

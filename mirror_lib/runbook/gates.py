@@ -142,7 +142,7 @@ def is_equal(report: VerifyReport) -> Gate:
         if passed
         else f"{report.difference_count:,} differences in {different:,} partitions; {unverifiable + report.cut:,} "
         f"partitions could not be compared to their end (verification {report.verification_id}).",
-        f"See `mirror verify show {report.verification_id}`, and mend what differs by a backfill.",
+        "`mirror verify` tells each difference with its offsets; mend it, by a backfill for instance.",
     )
 
 

@@ -21,8 +21,10 @@ from mirror_lib.runbook.records import attempt_of, step_row
 from mirror_lib.runbook.rollback import undo_switch
 
 _POLL_SECONDS = 0.3
+#: Between two rounds while a person stops the writers: the copy stays close, and the ledger is not filled with runs.
+_FOLLOW_SECONDS = 5.0
 #: What stands in the facts of an attempt once a person has spoken.
-CONFIRMED_BY = "confirmed_by"
+CONFIRMED_BY, REFUSED_BY = "confirmed_by", "refused_by"
 
 _WORK: Mapping[Step, Callable[[Desk], Outcome]] = {
     Step.INVENTORY: steps_before.inventory,
@@ -93,6 +95,11 @@ def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, desk: Desk
     )
 
 
+def attempts_of(ledger: Ledger, name: str) -> dict[Step, Attempt]:
+    """The newest attempt at each step of a cutover."""
+    return last_attempts([attempt_of(row) for row in ledger.cutovers.steps(name)])
+
+
 def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     """Where a cutover is, as the ledger has it."""
     row = ledger.cutovers.find(definition.name)
@@ -108,6 +115,21 @@ def confirm(ledger: Ledger, definition: CutoverDefinition, step: Step, *, by: st
     Raises:
         ConfigurationError: the cutover does not wait for it.
     """
+    _speak(ledger, definition, step, {CONFIRMED_BY: by, "note": note}, action=f"cutover-{step.value}", by=by)
+
+
+def refuse(ledger: Ledger, definition: CutoverDefinition, step: Step, *, by: str, note: str = "") -> None:
+    """A person's word that it is not so: the step fails, and can be tried again.
+
+    Raises:
+        ConfigurationError: the cutover does not wait for it.
+    """
+    _speak(ledger, definition, step, {REFUSED_BY: by, "note": note}, action=f"cutover-{step.value}-refused", by=by)
+
+
+def _speak(
+    ledger: Ledger, definition: CutoverDefinition, step: Step, word: Mapping[str, str], *, action: str, by: str
+) -> None:
     last = last_attempts(progress(ledger, definition).attempts)
     attempt = last.get(step)
     if attempt is None or attempt.state is not StepState.WAITING:
@@ -115,14 +137,13 @@ def confirm(ledger: Ledger, definition: CutoverDefinition, step: Step, *, by: st
             f"cutover {definition.name} does not wait for {step.value}.",
             action=f"`mirror cutover status {definition.name}` tells what it waits for.",
         )
-    facts = {**attempt.facts, CONFIRMED_BY: by, "note": note}
-    ledger.cutovers.save_step(step_row(definition.name, replace(attempt, facts=facts)))
+    ledger.cutovers.save_step(step_row(definition.name, replace(attempt, facts={**attempt.facts, **word})))
     ledger.audits.note(
         by=by,
-        action=f"cutover-{step.value}",
+        action=action,
         subject=definition.name,
         flow=definition.flow,
-        detail={"note": note, "gates": [gate.to_dict() for gate in attempt.gates]},
+        detail={**word, "gates": [gate.to_dict() for gate in attempt.gates]},
     )
 
 
@@ -236,16 +257,22 @@ class Machine:
         desk.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
         desk.tell(f"{step.value}: waits for a person")
         until = desk.monotonic() + wait_seconds
+        follow = desk.monotonic()
         while True:
             self._read()
             attempt = desk.last[step]
+            if REFUSED_BY in attempt.facts:
+                refused = Gate("agreed", False, f"{attempt.facts[REFUSED_BY]} did not agree.", "Go on, or roll back.")
+                self._end(replace(attempt, gates=(*attempt.gates, refused)), StepState.FAILED)
+                return desk.last[step], False
             if CONFIRMED_BY in attempt.facts:
                 desk.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
                 return replace(attempt, by=str(attempt.facts[CONFIRMED_BY])), True
             if desk.monotonic() >= until:
                 return attempt, False
-            if step is Step.FREEZE:
+            if step is Step.FREEZE and desk.monotonic() >= follow:
                 steps_cut.while_waiting(desk)
+                follow = desk.monotonic() + _FOLLOW_SECONDS
             desk.sleep(_POLL_SECONDS)
 
     def _end(self, attempt: Attempt, state: StepState, *, error: MirrorError | None = None) -> StepState:
@@ -260,5 +287,4 @@ class Machine:
         self._desk.last = {**self._desk.last, attempt.step: attempt}
 
     def _read(self) -> None:
-        rows = self._desk.ledger.cutovers.steps(self._name)
-        self._desk.last = last_attempts([attempt_of(row) for row in rows])
+        self._desk.last = attempts_of(self._desk.ledger, self._name)

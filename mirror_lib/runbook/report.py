@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
-from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
+from mirror_lib.runbook.order import STEPS, has_passed, last_attempts, writers_stood_still
 
 _MARKS = {
     StepState.PASSED: "passed",
@@ -33,6 +33,12 @@ def _told(attempt: Attempt | None) -> tuple[str, str, str]:
         return (_MARKS[attempt.state], seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())
     failed = [gate for gate in attempt.gates if not gate.passed]
     return (_MARKS[attempt.state], seconds, "; ".join(gate.what for gate in failed or attempt.gates))
+
+
+def passed_steps(done: Progress) -> tuple[int, int]:
+    """How many steps have passed, of how many."""
+    last, steps = last_attempts(done.attempts), STEPS[done.definition.style]
+    return sum(has_passed(last.get(step)) for step in steps), len(steps)
 
 
 def sentence(done: Progress) -> str:

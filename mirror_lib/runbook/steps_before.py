@@ -16,7 +16,7 @@ from mirror_lib.runbook.model import CutoverState, Gate, Step, VerifyScope
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
 from mirror_lib.runbook.wave import WaveTopic, log_ends, wave_groups, wave_topics
-from mirror_lib.runbook.way_back import why_no_way_back
+from mirror_lib.runbook.way_back import ensure_topics, why_no_way_back
 from mirror_lib.sync.flow_groups import plan_flow_groups, why_not_emitted
 from mirror_lib.verify.model import VerifyMode
 
@@ -130,6 +130,9 @@ def rehearse(desk: Desk) -> Outcome:
     """Copy, compare and plan the groups while everybody still works."""
     flow, wanted = desk.flow, desk.definition
     began = desk.monotonic()
+    opposite = desk.opposite
+    if opposite is not None and why_no_way_back(flow, opposite, desk.topics) is None:
+        ensure_topics(opposite)
     seconds, problems = _catch_up(desk)
     desk.tell("Comparing what is copied")
     report = desk.compare(VerifyMode.FULL if wanted.scope is VerifyScope.FULL else VerifyMode.RECENT)

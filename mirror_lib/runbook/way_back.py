@@ -23,6 +23,8 @@ from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.wave import WaveTopic, unrestricted
+from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.internal import ensure_internal_topics
 from mirror_lib.topology.names import TopicPartition
 
 
@@ -58,6 +60,16 @@ def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Itera
     return None
 
 
+def ensure_topics(opposite: FlowConfig) -> None:
+    """Create the topics in which the flow back keeps its state, so that nobody waits for it while writers stand still.
+
+    Raises:
+        MirrorError: a cluster cannot be used.
+    """
+    with flow_admins(opposite) as (source, target):
+        ensure_internal_topics(opposite, source, target)
+
+
 def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutRow], ledger: Ledger) -> WayBack:
     """Let the flow back go on at the cut, with the inverse of this flow's offset map.
 
@@ -72,6 +84,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         RunLockedError: a run of the flow back is under way.
         MirrorError: a cluster or the ledger cannot be used.
     """
+    ensure_topics(opposite)
     run_id, back = f"way-back-{uuid.uuid4()}", str(opposite.flow)
     with (
         hold_lock(ledger, flow=back, run_id=run_id, lease_seconds=opposite.run_lease_seconds),

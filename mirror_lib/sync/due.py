@@ -9,6 +9,7 @@ from enum import StrEnum
 #: Part of the interval by which a step may come early: a schedule of the same length jitters, and a run that comes
 #: a second too soon would otherwise double the interval.
 _EARLY = 0.1
+_DUE_AGAIN = "is due again at"
 
 
 class SyncStep(StrEnum):
@@ -43,4 +44,9 @@ class Interval:
         if last is None or now - last >= timedelta(seconds=self.seconds * (1 - _EARLY)):
             return None
         due = last + timedelta(seconds=self.seconds)
-        return f"it was done at {last:%H:%M:%S} UTC and is due again at {due:%H:%M:%S} ({self.interval_key})"
+        return f"it was done at {last:%H:%M:%S} UTC and {_DUE_AGAIN} {due:%H:%M:%S} ({self.interval_key})"
+
+
+def is_due_again(why_not: str) -> bool:
+    """Whether a step was left out only because its interval is not over, as `Interval.why_not` says it."""
+    return _DUE_AGAIN in why_not

@@ -36,6 +36,7 @@ from mirror_lib.sync.groups import (
     select_groups,
 )
 from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic, offset_syncs_topic
+from mirror_lib.sync.observed import save_groups
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -176,6 +177,9 @@ def _scheduled(
     do = plan_flow_groups if dry_run else apply_flow_groups
     done = do(flow, topology, commit=step.commit, ledger=ledger)
     _tell(done)
+    # The step that commits knows more, and comes later.
+    if complete and (step.commit or not flow.sync_group_offsets_enabled):
+        save_groups(ledger, done.plan, applied=done.applied)
     if done.applied and complete and not done.plan.problems:
         ledger.note_sync(name, step.step, now)
     problems = done.plan.problems

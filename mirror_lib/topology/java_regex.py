@@ -17,7 +17,7 @@ from functools import lru_cache
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def compile_java(pattern: str) -> re.Pattern[str]:
     """A Java regex as a Python one; use `fullmatch` for Java's `matches()`.
 

@@ -49,8 +49,10 @@ def test_tasks_are_those_of_the_design_in_their_order(dag):
         "sync_topic_acls": {"sync_topics"},
         "heartbeats": {"replicate"},
         "translate_offsets": {"replicate"},
+        "announce_new_records": {"replicate"},
         "sync_group_offsets": {"translate_offsets"},
-        "report": {"replicate", "heartbeats", "sync_group_offsets", "sync_topic_configs", "sync_topic_acls"},
+        "observe": {"replicate", "heartbeats", "sync_group_offsets"},
+        "report": {"replicate", "heartbeats", "sync_group_offsets", "sync_topic_configs", "sync_topic_acls", "observe"},
     }
 
 
@@ -67,7 +69,15 @@ def test_groups_are_translated_and_the_report_is_written_however_the_copy_ended(
 def test_the_report_tells_of_every_task_beside_the_copy(dag):
     told = set(tasks.REPORTED_STEPS)
 
-    assert told == set(dag.task_ids) - {"preflight", "emit_heartbeats", "sync_topics", "replicate", "report"}
+    assert told == set(dag.task_ids) - {
+        "preflight",
+        "emit_heartbeats",
+        "sync_topics",
+        "replicate",
+        "report",
+        "announce_new_records",
+        "observe",
+    }
 
 
 def test_tags_find_a_flow_by_either_cluster(dag):
@@ -80,6 +90,18 @@ def test_the_page_shows_the_flow_its_settings_and_no_secret(dag):
     assert "a1.example:9092 and 1 more" in page
     assert "`pay.*\\|cash`" in page  # a bare pipe would break the table
     assert "very-secret" not in page
+
+
+def test_the_page_names_every_field_of_the_form(dag):
+    for name in dag.params:
+        assert f"| `{name}` | " in dag.doc_md
+
+
+def test_the_page_tells_the_settings_of_airflow(make_flow):
+    page = build_flow_dag(make_flow(airflow_pool="kafka", airflow_deadline_seconds=900), "f").doc_md
+
+    assert "| `mirror.airflow.pool` | `kafka` |" in page
+    assert "| `mirror.airflow.deadline.seconds` | 900 |" in page
 
 
 def test_a_dag_carries_no_secret_anywhere(dag):
@@ -95,6 +117,9 @@ def test_a_dag_carries_no_secret_anywhere(dag):
         ("max_seconds", [None, 0, 2.5], [-1, "1"]),
         ("dry_run", [True, False], [None, "yes"]),
         ("gaps", ["ask", "accept", "recopy"], [None, "", "stop"]),
+        ("steps", [None, [], ["sync_topics"]], ["sync_topics", ["preflight"]]),
+        ("bytes_per_second", [None, 1, 10**9], [0, 1.5, "1"]),
+        ("log_level", ["DEBUG", "ERROR"], [None, "debug", "TRACE"]),
     ],
 )
 def test_the_trigger_form_takes_what_makes_sense_and_refuses_the_rest(dag, name, good, bad):

@@ -20,6 +20,7 @@ FAKE = """#!{python}
 import json, os, sys
 folder = os.path.dirname(__file__)
 json.dump(sys.argv[1:], open(folder + "/arguments.json", "w"))
+json.dump(dict(os.environ), open(folder + "/environment.json", "w"))
 report = json.load(open(folder + "/answer.json"))
 path = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--report=")][0]
 if "partitions" in report:
@@ -50,11 +51,13 @@ def spark(tmp_path, monkeypatch):
             operator.execute(context)
         finally:
             arguments[:] = json.loads((tmp_path / "arguments.json").read_text())
+            environment.update(json.loads((tmp_path / "environment.json").read_text()))
         return arguments, pushed
 
     arguments: list[str] = []
     pushed: dict[str, object] = {}
-    run.arguments, run.pushed = arguments, pushed
+    environment: dict[str, str] = {}
+    run.arguments, run.pushed, run.environment = arguments, pushed, environment
     with warnings.catch_warnings():
         # The provider's hook leaves the pipe to spark-submit for the garbage collector to close.
         warnings.simplefilter("ignore", ResourceWarning)
@@ -108,6 +111,25 @@ def test_spark_gets_the_jobs_settings_when_it_is_submitted(spark):
     arguments, _ = spark(DONE)
     assert {"spark.speculation=false", "spark.task.maxFailures=1"} <= set(arguments)
     assert {f"{key}={value}" for key, value in SPARK_SETTINGS.items()} <= set(arguments)
+
+
+def test_the_source_is_read_no_faster_than_the_form_says(spark):
+    arguments, _ = spark(DONE, {**NO_CHOICE, "bytes_per_second": 1000})
+    assert "--bytes-per-second=1000" in arguments
+
+
+@pytest.mark.parametrize(("chosen", "told"), [(NO_CHOICE, "INFO"), ({**NO_CHOICE, "log_level": "DEBUG"}, "DEBUG")])
+def test_the_forms_log_level_reaches_the_job(spark, chosen, told):
+    spark(DONE, chosen)
+    assert spark.environment["MIRROR_LOG_LEVEL"] == told
+
+
+def test_the_driver_has_airflows_python_unless_sparks_own_variable_names_another(spark, monkeypatch):
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    assert f"spark.pyspark.driver.python={sys.executable}" in spark(DONE)[0]
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/opt/spark-venv/bin/python")
+    assert not any(word.startswith("spark.pyspark.driver.python=") for word in spark(DONE)[0])
+    assert spark.environment["PYSPARK_DRIVER_PYTHON"] == "/opt/spark-venv/bin/python"
 
 
 def test_a_retried_task_submits_a_run_of_its_own(spark):

@@ -23,10 +23,11 @@ def compose(text):
     return yaml.safe_load(text)
 
 
-def test_every_variable_is_explained_in_the_example(text):
+def test_every_variable_is_explained_in_the_example(text, compose):
     example = (PROJECT / ".env.example").read_text()
     declared = set(re.findall(r"^([A-Z_]+)=", example, flags=re.MULTILINE))
-    assert set(VARIABLE.findall(text)) == declared
+    of_secrets = {secret["environment"] for secret in compose["secrets"].values()}
+    assert set(VARIABLE.findall(text)) | of_secrets == declared
 
 
 def test_the_services_are_those_of_the_design(compose):
@@ -41,6 +42,8 @@ def test_the_services_are_those_of_the_design(compose):
         "spark-worker",
         "kafka-a",
         "kafka-b",
+        "prometheus",
+        "grafana",
     }
 
 
@@ -62,6 +65,16 @@ def test_named_volumes_are_declared_and_all_used(compose):
     assert used == set(compose["volumes"])
 
 
+def test_secrets_are_declared_and_the_metrics_token_is_where_both_sides_read_it(compose):
+    users = {name: service["secrets"] for name, service in compose["services"].items() if "secrets" in service}
+    assert users == {each: ["mirror-metrics-token"] for each in ("airflow-apiserver", "prometheus")}
+    assert set(compose["secrets"]) == {"mirror-metrics-token"}
+    token = compose["services"]["airflow-apiserver"]["environment"]["MIRROR_METRICS_TOKEN_FILE"]
+    scrape = yaml.safe_load((PROJECT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"][0]
+    assert token == scrape["authorization"]["credentials_file"] == "/run/secrets/mirror-metrics-token"
+    assert scrape["static_configs"][0]["targets"] == ["airflow-apiserver:8080"]
+
+
 def test_mounted_files_exist(compose):
     mounted = {
         volume.split(":")[0]
@@ -69,13 +82,18 @@ def test_mounted_files_exist(compose):
         for volume in service.get("volumes", ())
         if volume.startswith("./")
     }
-    assert mounted == {"./deploy/postgres"}
+    assert mounted == {
+        "./deploy/postgres",
+        "./deploy/prometheus",
+        "./deploy/grafana/provisioning",
+        "./deploy/grafana/mirror.json",
+    }
     assert all((PROJECT / path).exists() for path in mounted)
 
 
 def test_pages_are_published_to_this_machine_only(compose):
     published = [port for service in compose["services"].values() for port in service.get("ports", ())]
-    assert len(published) == 2
+    assert len(published) == 4
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 

@@ -1,0 +1,137 @@
+"""The form that Airflow shows when a person triggers a cutover, and reading its values inside a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirror_lib.airflow.compatibility import Param
+from mirror_lib.airflow.form_fields import chosen_topics
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
+
+_WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
+#: What a run of the DAG does.
+GO_ON, ROLL_BACK = "go on", "roll back"
+
+
+def cutover_form(flow: FlowConfig) -> dict[str, Param]:
+    """The Params of a flow's cutover DAG. All but the name matter only when the cutover is begun."""
+    return {
+        "name": Param(
+            "",
+            type="string",
+            title="Name",
+            description_md="Of the cutover. One that has begun already goes on where it is: what it moves, and "
+            "how, was decided then. Empty takes the DAG run's id.",
+            section=_WHAT,
+        ),
+        "action": Param(
+            GO_ON,
+            type="string",
+            enum=[GO_ON, ROLL_BACK],
+            title="Action",
+            description_md="`roll back` takes a cutover back, as long as nobody has written to the target.",
+            section=_WHAT,
+        ),
+        "back_of": Param(
+            None,
+            type=["null", "string"],
+            title="Brings home",
+            description_md=f"The name of an earlier cutover of `{flow.flow.target}->{flow.flow.source}`: its topics "
+            "and groups come back by this flow, and only what changed since is copied. Topics and groups below then "
+            "stay empty.",
+            section=_WHAT,
+        ),
+        "topics": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Topics",
+            description_md="One name or Java regular expression a line, of what the flow takes: "
+            + ", ".join(f"`{pattern}`" for pattern in flow.topics),
+            section=_WHAT,
+        ),
+        "groups": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Groups",
+            description_md="One name or Java regular expression a line; empty moves all groups of the flow that read "
+            "these topics.",
+            section=_WHAT,
+        ),
+        "style": Param(
+            Style.TOGETHER.value,
+            type="string",
+            enum=[style.value for style in Style],
+            title="Who moves first",
+            section=_HOW,
+        ),
+        "fence": Param(
+            Fence.OPERATOR.value,
+            type="string",
+            enum=[fence.value for fence in Fence],
+            title="How writers are kept from the source",
+            description_md="`operator`: you stop them. `acl`: ACLs forbid everybody to write to these topics there.",
+            section=_HOW,
+        ),
+        "scope": Param(
+            VerifyScope.RECENT.value,
+            type="string",
+            enum=[scope.value for scope in VerifyScope],
+            title="What the rehearsal compares",
+            description_md="`recent`: what was never compared. What comes after it is always compared in full.",
+            section=_HOW,
+        ),
+        "still_seconds": _seconds(10.0, "How long the source must have stood still", _LIMITS),
+        "drain_seconds": _seconds(600.0, "The time in which the drain must come to an end", _LIMITS),
+        "watch_seconds": _seconds(300.0, "The time in which clients must arrive; 0 does not wait", _LIMITS),
+        "max_lag": Param(10_000, type="integer", minimum=0, title="Offsets left when writers stop", section=_LIMITS),
+        "max_read_again": Param(0, type="integer", minimum=0, title="Records that may be read again", section=_LIMITS),
+        "require_way_back": Param(True, type="boolean", title="A way back is a condition", section=_LIMITS),
+        "with_withdrawn": Param(
+            False,
+            type="boolean",
+            title="Release withdrawn grants too",
+            description_md="Those that the source has taken from its writers since they were staged.",
+            section=_LIMITS,
+        ),
+        "wait_hours": Param(
+            12,
+            type="number",
+            minimum=0,
+            title="Hours to wait for people",
+            description_md="So long the Spark job stays warm at each step that needs a person.",
+            section=_HOW,
+        ),
+    }
+
+
+def _seconds(default: float, title: str, section: str) -> Param:
+    return Param(default, type="number", minimum=0, title=f"{title} (seconds)", section=section)
+
+
+def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverDefinition:
+    """What somebody filled in.
+
+    Raises:
+        ConfigurationError: it is no usable cutover.
+    """
+    groups = tuple(text.strip() for text in params.get("groups") or () if text.strip())
+    return CutoverDefinition(
+        name=name,
+        flow=flow,
+        topics=chosen_topics(params),
+        groups=groups or (".*",),
+        style=Style(params["style"]),
+        fence=Fence(params["fence"]),
+        scope=VerifyScope(params["scope"]),
+        still_seconds=float(params["still_seconds"]),
+        drain_seconds=float(params["drain_seconds"]),
+        watch_seconds=float(params["watch_seconds"]),
+        max_lag=int(params["max_lag"]),
+        max_read_again=int(params["max_read_again"]),
+        require_way_back=bool(params["require_way_back"]),
+        with_withdrawn=bool(params["with_withdrawn"]),
+    )

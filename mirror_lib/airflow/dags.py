@@ -1,0 +1,81 @@
+"""All DAGs of this project by one call, for DAG files in a folder of one's own:
+
+# Airflow looks for DAGs in files that speak of them.
+from mirror_lib.airflow.dags import mirror_dags
+
+globals().update(mirror_dags("/etc/mirror/mirror.properties"))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from mirror_lib.airflow.compatibility import DAG, get_parsing_context
+from mirror_lib.airflow.flow_dags import config_files
+from mirror_lib.config.local_state import CONFIG_VARIABLE
+from mirror_lib.errors import ConfigurationError
+
+#: Kind of DAG -> its builder, imported when it is asked for.
+_BUILDERS: Final = {
+    "flows": "mirror_lib.airflow.flow_dags:build_flow_dags",
+    "verifications": "mirror_lib.airflow.verify_dag:build_verify_dags",
+    "backfills": "mirror_lib.airflow.backfill_dag:build_backfill_dags",
+    "cutovers": "mirror_lib.airflow.cutover_dag:build_cutover_dags",
+    "heartbeats": "mirror_lib.airflow.heartbeat_dag:build_heartbeat_dags",
+}
+#: What `mirror_dags` makes when it is not told.
+KINDS: Final = tuple(_BUILDERS)
+
+
+def mirror_dags(
+    config: str | Path | Iterable[str | Path] | None = None, *, only: Iterable[str] = KINDS
+) -> dict[str, DAG]:
+    """The DAGs of every enabled flow of configuration files, by their ids.
+
+    A task's process gets just the DAG that it runs. Nothing is contacted, and the DAGs hold no secrets.
+
+    Args:
+        config: one file or several; None takes those that the environment variable `MIRROR_CONFIG` names.
+        only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`, `heartbeats`.
+
+    Raises:
+        ConfigurationError: no file is named, one cannot be used, or there is no such kind. Airflow shows it as the
+            import error of the DAG file.
+    """
+    paths = _paths(config)
+    wanted = get_parsing_context().dag_id
+    dags: dict[str, DAG] = {}
+    problems: dict[str, None] = {}
+    for build in [_builder(kind) for kind in only]:
+        try:
+            dags |= build(paths, only=wanted)
+        except ConfigurationError as error:
+            # A broken file breaks every kind in the same way.
+            problems[str(error)] = None
+    if problems and not (wanted and dags):
+        raise ConfigurationError("\n".join(problems))
+    return dags
+
+
+def _paths(config: str | Path | Iterable[str | Path] | None) -> list[Path]:
+    if config is None:
+        if not os.environ.get(CONFIG_VARIABLE, "").strip():
+            raise ConfigurationError(
+                "no configuration file is named.",
+                action=f"Give its path to mirror_dags, or set {CONFIG_VARIABLE} for all parts of Airflow.",
+            )
+        return config_files(os.environ, Path())
+    return [Path(config)] if isinstance(config, str | Path) else [Path(each) for each in config]
+
+
+def _builder(kind: str) -> Callable[..., dict[str, Any]]:
+    found = _BUILDERS.get(kind)
+    if found is None:
+        raise ConfigurationError(f"there are no DAGs of the kind {kind!r}.", action=f"Known: {', '.join(KINDS)}.")
+    module, _, name = found.partition(":")
+    builder: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
+    return builder

@@ -1,0 +1,329 @@
+"""`mirror cutover`: move the writers and readers of some topics to the target, step by step, and back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
+from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
+from mirror_lib.cli.person import NoteOption, YesOption, confirmed, person
+from mirror_lib.cli.spark_submit import Job, RunFiles, running_job
+from mirror_lib.relay.submission import LOCAL_MASTER
+from mirror_lib.runbook.model import Fence, Step, Style, VerifyScope
+
+if TYPE_CHECKING:
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.runbook.desk import Desk
+    from mirror_lib.runbook.machine import Progress as CutoverProgress
+    from mirror_lib.runbook.model import CutoverDefinition
+
+_app = typer.Typer(
+    name="cutover",
+    help="Move writers and readers to the target, with a gate at every step, and back.",
+    no_args_is_help=True,
+)
+_POLL_SECONDS = 0.5
+_LINE_COLUMNS = ("step", "state", "seconds", "found")
+_LIST_COLUMNS = ("cutover", "flow", "state", "step", "begun", "by")
+_GATE_COLUMNS = ("step", "gate", "passed", "found", "what to do")
+
+_NameArgument = Annotated[str, typer.Argument(help="The cutover's name.")]
+_StepOption = Annotated[Step | None, typer.Option("--until", help="The last step to take; default: to the end.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.command()
+def new(
+    name: _NameArgument,
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: Annotated[
+        list[str], typer.Option("--topics", help="Java regex for source topics that move; may be given several times.")
+    ],
+    groups: Annotated[
+        list[str] | None, typer.Option("--groups", help="Java regex for groups that move; default: all of the flow.")
+    ] = None,
+    style: Annotated[Style, typer.Option("--style", help="Who moves first.")] = Style.TOGETHER,
+    fence: Annotated[
+        Fence, typer.Option("--fence", help="How writers are kept from the source: by you, or by ACLs.")
+    ] = Fence.OPERATOR,
+    compare: Annotated[
+        VerifyScope, typer.Option("--compare", help="What the rehearsal compares: all, or what never was.")
+    ] = VerifyScope.RECENT,
+    max_read_again: Annotated[
+        int, typer.Option("--max-read-again", min=0, help="Records that all groups together may read again.")
+    ] = 0,
+    still_seconds: Annotated[
+        float, typer.Option("--still-seconds", min=0, help="How long the source must have stood still.")
+    ] = 10.0,
+    drain_seconds: Annotated[
+        float, typer.Option("--drain-seconds", min=0, help="The time in which the drain must come to an end.")
+    ] = 600.0,
+    max_lag: Annotated[
+        int, typer.Option("--max-lag", min=0, help="How much may be left to copy when the writers are stopped.")
+    ] = 10_000,
+    watch_seconds: Annotated[
+        float, typer.Option("--watch-seconds", min=0, help="The time in which clients must arrive; 0: do not wait.")
+    ] = 300.0,
+    way_back: Annotated[
+        bool, typer.Option("--way-back/--no-way-back", help="Whether a way back is a condition.")
+    ] = True,
+    with_withdrawn: Annotated[
+        bool, typer.Option("--with-withdrawn", help="Release grants that the source has withdrawn since, too.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Define a cutover; nothing is done yet. `mirror cutover run NAME --until preflight` tells what is in its way."""
+    from mirror_lib.runbook.machine import create
+    from mirror_lib.runbook.model import CutoverDefinition
+
+    with reporting(as_json) as output:
+        definition = CutoverDefinition(
+            name=name,
+            flow=flow,
+            topics=tuple(topics),
+            groups=tuple(groups or (".*",)),
+            style=style,
+            fence=fence,
+            scope=compare,
+            max_read_again=max_read_again,
+            still_seconds=still_seconds,
+            drain_seconds=drain_seconds,
+            max_lag=max_lag,
+            watch_seconds=watch_seconds,
+            require_way_back=way_back,
+            with_withdrawn=with_withdrawn,
+        )
+        with _desk_of(config, definition) as desk:
+            create(desk.ledger, definition, by=desk.by, desk=desk)
+        output.document({"cutover": definition.to_dict()})
+        output.note(f"Cutover {name} is defined. Begin it by: mirror cutover run {name}")
+
+
+@_app.command()
+def run(
+    name: _NameArgument,
+    config: ConfigOption,
+    until: _StepOption = None,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait for a person at each step that needs one.")
+    ] = 0.0,
+    master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the cutover on from where it is, as far as it goes. Exit code 3 when a gate fails or a person is needed.
+
+    With `--wait`, one Spark session stays warm over all steps: confirm from another console, and the writers stand
+    still for seconds only.
+    """
+    from mirror_lib.runbook.job import CutoverArguments
+    from mirror_lib.runbook.machine import progress
+
+    with reporting(as_json) as output, _desk(config, name) as desk:
+        files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
+        arguments = CutoverArguments(config.absolute(), name, desk.by, until, wait, files.report)
+        code = _run_job(output, arguments.command_line(), name, files, master, desk)
+        output.note(f"Log of the job: {files.log}")
+        done = progress(desk.ledger, desk.definition)
+        _show(output, done)
+        _fail_as(files, output, code)
+
+
+@_app.command()
+def confirm(
+    name: _NameArgument,
+    step: Annotated[Step, typer.Argument(help="freeze: the writers are stopped; approve: everything is agreed on.")],
+    config: ConfigOption,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say that the writers are stopped (freeze), or agree on the switch (approve)."""
+    from mirror_lib.runbook import machine
+
+    with reporting(as_json) as output, _desk(config, name) as desk:
+        present = machine.progress(desk.ledger, desk.definition)
+        _show(output, present)
+        if not yes and not confirmed(f"{step.value} of cutover {name}: is it so?"):
+            output.note("Nothing was confirmed.")
+            output.exit_code = 3
+            return
+        machine.confirm(desk.ledger, desk.definition, step, by=desk.by, note=note or "")
+        output.exit_code = 0
+        output.note(f"{step.value} is confirmed; the cutover goes on where it runs, or by: mirror cutover run {name}")
+
+
+@_app.command()
+def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = False) -> None:
+    """Where a cutover is: steps, gates, times. Reads the ledger only. Exit code 3 when a person has to do something."""
+    from mirror_lib.runbook.machine import progress
+
+    with reporting(as_json) as output, _desk(config, name) as desk:
+        done = progress(desk.ledger, desk.definition)
+        _show(output, done)
+        failed = [
+            (attempt.step.value, gate.name, gate.passed, gate.what, "" if gate.passed else gate.action)
+            for attempt in done.attempts
+            for gate in attempt.gates
+        ]
+        capped_table(output, "gates", _GATE_COLUMNS, failed)
+
+
+@_app.command(name="list")
+def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
+    """All cutovers, the newest first."""
+    from mirror_lib.config.load import load
+    from mirror_lib.ledger.location import open_ledger
+
+    with reporting(as_json) as output, open_ledger(load(config)) as ledger:
+        rows = [
+            (
+                each.name,
+                each.flow,
+                each.state,
+                each.step,
+                each.created_at.isoformat(timespec="seconds"),
+                each.created_by,
+            )
+            for each in ledger.cutovers.newest()
+        ]
+        capped_table(output, "cutovers", _LIST_COLUMNS, rows)
+
+
+@_app.command()
+def rollback(
+    name: _NameArgument,
+    config: ConfigOption,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a cutover back, as long as nobody has written to the target. Then start the writers on the source again."""
+    from mirror_lib.runbook.rollback import roll_back
+
+    with reporting(as_json) as output, _desk(config, name) as desk:
+        if not yes and not confirmed(f"Take cutover {name} back?"):
+            output.note("Nothing was done.")
+            output.exit_code = 3
+            return
+        undone = roll_back(desk, note=note or "")
+        for gate in undone:
+            output.note(str(gate))
+        output.document({"undone": [gate.to_dict() for gate in undone]})
+        output.exit_code = 0 if all(gate.passed for gate in undone) else 1
+        if output.exit_code == 0:
+            output.note(f"Cutover {name} was taken back: writers and readers may go on on the source.")
+
+
+@_app.command()
+def back(
+    name: _NameArgument,
+    config: ConfigOption,
+    as_name: Annotated[str | None, typer.Option("--as", help="The new cutover's name; default NAME-back.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Define the cutover that brings home what NAME has moved: only what changed since is copied."""
+    from mirror_lib.runbook.machine import create
+    from mirror_lib.runbook.opening import failback_of
+
+    with reporting(as_json) as output, _desk(config, name) as desk:
+        definition = failback_of(desk.config, desk.ledger, name, as_name)
+        desk.definition = definition
+        create(desk.ledger, definition, by=desk.by, desk=desk)
+        output.document({"cutover": definition.to_dict()})
+        output.note(f"Cutover {definition.name} is defined. Begin it by: mirror cutover run {definition.name}")
+
+
+@contextmanager
+def _desk(config: Path, name: str) -> Iterator[Desk]:
+    from mirror_lib.config.load import load
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.runbook.desk import Desk
+    from mirror_lib.runbook.machine import attempts_of
+    from mirror_lib.runbook.opening import open_cutover
+
+    file = load(config)
+    with open_ledger(file) as ledger:
+        definition = open_cutover(ledger, name)
+        last = attempts_of(ledger, name)
+        yield Desk(definition=definition, config=file, ledger=ledger, by=person(), last=last)
+
+
+@contextmanager
+def _desk_of(config: Path, definition: CutoverDefinition) -> Iterator[Desk]:
+    from mirror_lib.config.load import load
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.runbook.desk import Desk
+
+    file = load(config)
+    with open_ledger(file) as ledger:
+        yield Desk(definition=definition, config=file, ledger=ledger, by=person())
+
+
+def _run_job(output: Output, arguments: list[str], name: str, files: RunFiles, master: str, desk: Desk) -> int:
+    from mirror_lib.relay.submission import job_file
+
+    job = Job(
+        title=f"mirror cutover {name}",
+        file=job_file().with_name("cutover.py"),
+        arguments=arguments,
+        interrupted=f"cutover {name} was interrupted.",
+        what_then=f"Nothing is lost: go on by `mirror cutover run {name}`, or take it back by rollback.",
+    )
+    with (
+        output.progress(f"Cutover {name}: starting Spark", total=1) as progress,
+        running_job(job, master=master, log=files.log) as child,
+    ):
+        while (code := child.wait(_POLL_SECONDS)) is None:
+            _follow(progress, desk.ledger, desk)
+    return code
+
+
+def _follow(progress: Progress, ledger: Ledger, desk: Desk) -> None:
+    from mirror_lib.errors import MirrorError
+    from mirror_lib.runbook import machine, report
+
+    try:
+        done = machine.progress(ledger, desk.definition)
+    except MirrorError:
+        # Showing how far it is must not end it.
+        return
+    passed, steps = report.passed_steps(done)
+    progress.update(passed, total=steps, description=f"Cutover {done.definition.name}: {done.step.value}")
+
+
+def _show(output: Output, done: CutoverProgress) -> None:
+    from mirror_lib.runbook.job import as_data
+    from mirror_lib.runbook.report import sentence, time_line
+
+    output.table("time_line", _LINE_COLUMNS, time_line(done))
+    output.document(as_data(done))
+    output.note(sentence(done))
+    output.exit_code = done.exit_code
+
+
+def _fail_as(files: RunFiles, output: Output, code: int) -> None:
+    """A job that failed as a whole has noted why, or has left only its log."""
+    import json
+
+    from mirror_lib.errors import MirrorError
+
+    if code == 0:
+        return
+    try:
+        told = json.loads(files.report.read_text())
+    except (OSError, ValueError):
+        raise MirrorError("the job ended without a report.", action=f"Its log tells why: {files.log}") from None
+    if "error" in told:
+        output.note(f"error: {told['error']['what']} {told['error'].get('action', '')}")
+    output.exit_code = int(told["exit_code"])

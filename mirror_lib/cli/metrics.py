@@ -1,0 +1,52 @@
+"""`mirror metrics`: what the ledger knows of all flows, as Prometheus reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption
+from mirror_lib.cli.output import JsonOption, reporting
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(metrics)
+
+
+def metrics(
+    config: ConfigOption,
+    textfile: Annotated[
+        Path | None,
+        typer.Option(
+            "--textfile",
+            help="Write them here instead, for node_exporter's textfile collector; the name ends in .prom.",
+            metavar="PATH",
+        ),
+    ] = None,
+    worst_partitions: Annotated[
+        int,
+        typer.Option(
+            "--worst-partitions", min=0, max=1000, help="Name so many partitions of each flow, those furthest behind."
+        ),
+    ] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster."""
+    with reporting(as_json) as output:
+        from mirror_lib.config.load import load
+        from mirror_lib.ledger.location import open_ledger
+        from mirror_lib.observe.prometheus import render_metrics, write_textfile
+
+        file = load(config)
+        with open_ledger(file) as ledger:
+            text = render_metrics(ledger, file.enabled_flows, worst_partitions=worst_partitions)
+        if textfile is not None:
+            write_textfile(textfile, text)
+            output.document({"textfile": str(textfile)})
+        elif as_json:
+            output.document({"metrics": text.decode()})
+        else:
+            typer.echo(text, nl=False)

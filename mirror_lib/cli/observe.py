@@ -1,0 +1,112 @@
+"""`mirror observe`: look at a flow and keep in the ledger how far it is behind."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import TYPE_CHECKING
+
+import typer
+
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table, megabytes
+from mirror_lib.cli.output import JsonOption, Output, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.observed_rows import PartitionObservationRow
+    from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.flow_observation import FlowObserved
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "behind",
+    "MB",
+    "since",
+    "caught up in",
+    "retention may delete in",
+    "outlook",
+    "reason",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command()(observe)
+
+
+def observe(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
+    """Read both clusters once and note in the ledger how the flow stands, for `mirror metrics` and the page.
+
+    Every run does the same at its end. Changes nothing on the clusters. Exit code 3 when a partition stands still.
+    """
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.flow_observation import observe_flow
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        with open_ledger(file) as ledger, output.progress(f"Reading both clusters of {settings.flow}"):
+            seen = observe_flow(settings, ledger)
+        show_observed(output, seen)
+        output.exit_code = 3 if seen.flow.stalled else 0
+
+
+def observe_after_run(output: Output, flow: FlowConfig, ledger: Ledger, run_id: str) -> None:
+    """The same at the end of a run, whose outcome it never changes; what goes wrong is a note."""
+    from mirror_lib.relay.flow_observation import observe_flow
+
+    try:
+        with output.progress(f"Looking at {flow.flow}"):
+            seen = observe_flow(flow, ledger, run_id=run_id)
+    except Exception as error:
+        # The records are copied, whatever this is.
+        output.note(f"How far the flow is behind now is not known: {error}")
+        return
+    output.document({"observed": seen.summary()})
+
+
+def show_observed(output: Output, seen: FlowObserved) -> None:
+    """Tell what was seen: a line for each partition that is behind or stands still."""
+    telling = [row for row in seen.partitions if row.records_behind or row.reason is not None]
+    telling.sort(key=lambda row: (row.reason is None, -row.records_behind, row.topic, row.partition))
+    capped_table(output, "behind", _COLUMNS, [_cells(row) for row in telling])
+    flow = seen.flow
+    output.values(
+        "flow",
+        {
+            "flow": flow.flow,
+            "observed": flow.observed_at.isoformat(sep=" ", timespec="seconds"),
+            "partitions": flow.partitions,
+            "with something to copy": flow.lagging,
+            "standing still": flow.stalled,
+            "records behind": flow.records_behind,
+            "MB behind": None if flow.bytes_behind is None else megabytes(flow.bytes_behind),
+            "seconds behind": flow.seconds_behind,
+            "caught up in": _duration(flow.catch_up_seconds),
+            "retention may delete in": _duration(flow.headroom_seconds),
+            "outlook": flow.outlook,
+        },
+    )
+    output.document({"observed": seen.to_dict()})
+
+
+def _cells(row: PartitionObservationRow) -> tuple[object, ...]:
+    return (
+        row.topic,
+        row.partition,
+        row.records_behind,
+        None if row.bytes_behind is None else megabytes(row.bytes_behind),
+        None if row.behind_since is None else row.behind_since.isoformat(sep=" ", timespec="seconds"),
+        _duration(row.catch_up_seconds),
+        _duration(row.headroom_seconds),
+        row.outlook,
+        row.reason,
+    )
+
+
+def _duration(seconds: float | None) -> str:
+    from mirror_lib.observe.forecast import duration
+
+    if seconds is None:
+        return "not known"
+    return "never" if isinf(seconds) else duration(seconds)

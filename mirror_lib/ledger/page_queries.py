@@ -1,0 +1,401 @@
+"""What a page about many flows asks the ledger: sums and single pages of rows, never one question per flow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    String,
+    Table,
+    and_,
+    case,
+    column,
+    func,
+    select,
+    values,
+)
+from sqlalchemy.sql.selectable import CTE
+
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.observed_rows import (
+    FlowObservationRow,
+    GroupObservationRow,
+    PartitionObservationRow,
+)
+from mirror_lib.ledger.rows import GapRow, GapState, RunRow, VerificationRow
+
+_TABLES = Base.metadata.tables
+_RUNS: Table = _TABLES["run"]
+_FLOWS: Table = _TABLES["flow_observation"]
+_PARTITIONS: Table = _TABLES["partition_observation"]
+_GROUPS: Table = _TABLES["group_observation"]
+_STEPS: Table = _TABLES["step_outcome"]
+_GAPS: Table = _TABLES["gap"]
+_VERIFICATIONS: Table = _TABLES["verification"]
+
+_COPIED_UP_TO = func.coalesce(_PARTITIONS.c.position, _PARTITIONS.c.log_start, 0)
+#: `PartitionObservationRow.records_behind` in SQL.
+_BEHIND = case(
+    (_PARTITIONS.c.log_end.is_(None), 0),
+    (_PARTITIONS.c.log_end < _COPIED_UP_TO, 0),
+    else_=_PARTITIONS.c.log_end - _COPIED_UP_TO,
+)
+#: The columns that partitions can be sorted by.
+PARTITION_ORDERS: Mapping[str, ColumnElement[Any]] = {
+    "topic": _PARTITIONS.c.topic,
+    "behind": _BEHIND,
+    "bytes": _PARTITIONS.c.bytes_behind,
+    "since": _PARTITIONS.c.behind_since,
+    "catch-up": _PARTITIONS.c.catch_up_seconds,
+    "headroom": _PARTITIONS.c.headroom_seconds,
+    "outlook": _PARTITIONS.c.outlook,
+    "reason": _PARTITIONS.c.reason,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFilter:
+    """Which partitions of a flow are wanted; what is None or False does not narrow."""
+
+    #: A part of the topic's name, in any case.
+    topic: str | None = None
+    reason: str | None = None
+    outlook: str | None = None
+    lagging: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """How the partitions of a flow stand by the newest complete comparison of each."""
+
+    equal: int = 0
+    different: int = 0
+    #: The newest comparison.
+    last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """One consumer group over all partitions that it reads."""
+
+    group: str
+    partitions: int
+    #: Partitions where it does not go on exactly where it stands.
+    behind: int
+    read_again: int
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationSummary:
+    """One verification over all its partitions."""
+
+    id: str
+    mode: str
+    started_at: datetime
+    finished_at: datetime
+    partitions: int
+    equal: int
+    different: int
+    unverifiable: int
+    records: int
+    bytes: int
+
+
+class PageQueries:
+    """Reads for pages. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def newest_observations(self, flows: Collection[str]) -> dict[str, FlowObservationRow]:
+        """The newest observation of each of these flows, by flow."""
+        wanted = _wanted(flows)
+        newest = (
+            select(func.max(_FLOWS.c.observed_at))
+            .where(_FLOWS.c.flow == wanted.c.flow)
+            .correlate(wanted)
+            .scalar_subquery()
+        )
+        query = select(_FLOWS).join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at == newest))
+        with self._database.read() as connection:
+            return {row["flow"]: FlowObservationRow(**row) for row in _read(connection, flows, query)}
+
+    def newest_runs(self, flows: Collection[str]) -> dict[str, RunRow]:
+        """The newest run of each of these flows, by flow."""
+        wanted = _wanted(flows)
+        newest = (
+            select(_RUNS.c.id)
+            .where(_RUNS.c.flow == wanted.c.flow)
+            .order_by(_RUNS.c.started_at.desc(), _RUNS.c.id)
+            .limit(1)
+            .correlate(wanted)
+            .scalar_subquery()
+        )
+        query = select(_RUNS).join(wanted, _RUNS.c.id == newest)
+        with self._database.read() as connection:
+            return {row["flow"]: RunRow(**row) for row in _read(connection, flows, query)}
+
+    def lag_since(self, flows: Collection[str], since: datetime) -> dict[str, list[tuple[datetime, int]]]:
+        """When each flow was how many records behind, from a moment on, oldest first."""
+        wanted = _wanted(flows)
+        query = (
+            select(_FLOWS.c.flow, _FLOWS.c.observed_at, _FLOWS.c.records_behind)
+            .join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at >= since))
+            .order_by(_FLOWS.c.flow, _FLOWS.c.observed_at)
+        )
+        found: dict[str, list[tuple[datetime, int]]] = {}
+        with self._database.read() as connection:
+            for row in _read(connection, flows, query):
+                found.setdefault(row["flow"], []).append((row["observed_at"], row["records_behind"]))
+        return found
+
+    def open_gaps(self) -> dict[str, int]:
+        """How many gaps of each flow wait for a decision."""
+        query = select(_GAPS.c.flow, func.count()).where(_GAPS.c.state == GapState.OPEN.value).group_by(_GAPS.c.flow)
+        with self._database.read() as connection:
+            return _counts(connection, query)
+
+    def find_gap(self, gap_id: str) -> GapRow | None:
+        """One gap, None when there is no such."""
+        with self._database.read() as connection:
+            found = connection.execute(select(_GAPS).where(_GAPS.c.id == gap_id)).mappings().one_or_none()
+            return None if found is None else GapRow(**found)
+
+    def failed_steps(self) -> dict[str, int]:
+        """How many steps beside the copy were refused something when they ran last, by flow."""
+        query = select(_STEPS.c.flow, func.count()).where(_STEPS.c.failed > 0).group_by(_STEPS.c.flow)
+        with self._database.read() as connection:
+            return _counts(connection, query)
+
+    def verdicts(self, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
+        """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
+        columns = _VERIFICATIONS.c
+        ranked = _newest_comparisons(since, flow)
+        query = (
+            select(
+                ranked.c.flow,
+                func.sum(case((ranked.c.verdict == "equal", 1), else_=0)).label("equal"),
+                func.sum(case((ranked.c.verdict == "different", 1), else_=0)).label("different"),
+                func.max(ranked.c.finished_at, type_=columns.finished_at.type).label("last_at"),
+            )
+            .where(ranked.c.place == 1)
+            .group_by(ranked.c.flow)
+        )
+        with self._database.read() as connection:
+            return {
+                row["flow"]: Verdicts(equal=int(row["equal"]), different=int(row["different"]), last_at=row["last_at"])
+                for row in connection.execute(query).mappings()
+            }
+
+    def different_partitions(self, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
+        """The comparisons that found a difference and were not followed by one that found none, newest first."""
+        columns = _VERIFICATIONS.c
+        ranked = _newest_comparisons(since, flow)
+        same = and_(columns.id == ranked.c.id, columns.topic == ranked.c.topic, columns.partition == ranked.c.partition)
+        query = (
+            select(_VERIFICATIONS)
+            .join(ranked, same)
+            .where(ranked.c.place == 1, ranked.c.verdict == "different")
+            .order_by(columns.finished_at.desc(), columns.topic, columns.partition)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return tuple(VerificationRow(**row) for row in connection.execute(query).mappings())
+
+    def newest_verifications(self, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
+        """A flow's newest verifications, newest first."""
+        columns = _VERIFICATIONS.c
+        counts = {
+            verdict: func.sum(case((columns.verdict == verdict, 1), else_=0)).label(verdict)
+            for verdict in ("equal", "different", "unverifiable")
+        }
+        begun = func.min(columns.started_at, type_=columns.started_at.type)
+        query = (
+            select(
+                columns.id,
+                func.min(columns.mode).label("mode"),
+                begun.label("started_at"),
+                func.max(columns.finished_at, type_=columns.finished_at.type).label("finished_at"),
+                func.count().label("partitions"),
+                *counts.values(),
+                func.sum(columns.records).label("records"),
+                func.sum(columns.bytes).label("bytes"),
+            )
+            .where(columns.flow == flow)
+            .group_by(columns.id)
+            .order_by(begun.desc(), columns.id)
+            .limit(limit)
+        )
+        numbers = ("partitions", "equal", "different", "unverifiable", "records", "bytes")
+        with self._database.read() as connection:
+            return tuple(
+                # A database may answer a sum with a decimal number.
+                VerificationSummary(**{**row, **{name: int(row[name]) for name in numbers}})
+                for row in connection.execute(query).mappings()
+            )
+
+    def partitions(
+        self, flow: str, wanted: PartitionFilter, *, order: str, descending: bool, offset: int, limit: int
+    ) -> tuple[int, tuple[PartitionObservationRow, ...]]:
+        """One page of a flow's partitions and how many there are in all.
+
+        Args:
+            flow: as configured.
+            wanted: which of them.
+            order: one of `PARTITION_ORDERS`; rows without the value come last either way.
+            descending: the greatest first.
+            offset: how many to leave out.
+            limit: how many to tell.
+        """
+        chosen = _chosen(flow, wanted)
+        by = PARTITION_ORDERS[order]
+        names = (_PARTITIONS.c.topic, _PARTITIONS.c.partition)
+        ordering: list[ColumnElement[Any]]
+        if order == "topic":
+            ordering = [each.desc() if descending else each.asc() for each in names]
+        else:
+            ordering = [by.is_(None), by.desc() if descending else by.asc(), *names]
+        query = select(_PARTITIONS).where(*chosen).order_by(*ordering).offset(offset).limit(limit)
+        with self._database.read() as connection:
+            total = connection.scalar(select(func.count()).select_from(_PARTITIONS).where(*chosen)) or 0
+            rows = tuple(PartitionObservationRow(**row) for row in connection.execute(query).mappings())
+        return total, rows
+
+    def partition_counts(self, flow: str) -> tuple[dict[str, int], dict[str, int]]:
+        """How many partitions of a flow there are of each outlook, and of each reason to stand still."""
+        outlooks = select(_PARTITIONS.c.outlook, func.count()).where(_PARTITIONS.c.flow == flow)
+        reasons = select(_PARTITIONS.c.reason, func.count()).where(
+            _PARTITIONS.c.flow == flow, _PARTITIONS.c.reason.is_not(None)
+        )
+        with self._database.read() as connection:
+            return (
+                _counts(connection, outlooks.group_by(_PARTITIONS.c.outlook)),
+                _counts(connection, reasons.group_by(_PARTITIONS.c.reason)),
+            )
+
+    def groups(
+        self, flow: str, *, name: str | None, behind_only: bool, offset: int, limit: int
+    ) -> tuple[int, tuple[GroupSummary, ...]]:
+        """One page of a flow's consumer groups, those that would read most again first, and how many there are."""
+        columns = _GROUPS.c
+        behind = func.sum(case((columns.reason.is_not(None), 1), else_=0))
+        again = func.sum(func.coalesce(columns.read_again, 0))
+        query = (
+            select(
+                columns.group,
+                func.count().label("partitions"),
+                behind.label("behind"),
+                again.label("read_again"),
+                func.max(columns.observed_at, type_=columns.observed_at.type).label("observed_at"),
+            )
+            .where(columns.flow == flow)
+            .group_by(columns.group)
+        )
+        if name:
+            query = query.where(_contains(columns.group, name))
+        if behind_only:
+            query = query.having(behind > 0)
+        total_of = select(func.count()).select_from(query.subquery("found"))
+        page = query.order_by(again.desc(), behind.desc(), columns.group).offset(offset).limit(limit)
+        numbers = ("partitions", "behind", "read_again")
+        with self._database.read() as connection:
+            total = connection.scalar(total_of) or 0
+            rows = tuple(
+                GroupSummary(**{**row, **{each: int(row[each]) for each in numbers}})
+                for row in connection.execute(page).mappings()
+            )
+        return total, rows
+
+    def group_reasons(self, flow: str, groups: Sequence[str]) -> dict[str, dict[str, int]]:
+        """In how many partitions each of these groups does not go on exactly, by group and reason."""
+        columns = _GROUPS.c
+        query = (
+            select(columns.group, columns.reason, func.count())
+            .where(columns.flow == flow, columns.group.in_(groups), columns.reason.is_not(None))
+            .group_by(columns.group, columns.reason)
+        )
+        found: dict[str, dict[str, int]] = {}
+        with self._database.read() as connection:
+            for group, reason, count in connection.execute(query):
+                found.setdefault(group, {})[reason] = count
+        return found
+
+    def group_partitions(self, flow: str, group: str, limit: int) -> tuple[GroupObservationRow, ...]:
+        """Where one group stands, partition by partition; those that it would read most again first."""
+        columns = _GROUPS.c
+        again = func.coalesce(columns.read_again, 0)
+        query = (
+            select(_GROUPS)
+            .where(columns.flow == flow, columns.group == group)
+            .order_by(again.desc(), columns.topic, columns.partition)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return tuple(GroupObservationRow(**row) for row in connection.execute(query).mappings())
+
+
+def _wanted(flows: Collection[str]) -> CTE:
+    """The flows as a table: asked flow by flow, an index finds the newest row without reading the whole history."""
+    rows = [(flow,) for flow in sorted(flows)] or [("",)]
+    return values(column("flow", String), name="wanted_flow").data(rows).cte("wanted")
+
+
+def _read(connection: Connection, flows: Collection[str], query: Any) -> Sequence[RowMapping]:
+    return connection.execute(query).mappings().all() if flows else []
+
+
+def _counts(connection: Connection, query: Any) -> dict[str, int]:
+    return {name: int(count) for name, count in connection.execute(query)}
+
+
+def _newest_comparisons(since: datetime, flow: str | None) -> Any:
+    columns = _VERIFICATIONS.c
+    place = func.row_number().over(
+        partition_by=(columns.flow, columns.topic, columns.partition), order_by=columns.finished_at.desc()
+    )
+    chosen = [
+        columns.finished_at >= since,
+        columns.verdict.in_(("equal", "different")),
+        # A sample that finds nothing different says little; one that does is as bad as any.
+        (columns.mode != "sample") | (columns.verdict == "different"),
+    ]
+    if flow is not None:
+        chosen.append(columns.flow == flow)
+    return (
+        select(
+            columns.id,
+            columns.flow,
+            columns.topic,
+            columns.partition,
+            columns.verdict,
+            columns.finished_at,
+            place.label("place"),
+        )
+        .where(*chosen)
+        .subquery("ranked")
+    )
+
+
+def _chosen(flow: str, wanted: PartitionFilter) -> list[ColumnElement[bool]]:
+    chosen: list[ColumnElement[bool]] = [_PARTITIONS.c.flow == flow]
+    if wanted.topic:
+        chosen.append(_contains(_PARTITIONS.c.topic, wanted.topic))
+    if wanted.reason:
+        chosen.append(_PARTITIONS.c.reason == wanted.reason)
+    if wanted.outlook:
+        chosen.append(_PARTITIONS.c.outlook == wanted.outlook)
+    if wanted.lagging:
+        chosen.append(_BEHIND.is_distinct_from(0))
+    return chosen
+
+
+def _contains(name: ColumnElement[str], part: str) -> ColumnElement[bool]:
+    return func.lower(name).contains(part.lower(), autoescape=True)

@@ -1,0 +1,364 @@
+"""What is exported as metrics: their names and meanings, and their values from what the ledger knows. No I/O.
+
+Every value is as old as the observation or run that it comes from. What grows by itself while nobody looks (how far a
+flow with something to copy is behind, how old its last success is) is counted up to the moment of asking, and how old
+the observation is has a metric of its own: nothing old looks fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from math import inf
+from typing import NamedTuple
+
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.ledger.metrics_queries import FlowFigures
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.rows import RunState
+from mirror_lib.observe.forecast import Outlook
+
+PREFIX = "mirror_"
+#: `GapRow.cause` of what the source lost; `MirrorError.reason` of `relay.losses`.
+LOSS_CAUSES = ("retention-gap", "source-recreated", "source-truncated")
+_RECREATED = "source-recreated"
+#: `GapRow.cause` of a person's own decision: nothing was rejected.
+_POSITION_SET = "position-set"
+#: How many intervals may pass without anything new before a flow counts as late.
+LATE_INTERVALS = 3
+#: Of flows that nobody schedules, which are taken to run once a day.
+_BY_HAND_SECONDS = 86_400.0
+#: A flow whose runs follow each other is looked at more often than this.
+_CONTINUOUS_SECONDS = 300.0
+_LOSING = frozenset({Outlook.WILL_BE_LOST.value, Outlook.ALREADY_LOST.value})
+
+
+class Kind(StrEnum):
+    """Prometheus' kinds of metrics, as far as they are used."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One exported metric."""
+
+    #: Without the prefix.
+    base: str
+    kind: Kind
+    help: str
+    #: Beside `flow`.
+    labels: tuple[str, ...] = ()
+    #: The attribute of MirrorMaker 2's MBeans that means the same or nearly so.
+    mm2: str = ""
+
+    @property
+    def name(self) -> str:
+        """As it is exported."""
+        return PREFIX + self.base
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """In the order of `Sample.labels`."""
+        return ("flow", *self.labels)
+
+
+class Sample(NamedTuple):
+    """One value of a metric, with the values of its labels in the order of `Metric.all_labels`."""
+
+    labels: tuple[str, ...]
+    value: float
+
+
+def _gauge(base: str, help_text: str, *labels: str, mm2: str = "") -> Metric:
+    return Metric(base, Kind.GAUGE, help_text, labels, mm2)
+
+
+def _counter(base: str, help_text: str, *labels: str, mm2: str = "") -> Metric:
+    return Metric(base, Kind.COUNTER, help_text, labels, mm2)
+
+
+INFO = _gauge("flow_info", "1 for every enabled flow of the configuration.", "source", "target", "schedule")
+HEALTHY = _gauge(
+    "flow_healthy",
+    "1 when the newest observation is fresh, nothing stands still or is about to be lost, and the flow is at the "
+    "source's end, near it, or nearer than the time before; else 0.",
+)
+OBSERVATION_AGE = _gauge("flow_observation_age_seconds", "Seconds since the flow was looked at last.")
+PARTITIONS = _gauge("flow_partitions", "Partitions that the flow selects.", mm2="number of MBeans")
+LAGGING = _gauge("flow_partitions_lagging", "Partitions with something to copy.")
+RECORDS_BEHIND = _gauge("flow_records_behind", "Source offsets that are not copied.", mm2="none; KIP-971's record lag")
+BYTES_BEHIND = _gauge("flow_bytes_behind", "Estimated bytes that are not copied; a lower bound, absent if not known.")
+SECONDS_BEHIND = _gauge(
+    "flow_seconds_behind",
+    "Age of the oldest record that is not copied, counted up to now; 0 when there was none.",
+    mm2="record-age-ms, replication-latency-ms",
+)
+SECONDS_BEHIND_BEFORE = _gauge(
+    "flow_seconds_behind_before", "The same at the observation before the newest, as it was then."
+)
+WRITES = _gauge("flow_writes_per_second", "Source offsets written per second, between the last two observations.")
+CATCHUP = _gauge("flow_catchup_seconds_estimate", "Seconds until all is copied at the speed of late; +Inf is never.")
+HEADROOM = _gauge(
+    "flow_retention_headroom_seconds",
+    "Seconds until retention may delete the first record that is not copied, counted down to now; +Inf is never.",
+)
+STALLED = _gauge("partition_stalled", "Partitions that stand still, by reason.", "reason", mm2="failed tasks")
+STALLED_ANY = _gauge("flow_partitions_stalled", "Partitions that stand still, for any reason.")
+STALLED_BEFORE = _gauge("flow_partitions_stalled_before", "The same at the observation before the newest.")
+PARTITION_BEHIND = _gauge(
+    "partition_records_behind",
+    "Source offsets that are not copied, of the partitions furthest behind; only when asked for.",
+    "topic",
+    "partition",
+)
+
+INTERVAL = _gauge(
+    "flow_schedule_interval_seconds", "The longest time between two runs that the schedule asks for; absent without."
+)
+LATE_AFTER = _gauge("flow_late_after_seconds", f"{LATE_INTERVALS} intervals: what is older than this is late.")
+SUCCESS_AGE = _gauge("flow_last_success_age_seconds", "Seconds since a run ended with everything copied.")
+RUN_DURATION = _gauge("flow_run_duration_seconds", "Seconds that the newest ended run took.")
+RUNNING = _gauge("flow_run_active_seconds", "Seconds since the run under way began; 0 when there is none.")
+RUNS = _counter("runs_total", "Runs that began.")
+RUNS_FAILED = _counter("runs_failed_total", "Runs that ended with something left uncopied.", mm2="task failures")
+RECORDS = _counter("records_copied_total", "Records copied.", mm2="record-count, record-rate")
+BYTES = _counter("bytes_copied_total", "Bytes of record batches written to the target.", mm2="byte-count, byte-rate")
+RECORD_AGE = _gauge(
+    "record_age_seconds",
+    "Age of the oldest record of the newest run that copied something, when its copy began.",
+    mm2="record-age-ms-max",
+)
+LATENCY_MAX = _gauge(
+    "replication_latency_seconds_max",
+    "From the oldest record's time to the end of the round that copied it, in the newest run that copied something.",
+    mm2="replication-latency-ms-max",
+)
+LATENCY_MIN = _gauge(
+    "replication_latency_seconds_min",
+    "The same of its youngest record.",
+    mm2="replication-latency-ms-min",
+)
+
+GAP_RECORDS = _counter("gap_records_total", "Source records that were lost before they were copied.", "cause")
+GAPS = _counter("gaps_total", "Stretches of the source that were lost before they were copied.", "cause")
+GAPS_OPEN = _gauge("gaps_open", "Losses that nobody has decided about.")
+RECREATED = _counter("topic_recreated_total", "Partitions whose source topic was deleted and created again.")
+REJECTED = _counter(
+    "rejected_records_total",
+    "Records that were left out because the target or the policy refuses them.",
+    "reason",
+    mm2="total-records-skipped",
+)
+MISMATCHES = _counter("verify_mismatch_total", "Times that a verified partition differed from its source.")
+VERIFIED = _gauge("verified_partitions", "Partitions found equal when they were compared last.")
+VERIFIED_AGE = _gauge("verified_up_to_age_seconds", "Seconds since the partition compared longest ago was found equal.")
+VERIFY_LAG = _gauge(
+    "verify_lag_seconds", "Seconds for which copied records of a partition have waited to be compared; at the most."
+)
+VERIFY_LAG_RECORDS = _gauge("verify_lag_records", "Offsets that are copied and not compared, of compared partitions.")
+
+GROUPS = _gauge("groups", "Consumer groups with a position in the flow's topics.")
+GROUPS_BEHIND = _gauge("groups_behind", "Groups that do not go on exactly where they stand on the source.")
+REREAD = _gauge("group_reread_records", "Records that all groups together would read again if they moved now.")
+UNSYNCED = _gauge(
+    "group_unsynced", "Groups and partitions that are not in sync, by reason.", "reason", mm2="none; checkpoints exist"
+)
+CONFIG_DRIFT = _gauge("config_drift", "Topics whose configs differed when they were looked at last, or were refused.")
+ACL_DRIFT = _gauge("acl_drift", "ACLs that lacked on the target when they were looked at last, or were refused.")
+STEP_AGE = _gauge("step_age_seconds", "Seconds since a step ran, or was left out.", "step", mm2="checkpoint-latency-ms")
+STEP_FAILED = _gauge("step_failed", "What a cluster refused when the step ran last.", "step")
+HEARTBEAT_AGE = _gauge("heartbeat_age_seconds", "Age of the newest heartbeat that arrived, counted up to now.", "pair")
+HEARTBEAT_OK = _gauge("heartbeat_ok", "1 when the last check found heartbeats of the pair fresh.", "pair", "verdict")
+CUTOVER = _gauge("cutover_state", "1 for the state and step of each cutover under way, and of the newest.", "cutover",
+                 "state", "step")  # fmt: skip
+
+METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+
+#: `StepOutcomeRow.step` of the steps whose differences have a metric of their own.
+_DRIFT_STEPS = {"sync_topic_configs": CONFIG_DRIFT, "sync_topic_acls": ACL_DRIFT}
+#: `sync.heartbeats.HeartbeatState`.
+_FRESH = "fresh"
+#: `runbook.model.CutoverState` of those that ended.
+_ENDED_CUTOVERS = frozenset({"finished", "rolled-back"})
+
+
+def samples(
+    figures: Iterable[FlowFigures], flows: Sequence[FlowConfig], now: datetime
+) -> Iterator[tuple[Metric, list[Sample]]]:
+    """Every metric with its values, in the order of `METRICS`; those without a value have an empty list.
+
+    Args:
+        figures: what the ledger knows; flows without any are told by `flow_info` alone, and as not healthy.
+        flows: the configured flows.
+        now: the moment of asking.
+    """
+    found: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
+    known = {each.flow: each for each in figures}
+    for flow in flows:
+        name = str(flow.flow)
+        for metric, value, *labels in _of_flow(flow, known.get(name, FlowFigures(name)), now):
+            found[metric].append(Sample((name, *labels), value))
+    yield from found.items()
+
+
+def late_after_seconds(flow: FlowConfig) -> float:
+    """How old an observation may be until a flow counts as late: three intervals of its schedule.
+
+    Flows by hand are taken to run once a day, and those whose runs follow each other every five minutes. The time
+    that a run may take for more rounds comes on top.
+    """
+    interval = longest_interval_seconds(flow.schedule)
+    if interval is None:
+        continuous = (flow.schedule or "").strip() == "@continuous"
+        interval = _CONTINUOUS_SECONDS if continuous else _BY_HAND_SECONDS
+    return LATE_INTERVALS * interval + flow.copy_settings.run_max_seconds
+
+
+def is_healthy(figures: FlowFigures, late_after: float, now: datetime) -> bool:
+    """Whether a flow makes progress against the source's end. The state of processes has no say.
+
+    All of these hold: it was looked at within `late_after`; no partition stands still and no loss is undecided;
+    retention will not delete anything before it is copied, by the forecast; and all is copied, or the oldest record
+    that is not is younger than `late_after`, or there was less to copy than when it was looked at before.
+    """
+    seen, before = figures.observed, figures.observed_before
+    if seen is None or _seconds(seen.observed_at, now) > late_after:
+        return False
+    if seen.stalled or seen.open_gaps or seen.outlook in _LOSING:
+        return False
+    if not seen.records_behind:
+        return True
+    if seen.seconds_behind is not None and seen.seconds_behind + _seconds(seen.observed_at, now) <= late_after:
+        return True
+    return before is not None and seen.records_behind < before.records_behind
+
+
+_Value = (
+    tuple[Metric, float]
+    | tuple[Metric, float, str]
+    | tuple[Metric, float, str, str]
+    | tuple[Metric, float, str, str, str]
+)
+
+
+def _of_flow(flow: FlowConfig, figures: FlowFigures, now: datetime) -> Iterator[_Value]:
+    late_after = late_after_seconds(flow)
+    interval = longest_interval_seconds(flow.schedule)
+    yield INFO, 1.0, flow.flow.source, flow.flow.target, flow.schedule or ""
+    yield HEALTHY, float(is_healthy(figures, late_after, now))
+    yield LATE_AFTER, late_after
+    if interval is not None:
+        yield INTERVAL, interval
+    if figures.observed is not None:
+        yield from _observed(figures.observed, figures.observed_before, now)
+    for reason, count in figures.stalled.items():
+        yield STALLED, float(count), reason
+    for row in figures.worst:
+        yield PARTITION_BEHIND, float(row.records_behind), row.topic, str(row.partition)
+    yield from _runs(figures, now)
+    yield from _losses(figures)
+    yield from _verified(figures, now)
+    yield from _beside(figures, now)
+
+
+def _observed(seen: FlowObservationRow, before: FlowObservationRow | None, now: datetime) -> Iterator[_Value]:
+    age = _seconds(seen.observed_at, now)
+    yield OBSERVATION_AGE, age
+    yield PARTITIONS, float(seen.partitions)
+    yield LAGGING, float(seen.lagging)
+    yield STALLED_ANY, float(seen.stalled)
+    yield RECORDS_BEHIND, float(seen.records_behind)
+    if seen.bytes_behind is not None:
+        yield BYTES_BEHIND, float(seen.bytes_behind)
+    if seen.seconds_behind is not None:
+        # Nobody has looked since: what was not copied then counts as not copied now.
+        yield SECONDS_BEHIND, seen.seconds_behind + age if seen.lagging else 0.0
+    if seen.writes_per_second is not None:
+        yield WRITES, seen.writes_per_second
+    if seen.catch_up_seconds is not None:
+        yield CATCHUP, seen.catch_up_seconds
+    if seen.headroom_seconds is not None:
+        yield HEADROOM, inf if seen.headroom_seconds == inf else max(seen.headroom_seconds - age, 0.0)
+    if before is not None:
+        yield STALLED_BEFORE, float(before.stalled)
+        if before.seconds_behind is not None:
+            yield SECONDS_BEHIND_BEFORE, before.seconds_behind
+
+
+def _runs(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
+    totals = figures.runs
+    yield RUNS, float(totals.runs)
+    yield RUNS_FAILED, float(totals.failed)
+    yield RECORDS, float(totals.records)
+    yield BYTES, float(totals.bytes)
+    if totals.last_success is not None:
+        yield SUCCESS_AGE, _seconds(totals.last_success, now)
+    if figures.last_run is not None and figures.last_run.finished_at is not None:
+        yield RUN_DURATION, _seconds(figures.last_run.started_at, figures.last_run.finished_at)
+    newest = figures.newest_run
+    if newest is not None:
+        running = newest.state == RunState.RUNNING.value
+        yield RUNNING, _seconds(newest.started_at, now) if running else 0.0
+    if figures.times:
+        ends = [(each, each.stored_at.timestamp()) for each in figures.times]
+        yield LATENCY_MAX, max(0.0, *(end - each.first_timestamp / 1000 for each, end in ends))
+        yield LATENCY_MIN, max(0.0, min(end - each.last_timestamp / 1000 for each, end in ends))
+        yield RECORD_AGE, max(0.0, *(end - each.seconds - each.first_timestamp / 1000 for each, end in ends))
+
+
+def _losses(figures: FlowFigures) -> Iterator[_Value]:
+    yield GAPS_OPEN, float(sum(each.open for each in figures.gaps.values()))
+    # Counters that begin with their first loss would hide it from `increase()`.
+    for cause in LOSS_CAUSES:
+        found = figures.gaps.get(cause)
+        yield GAP_RECORDS, float(found.records if found else 0), cause
+        yield GAPS, float(found.gaps if found else 0), cause
+    recreated = figures.gaps.get(_RECREATED)
+    yield RECREATED, float(recreated.gaps if recreated else 0)
+    for cause, found in sorted(figures.gaps.items()):
+        if cause not in LOSS_CAUSES and cause != _POSITION_SET:
+            yield REJECTED, float(found.records), cause
+
+
+def _verified(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
+    totals = figures.verified
+    yield MISMATCHES, float(totals.mismatches if totals else 0)
+    if totals is None:
+        return
+    yield VERIFIED, float(totals.equal)
+    yield VERIFY_LAG_RECORDS, float(totals.unverified)
+    yield VERIFY_LAG, 0.0 if totals.waiting_since is None else _seconds(totals.waiting_since, now)
+    if totals.oldest_equal is not None:
+        yield VERIFIED_AGE, _seconds(totals.oldest_equal, now)
+
+
+def _beside(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
+    """What a run does beside copying."""
+    if figures.groups is not None:
+        yield GROUPS, float(figures.groups.groups)
+        yield GROUPS_BEHIND, float(figures.groups.behind)
+        if figures.groups.read_again is not None:
+            yield REREAD, float(figures.groups.read_again)
+    for reason, count in sorted(figures.unsynced.items()):
+        yield UNSYNCED, float(count), reason
+    for step in figures.steps:
+        yield STEP_AGE, _seconds(step.finished_at, now), step.step
+        yield STEP_FAILED, float(step.failed), step.step
+        if step.step in _DRIFT_STEPS:
+            yield _DRIFT_STEPS[step.step], float(step.differences)
+    for beat in figures.heartbeats:
+        yield HEARTBEAT_OK, float(beat.verdict == _FRESH), beat.pair, beat.verdict
+        if beat.emitted_at is not None:
+            yield HEARTBEAT_AGE, _seconds(beat.emitted_at, now), beat.pair
+    for place, cutover in enumerate(figures.cutovers):
+        if place == 0 or cutover.state not in _ENDED_CUTOVERS:
+            yield CUTOVER, 1.0, cutover.name, cutover.state, cutover.step
+
+
+def _seconds(since: datetime, until: datetime) -> float:
+    return max((until - since).total_seconds(), 0.0)

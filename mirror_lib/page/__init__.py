@@ -1,0 +1,1 @@
+"""The page "Replication" inside Airflow: what the ledger knows, as pictures, tables, metrics and a few actions."""

@@ -1,0 +1,179 @@
+"""What people can do on the page. Each act is noted in the audit before it is done: none is done that is not noted.
+
+The page itself talks to no broker. A decision about a gap that only the ledger has to know is made at once; one for
+which the clusters must be asked is made by a run of the flow, which is told so.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
+
+from fastapi import APIRouter, Body, Depends, HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.page.answers import Answer
+from mirror_lib.page.context import Looked, TheFlow, ThePage
+from mirror_lib.page.security import require_same_origin
+
+_Result = TypeVar("_Result")
+
+router = APIRouter(prefix="/flows/{dag_id}", dependencies=[Depends(require_same_origin)])
+
+
+class _Order(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Pause(_Order):
+    """Pause a flow's DAG, or let it go on."""
+
+    paused: bool
+
+
+class RunNow(_Order):
+    """Start a run of the flow."""
+
+    dry_run: bool = False
+
+
+class Verify(_Order):
+    """Start a verification."""
+
+    mode: Literal["recent", "full", "sample"] = "recent"
+
+
+class GapDecision(StrEnum):
+    """What can be decided here."""
+
+    ACCEPT = "accept"
+    RECOPY = "recopy"
+    STOP = "stop"
+
+
+class Decide(_Order):
+    """Decide about a gap."""
+
+    decision: GapDecision
+    note: Annotated[str, Field(max_length=1000)] = ""
+
+
+class Done(Answer):
+    """What was done."""
+
+    what: str
+    #: Airflow's run that was started, and its DAG.
+    dag_id: str | None = None
+    run_id: str | None = None
+
+
+@router.post("/pause")
+def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Done:
+    """Pause or unpause; a run that is under way goes on to its end."""
+    dag_id = looked.flow.dag_id
+    _require(looked.visitor.may_pause(dag_id), "change", dag_id)
+    word = "pause" if order.paused else "unpause"
+    _noted(here, looked, word, dag_id, {}, lambda: here.control.pause(dag_id, order.paused))
+    return Done(what="No run begins by itself now." if order.paused else "Runs begin by the schedule again.")
+
+
+@router.post("/run")
+def run(here: ThePage, looked: TheFlow, order: Annotated[RunNow, Body()]) -> Done:
+    """Start a run of the flow's DAG."""
+    conf = {"dry_run": True} if order.dry_run else {}
+    return _triggered(here, looked, "run-now", looked.flow.dag_id, looked.flow.dag_id, conf)
+
+
+@router.post("/verify")
+def verify(here: ThePage, looked: TheFlow, order: Annotated[Verify, Body()]) -> Done:
+    """Start a run of the DAG that compares the flow's target with its source."""
+    dag_id = looked.flow.verify_dag_id
+    return _triggered(here, looked, "verify", dag_id, dag_id, {"mode": order.mode})
+
+
+@router.post("/gaps/{gap_id}")
+def decide(
+    here: ThePage,
+    looked: TheFlow,
+    gap_id: Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[\w\-]+$")],
+    order: Annotated[Decide, Body()],
+) -> Done:
+    """Stop a partition at once, or start a run that goes on behind what is lost or copies again."""
+    dag_id = looked.flow.dag_id
+    _require(looked.visitor.may_pause(dag_id) and looked.visitor.may_trigger(dag_id), "change", dag_id)
+    gap = None if looked.ledger is None else looked.ledger.pages.find_gap(gap_id)
+    if gap is None or gap.flow != looked.flow.name:
+        raise HTTPException(404, "There is no such gap.")
+    if gap.state != GapState.OPEN:
+        raise HTTPException(409, f"This gap is {gap.state} already, by {gap.decided_by or 'somebody'}.")
+    detail = {"topic": gap.topic, "partition": gap.partition, "cause": gap.cause, "note": order.note}
+    if order.decision is GapDecision.STOP:
+        note = order.note or None
+        _noted(here, looked, "gap-stop", gap.id, detail, lambda: _stop(here, looked, gap, note))
+        return Done(what=f"{gap.topic}-{gap.partition} is not replicated any more. `mirror gaps resume` takes it back.")
+    # A run takes topics by Java regexes, in which a dot is any character.
+    conf = {"topics": [re.escape(gap.topic)], "gaps": order.decision.value}
+    return _triggered(here, looked, f"gap-{order.decision.value}", gap.id, dag_id, conf, detail)
+
+
+def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
+    # They come with Kafka's client, which a page that nobody decides on does not need.
+    from mirror_lib.relay.gaps import Decision, apply_decisions, plan_in_ledger
+    from mirror_lib.relay.run_lock import hold_lock
+
+    ledger, settings = _ledger(here, looked), looked.flow.settings
+    lock = hold_lock(
+        ledger,
+        flow=looked.flow.name,
+        run_id=f"decision-{uuid.uuid4()}",
+        lease_seconds=settings.run_lease_seconds,
+    )
+    with lock as lease:
+        planned = plan_in_ledger(Decision.STOP, [gap])
+        lease.check()
+        apply_decisions(settings, None, ledger, planned, by=looked.visitor.name, note=note)
+
+
+def _triggered(
+    here: ThePage,
+    looked: Looked,
+    action: str,
+    subject: str,
+    dag_id: str,
+    conf: Mapping[str, Any],
+    detail: Mapping[str, Any] | None = None,
+) -> Done:
+    visitor = looked.visitor
+    _require(visitor.may_trigger(dag_id), "start runs of", dag_id)
+    told = {**(detail or {}), "dag": dag_id, "conf": dict(conf)}
+    run_id = _noted(here, looked, action, subject, told, lambda: here.control.trigger(dag_id, conf, by=visitor.name))
+    return Done(what=f"Airflow has the run {run_id}.", dag_id=dag_id, run_id=run_id)
+
+
+def _noted(
+    here: ThePage, looked: Looked, action: str, subject: str, detail: Mapping[str, Any], act: Callable[[], _Result]
+) -> _Result:
+    audits, by, flow = _ledger(here, looked).audits, looked.visitor.name, looked.flow.name
+    audits.note(by=by, action=action, subject=subject, flow=flow, detail=detail)
+    try:
+        return act()
+    except MirrorError as error:
+        audits.note(by=by, action=f"{action}-failed", subject=subject, flow=flow, detail=error.attributes())
+        raise
+
+
+def _ledger(here: ThePage, looked: Looked) -> Ledger:
+    found = looked.ledger or here.flows.ledger(looked.flow.config, create=True)
+    assert found is not None
+    return found
+
+
+def _require(allowed: bool, what: str, dag_id: str) -> None:
+    if not allowed:
+        raise HTTPException(403, f"You may not {what} the DAG {dag_id}.")

@@ -1,0 +1,160 @@
+"""Everything that the page uses of Airflow, in one place. Most of it is not part of Airflow's documented interface.
+
+Written for Airflow 3.3; an upgrade starts by reading this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+from airflow.plugins_manager import AirflowPlugin
+from fastapi import Request
+
+from mirror_lib.page.control import DagState
+from mirror_lib.page.errors import DagRefusedError, DagUnknownError
+
+__all__ = ["AirflowControl", "AirflowPlugin", "base_path"]
+
+
+def base_path() -> str:
+    """The path under which Airflow is served, without a slash at its end: "" unless `[api] base_url` has one."""
+    return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowVisitor:
+    """A user of Airflow's auth manager."""
+
+    user: Any
+
+    @property
+    def name(self) -> str:
+        """As Airflow names them."""
+        return str(self.user.get_name())
+
+    def may_open(self) -> bool:
+        """Whether Airflow's pages are open to them."""
+        from airflow.api_fastapi.app import get_auth_manager
+        from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+
+        return bool(get_auth_manager().is_authorized_view(access_view=AccessView.WEBSITE, user=self.user))
+
+    def readable(self, dag_ids: Collection[str]) -> frozenset[str]:
+        """By team, as the auth manager wants it; it may know a way that is quicker than DAG by DAG."""
+        from airflow.api_fastapi.app import get_auth_manager
+
+        manager = get_auth_manager()
+        by_team: dict[str | None, set[str]] = {}
+        for dag_id, team in _teams(dag_ids).items():
+            by_team.setdefault(team, set()).add(dag_id)
+        return frozenset(
+            dag_id
+            for team, members in by_team.items()
+            for dag_id in manager.filter_authorized_dag_ids(
+                dag_ids=members, user=self.user, method="GET", team_name=team
+            )
+        )
+
+    def may_pause(self, dag_id: str) -> bool:
+        """What Airflow's own switch asks for."""
+        return self._may(dag_id, "PUT")
+
+    def may_trigger(self, dag_id: str) -> bool:
+        """What Airflow's own button asks for."""
+        from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+
+        return self._may(dag_id, "POST", DagAccessEntity.RUN)
+
+    def _may(self, dag_id: str, method: Any, entity: Any = None) -> bool:
+        from airflow.api_fastapi.app import get_auth_manager
+        from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+
+        details = DagDetails(id=dag_id, team_name=_teams([dag_id])[dag_id])
+        return bool(
+            get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=self.user)
+        )
+
+
+class AirflowControl:
+    """The Airflow that this process is a part of. Its modules are imported when somebody asks: every one of its
+    processes loads plugins, and few of them serve pages."""
+
+    async def visitor(self, request: Request) -> AirflowVisitor:
+        """By a token in the header, else by the cookie of a login."""
+        from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
+
+        return AirflowVisitor(await get_user(request, None, await bearer_scheme(request)))
+
+    def dag_states(self, dag_ids: Collection[str]) -> Mapping[str, DagState]:
+        """One query, however many there are."""
+        from airflow.models.dag import DagModel
+        from airflow.utils.session import create_session
+        from sqlalchemy import select
+
+        query = select(DagModel.dag_id, DagModel.is_paused).where(
+            DagModel.dag_id.in_(list(dag_ids)), ~DagModel.is_stale
+        )
+        with create_session() as session:
+            return {dag_id: DagState(paused=bool(paused)) for dag_id, paused in session.execute(query)}
+
+    def pause(self, dag_id: str, paused: bool) -> None:
+        """As Airflow's own switch does it."""
+        from airflow.models.dag import DagModel
+        from airflow.utils.session import create_session
+
+        with create_session() as session:
+            dag = session.get(DagModel, dag_id)
+            if dag is None or dag.is_stale:
+                raise _unknown(dag_id)
+            dag.is_paused = paused
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any], *, by: str) -> str:
+        """As Airflow's own button does it: the values must fit the DAG's form."""
+        from airflow.api.common.trigger_dag import trigger_dag
+        from airflow.exceptions import AirflowException, DagNotFound, ParamValidationError
+        from airflow.utils.types import DagRunTriggeredByType
+
+        if dag_id not in self.dag_states([dag_id]):
+            raise _unknown(dag_id)
+        try:
+            run = trigger_dag(dag_id, triggered_by=DagRunTriggeredByType.UI, triggering_user_name=by, conf=dict(conf))
+        except DagNotFound as error:
+            raise _unknown(dag_id) from error
+        except (AirflowException, ParamValidationError, ValueError) as error:
+            raise DagRefusedError(
+                f"Airflow did not start a run of {dag_id}: {error}.", action="Start it from the DAG's own page."
+            ) from error
+        if run is None:
+            raise DagRefusedError(f"Airflow did not start a run of {dag_id}.", action="Look into its log.")
+        return str(run.run_id)
+
+    def own_addresses(self) -> frozenset[str]:
+        """That of `[api] base_url`: a proxy may show another one to people than to Airflow."""
+        address = urlsplit(conf.get("api", "base_url", fallback="") or "").netloc.lower()
+        return frozenset({address} if address else ())
+
+    def login_address(self, back_to: str) -> str:
+        """Of the auth manager."""
+        from airflow.api_fastapi.app import get_auth_manager
+
+        return str(get_auth_manager().get_url_login(next_url=back_to))
+
+
+def _teams(dag_ids: Collection[str]) -> dict[str, str | None]:
+    from airflow.models.dag import DagModel
+
+    if not conf.getboolean("core", "multi_team", fallback=False) or not dag_ids:
+        return dict.fromkeys(dag_ids)
+    found: Mapping[str, str | None] = DagModel.get_dag_id_to_team_name_mapping(list(dag_ids))
+    return {dag_id: found.get(dag_id) for dag_id in dag_ids}
+
+
+def _unknown(dag_id: str) -> DagUnknownError:
+    return DagUnknownError(
+        f"Airflow does not know the DAG {dag_id}.",
+        action="Put the file that makes it into the DAGs folder (`dags/`), and wait until Airflow has parsed it.",
+    )

@@ -1,0 +1,85 @@
+"""What routes get: the flows, Airflow, who asks, and the ledgers that the visitor may see something of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, NoReturn
+
+from fastapi import Depends, HTTPException, Path, Request
+
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.page.answers import Seen
+from mirror_lib.page.control import Control, Visitor
+from mirror_lib.page.served import FlowSource, ServedFlow
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the app was made with."""
+
+    flows: FlowSource
+    control: Control
+
+
+def page(request: Request) -> Page:
+    """The app's own `Page`."""
+    found: Page = request.app.state.page
+    return found
+
+
+async def _who(request: Request) -> Visitor:
+    return await page(request).control.visitor(request)
+
+
+def _visitor(who: Annotated[Visitor, Depends(_who)]) -> Visitor:
+    if not who.may_open():
+        raise HTTPException(403, "You may not see this page.")
+    return who
+
+
+ThePage = Annotated[Page, Depends(page)]
+TheVisitor = Annotated[Visitor, Depends(_visitor)]
+#: Airflow's own rule for ids.
+DagId = Annotated[str, Path(min_length=1, max_length=250, pattern=r"^[\w.\-]+$")]
+
+
+def require_visitor(visitor: TheVisitor) -> None:
+    """Everybody who asks for anything is somebody who may see the page."""
+
+
+def no_such_flow(dag_id: str) -> NoReturn:
+    """The same answer for a flow that is not there and one that must not be seen."""
+    raise HTTPException(404, f"There is no flow with the DAG {dag_id}, or you may not read it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One flow that the visitor may read, and its ledger."""
+
+    flow: ServedFlow
+    #: None where nothing was ever kept.
+    ledger: Ledger | None
+    visitor: Visitor
+    now: datetime
+
+    def seen(self, at: datetime) -> Seen:
+        """When something of the flow was looked at."""
+        return Seen(at=at, stale_after_seconds=self.flow.stale_after_seconds)
+
+
+def _look(dag_id: DagId, here: ThePage, visitor: TheVisitor) -> Looked:
+    flow = here.flows.read().by_dag(dag_id)
+    if flow is None or not visitor.readable([flow.dag_id]):
+        no_such_flow(dag_id)
+    return Looked(flow, here.flows.ledger(flow.config), visitor, datetime.now(UTC))
+
+
+TheFlow = Annotated[Looked, Depends(_look)]
+
+
+def visible(flows: Collection[ServedFlow], visitor: Visitor) -> list[ServedFlow]:
+    """Those of the flows whose DAG the visitor may read."""
+    readable = visitor.readable([flow.dag_id for flow in flows])
+    return [flow for flow in flows if flow.dag_id in readable]

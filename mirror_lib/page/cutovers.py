@@ -1,0 +1,225 @@
+"""Cutovers: every step in its order, with its attempts, its gates and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path
+
+from mirror_lib.errors import ConfigurationError, LedgerError
+from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.page.answers import Answer, Problem
+from mirror_lib.page.context import ThePage, TheVisitor, visible
+from mirror_lib.runbook.model import CutoverDefinition, StepState, Style
+from mirror_lib.runbook.order import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP
+
+router = APIRouter(prefix="/cutovers")
+
+
+class CutoverSummary(Answer):
+    """One cutover at a glance."""
+
+    name: str
+    flow: str
+    dag_id: str
+    state: str
+    step: str
+    created_at: datetime
+    created_by: str
+    updated_at: datetime
+
+
+class Cutovers(Answer):
+    """The newest cutovers, newest first."""
+
+    now: datetime
+    cutovers: list[CutoverSummary]
+    problems: list[Problem]
+
+
+class Gate(Answer):
+    """One condition."""
+
+    name: str
+    passed: bool
+    what: str
+    action: str
+
+
+class Attempt(Answer):
+    """One attempt at a step."""
+
+    number: int
+    state: str
+    by: str
+    started_at: datetime
+    finished_at: datetime | None
+    seconds: float | None
+    gates: list[Gate]
+    facts: dict[str, Any]
+    error: str | None
+    action: str | None
+
+
+class StepProgress(Answer):
+    """One step and all attempts at it."""
+
+    step: str
+    #: Of the newest attempt; `to come` before the first.
+    state: str
+    #: A person has to say that it is done.
+    by_person: bool
+    attempts: list[Attempt]
+
+
+class CutoverDetail(Answer):
+    """One cutover."""
+
+    now: datetime
+    cutover: CutoverSummary
+    style: str
+    topics: list[str]
+    groups: list[str]
+    steps: list[StepProgress]
+    passed: int
+    partitions_cut: int
+    #: Between the word that the writers stand still and their rights on the target; counts on while they stand still.
+    writers_stood_still_seconds: float | None
+    writers_stand_still: bool
+
+
+@router.get("")
+def cutovers(here: ThePage, visitor: TheVisitor) -> Cutovers:
+    """The newest cutovers of all flows that the visitor may read."""
+    found: list[CutoverSummary] = []
+    problems: list[Problem] = []
+    for ledger, dags in _ledgers(here, visitor, problems):
+        try:
+            rows = ledger.cutovers.newest()
+        except LedgerError as error:
+            problems.append(Problem.of(error))
+            continue
+        found += [_summary(row, dags[row.flow]) for row in rows if row.flow in dags]
+    found.sort(key=lambda each: each.created_at, reverse=True)
+    return Cutovers(now=datetime.now(UTC), cutovers=found, problems=problems)
+
+
+@router.get("/{name}")
+def cutover(
+    here: ThePage, visitor: TheVisitor, name: Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9._\-]+$")]
+) -> CutoverDetail:
+    """One cutover with its steps."""
+    for ledger, dags in _ledgers(here, visitor, []):
+        row = ledger.cutovers.find(name)
+        if row is not None and row.flow in dags:
+            return _detail(row, dags[row.flow], ledger, datetime.now(UTC))
+    raise HTTPException(404, f"There is no cutover {name}, or you may not read its flow.")
+
+
+def _ledgers(here: ThePage, visitor: TheVisitor, problems: list[Problem]) -> list[tuple[Ledger, Mapping[str, str]]]:
+    """Each ledger with the visitor's flows in it: flow -> DAG."""
+    found: dict[int, tuple[Ledger, dict[str, str]]] = {}
+    for flow in visible(here.flows.read().flows, visitor):
+        try:
+            ledger = here.flows.ledger(flow.config)
+        except LedgerError as error:
+            problem = Problem.of(error)
+            if problem not in problems:
+                problems.append(problem)
+            continue
+        if ledger is not None:
+            found.setdefault(id(ledger), (ledger, {}))[1][flow.name] = flow.dag_id
+    return list(found.values())
+
+
+def _summary(row: CutoverRow, dag_id: str) -> CutoverSummary:
+    return CutoverSummary(
+        name=row.name,
+        flow=row.flow,
+        dag_id=dag_id,
+        state=row.state,
+        step=row.step,
+        created_at=row.created_at,
+        created_by=row.created_by,
+        updated_at=row.updated_at,
+    )
+
+
+def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> CutoverDetail:
+    attempts: dict[str, list[Attempt]] = {}
+    for each in ledger.cutovers.steps(row.name):
+        attempts.setdefault(each.step, []).append(_attempt(each))
+    try:
+        definition: CutoverDefinition | None = CutoverDefinition.from_dict(row.definition)
+    except (ConfigurationError, ValueError, TypeError):
+        # Written by a newer version: what can be told is told.
+        definition = None
+    style = Style.TOGETHER if definition is None else definition.style
+    known = [step.value for step in STEPS[style]]
+    ordered = [*known, *(step for step in attempts if step not in known)]
+    steps = [_progress(step, attempts.get(step, [])) for step in ordered]
+    stood, stands = _stood_still(attempts, now)
+    return CutoverDetail(
+        now=now,
+        cutover=_summary(row, dag_id),
+        style=style.value,
+        topics=[] if definition is None else list(definition.topics),
+        groups=[] if definition is None else list(definition.groups),
+        steps=steps,
+        passed=sum(step.state == StepState.PASSED for step in steps),
+        partitions_cut=len(ledger.cutovers.cuts(row.name)),
+        writers_stood_still_seconds=stood,
+        writers_stand_still=stands,
+    )
+
+
+def _progress(step: str, attempts: Sequence[Attempt]) -> StepProgress:
+    ordered = sorted(attempts, key=lambda attempt: attempt.number)
+    return StepProgress(
+        step=step,
+        state=ordered[-1].state if ordered else "to come",
+        by_person=step in {each.value for each in CONFIRMED},
+        attempts=ordered,
+    )
+
+
+def _attempt(row: CutoverStepRow) -> Attempt:
+    error = row.error or {}
+    return Attempt(
+        number=row.attempt,
+        state=row.state,
+        by=row.by,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        seconds=None if row.finished_at is None else (row.finished_at - row.started_at).total_seconds(),
+        gates=[
+            Gate(
+                name=str(gate.get("name", "")),
+                passed=bool(gate.get("passed")),
+                what=str(gate.get("what", "")),
+                action=str(gate.get("action", "")),
+            )
+            for gate in row.gates
+        ],
+        facts=dict(row.facts),
+        error=None if not error else str(error.get("what") or error.get("reason") or "it failed"),
+        action=str(error["action"]) if error.get("action") else None,
+    )
+
+
+def _stood_still(attempts: Mapping[str, Sequence[Attempt]], now: datetime) -> tuple[float | None, bool]:
+    """How long the writers have stood still, and whether they still do."""
+    stop, go = (_passed_at(attempts.get(step.value, ())) for step in (WRITERS_STOP, WRITERS_GO))
+    if stop is None:
+        return None, False
+    if go is None or go < stop:
+        return (now - stop).total_seconds(), True
+    return (go - stop).total_seconds(), False
+
+
+def _passed_at(attempts: Sequence[Attempt]) -> datetime | None:
+    last = max(attempts, key=lambda attempt: attempt.number, default=None)
+    return last.finished_at if last is not None and last.state == StepState.PASSED else None

@@ -1,0 +1,311 @@
+"""One flow: its state, its lag and its throughput over time, its runs, heartbeats, steps and what people did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.page.answers import Answer, Duration, May, Seen
+from mirror_lib.page.context import TheFlow, ThePage
+from mirror_lib.page.overview import FlowOverview, facts_of
+
+#: More points than a plot has room for say nothing more.
+_POINTS = 400
+
+router = APIRouter(prefix="/flows/{dag_id}")
+
+
+class FlowSettings(Answer):
+    """What the configuration says of a flow, without anything secret."""
+
+    topics: list[str]
+    topics_exclude: list[str]
+    groups: list[str]
+    replication_policy: str
+    schedule: str | None
+    verify_schedule: str | None
+    poison_policy: str
+    group_translation: str
+    isolation_level: str
+    way_back: bool
+    config_file: str
+
+
+class FlowDetail(Answer):
+    """One flow as it stands."""
+
+    now: datetime
+    flow: FlowOverview
+    verify_dag_id: str
+    #: Whether Airflow knows the DAG of its verification.
+    can_be_verified: bool
+    may: May
+    settings: FlowSettings
+
+
+class LagPoint(Answer):
+    """How far behind the flow was at one moment."""
+
+    at: datetime
+    records: int
+    bytes: int | None
+    seconds: Duration
+    writes_per_second: float | None
+    lagging: int
+    stalled: int
+
+
+class RunPoint(Answer):
+    """One run and what it copied."""
+
+    id: str
+    state: str
+    trigger: str
+    started_at: datetime
+    finished_at: datetime | None
+    heartbeat_at: datetime
+    seconds: float
+    rounds: int
+    partitions: int
+    records: int
+    bytes: int
+    #: While it ran; None when it copied nothing.
+    records_per_second: float | None
+    bytes_per_second: float | None
+    #: What went wrong, as a sentence.
+    error: str | None
+    action: str | None
+    #: Airflow's run that it belongs to.
+    airflow_run: str | None
+
+
+class History(Answer):
+    """A flow over time, oldest first."""
+
+    now: datetime
+    since: datetime
+    lag: list[LagPoint]
+
+
+class Runs(Answer):
+    """A flow's newest runs, newest first."""
+
+    now: datetime
+    runs: list[RunPoint]
+
+
+class Heartbeat(Answer):
+    """What was found of the heartbeats between two clusters."""
+
+    pair: str
+    verdict: str
+    emitted_at: datetime | None
+    detail: str | None
+    seen: Seen
+
+
+class Heartbeats(Answer):
+    """All pairs of clusters that reach the flow's target."""
+
+    now: datetime
+    heartbeats: list[Heartbeat]
+
+
+class StepOutcome(Answer):
+    """What a step beside the copy found and did when it ran last."""
+
+    step: str
+    differences: int
+    failed: int
+    skipped: str | None
+    #: Counts by name.
+    counts: dict[str, int]
+    #: What a cluster refused, and other sentences.
+    problems: list[str]
+    seen: Seen
+
+
+class Steps(Answer):
+    """The last outcome of every step."""
+
+    now: datetime
+    steps: list[StepOutcome]
+
+
+class AuditEntry(Answer):
+    """What somebody did."""
+
+    at: datetime
+    by: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+
+
+class AuditTrail(Answer):
+    """What people did with a flow, newest first."""
+
+    now: datetime
+    entries: list[AuditEntry]
+
+
+@router.get("")
+def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
+    """How the flow stands, and what the visitor may do with it."""
+    served, visitor = looked.flow, looked.visitor
+    states = here.control.dag_states([served.dag_id, served.verify_dag_id])
+    settings = served.settings
+    run = visitor.may_trigger(served.dag_id)
+    return FlowDetail(
+        now=looked.now,
+        flow=facts_of(served, looked.ledger, states.get(served.dag_id), looked.now),
+        verify_dag_id=served.verify_dag_id,
+        can_be_verified=served.verify_dag_id in states,
+        may=May(
+            pause=visitor.may_pause(served.dag_id),
+            run=run,
+            verify=visitor.may_trigger(served.verify_dag_id),
+            decide=run and visitor.may_pause(served.dag_id),
+        ),
+        settings=FlowSettings(
+            topics=list(settings.topics),
+            topics_exclude=list(settings.topics_exclude),
+            groups=list(settings.groups),
+            replication_policy=settings.replication_policy_class.rpartition(".")[2],
+            schedule=settings.schedule,
+            verify_schedule=settings.verify_schedule,
+            poison_policy=settings.copy_settings.poison_policy.value,
+            group_translation=settings.group_translation.value,
+            isolation_level=settings.isolation_level.value,
+            way_back=settings.way_back,
+            config_file=served.config.path,
+        ),
+    )
+
+
+@router.get("/history")
+def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 24) -> History:
+    """The lag in records, bytes and seconds. Of many points the worst of each stretch of time is told."""
+    since = looked.now - timedelta(hours=hours)
+    rows = () if looked.ledger is None else looked.ledger.observations.history(looked.flow.name, since)
+    return History(now=looked.now, since=since, lag=[_point(row) for row in thinned(rows, _POINTS)])
+
+
+@router.get("/runs")
+def runs(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Runs:
+    """The newest runs."""
+    rows = () if looked.ledger is None else looked.ledger.runs(looked.flow.name, limit)
+    return Runs(now=looked.now, runs=[_run(row, looked.now) for row in rows])
+
+
+@router.get("/heartbeats")
+def heartbeats(looked: TheFlow) -> Heartbeats:
+    """The heartbeats that reach the flow's target."""
+    rows = () if looked.ledger is None else looked.ledger.observations.heartbeats(looked.flow.name)
+    return Heartbeats(
+        now=looked.now,
+        heartbeats=[
+            Heartbeat(
+                pair=row.pair,
+                verdict=row.verdict,
+                emitted_at=row.emitted_at,
+                detail=row.detail,
+                seen=looked.seen(row.observed_at),
+            )
+            for row in rows
+        ],
+    )
+
+
+@router.get("/steps")
+def steps(looked: TheFlow) -> Steps:
+    """What the steps beside the copy found when they ran last: what drifted, and what was refused."""
+    rows = () if looked.ledger is None else looked.ledger.observations.steps(looked.flow.name)
+    return Steps(
+        now=looked.now,
+        steps=[
+            StepOutcome(
+                step=row.step,
+                differences=row.differences,
+                failed=row.failed,
+                skipped=row.skipped,
+                counts={
+                    str(name): value
+                    for name, value in row.summary.items()
+                    if isinstance(value, int) and not isinstance(value, bool)
+                },
+                problems=_sentences(row.summary.get("problems")) + _sentences(row.summary.get("notices")),
+                seen=looked.seen(row.finished_at),
+            )
+            for row in rows
+        ],
+    )
+
+
+@router.get("/audit")
+def audit(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 100) -> AuditTrail:
+    """What people did with the flow."""
+    rows = () if looked.ledger is None else looked.ledger.audits.newest(looked.flow.name, limit)
+    return AuditTrail(
+        now=looked.now,
+        entries=[
+            AuditEntry(at=row.at, by=row.by, action=row.action, subject=row.subject, detail=dict(row.detail))
+            for row in rows
+        ],
+    )
+
+
+def thinned(rows: Sequence[FlowObservationRow], most: int) -> list[FlowObservationRow]:
+    """At most so many rows: of each stretch of neighbours the one that is farthest behind, and always the newest."""
+    if len(rows) <= most:
+        return list(rows)
+    *older, newest = rows
+    each = -(-len(older) // (most - 1))
+    stretches = (older[first : first + each] for first in range(0, len(older), each))
+    return [*(max(stretch, key=lambda row: row.records_behind) for stretch in stretches), newest]
+
+
+def _point(row: FlowObservationRow) -> LagPoint:
+    return LagPoint(
+        at=row.observed_at,
+        records=row.records_behind,
+        bytes=row.bytes_behind,
+        seconds=row.seconds_behind,
+        writes_per_second=row.writes_per_second,
+        lagging=row.lagging,
+        stalled=row.stalled,
+    )
+
+
+def _run(row: RunRow, now: datetime) -> RunPoint:
+    seconds = max(((row.finished_at or now) - row.started_at).total_seconds(), 0.0)
+    copied = seconds > 0 and row.records > 0
+    word, _, dag_run = row.trigger.partition(" ")
+    error = row.error or {}
+    return RunPoint(
+        id=row.id,
+        state=row.state,
+        trigger=row.trigger,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        heartbeat_at=row.heartbeat_at,
+        seconds=seconds,
+        rounds=row.rounds,
+        partitions=row.planned_partitions,
+        records=row.records,
+        bytes=row.bytes,
+        records_per_second=row.records / seconds if copied else None,
+        bytes_per_second=row.bytes / seconds if copied else None,
+        error=None if not error else str(error.get("what") or error.get("reason") or "it failed"),
+        action=str(error["action"]) if error.get("action") else None,
+        airflow_run=dag_run.partition(" ")[2] or None if word == "airflow" else None,
+    )
+
+
+def _sentences(found: object) -> list[str]:
+    return [str(each) for each in found][:20] if isinstance(found, list) else []

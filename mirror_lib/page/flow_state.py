@@ -1,0 +1,133 @@
+"""How a flow is, in one word, with the reasons. Pure.
+
+Health is progress against the source's end: a run that goes on says nothing, and one that has failed is no news while
+everything is copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.rows import RunRow, RunState
+from mirror_lib.observe.forecast import Outlook
+from mirror_lib.page.answers import Answer
+
+
+class Level(StrEnum):
+    """How urgent it is, worst first."""
+
+    DANGER = "danger"
+    WARNING = "warning"
+    #: Nothing is known of now: nothing ran yet, or not for long, or it is paused.
+    IDLE = "idle"
+    OK = "ok"
+
+
+class FlowState(Answer):
+    """A flow in one word."""
+
+    level: Level
+    word: str
+    #: Sentences; the first is what the word stands for.
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFacts:
+    """What the state is made of."""
+
+    now: datetime
+    stale_after_seconds: float
+    observation: FlowObservationRow | None = None
+    run: RunRow | None = None
+    #: Whether its DAG is paused; None when Airflow does not know the DAG.
+    paused: bool | None = False
+    open_gaps: int = 0
+    #: Partitions whose newest comparison found a difference.
+    different: int = 0
+    failed_steps: int = 0
+
+
+def judge(facts: FlowFacts) -> FlowState:
+    """The state of a flow: the worst of what is found."""
+    found = [*_dangers(facts), *_warnings(facts), *_idle(facts)]
+    if not found:
+        lagging = facts.observation is not None and facts.observation.records_behind > 0
+        word = "copying" if _is_running(facts) else "small lag" if lagging else "up to date"
+        return FlowState(level=Level.OK, word=word)
+    level, word, _ = found[0]
+    return FlowState(level=level, word=word, reasons=tuple(reason for _, _, reason in found))
+
+
+_Finding = tuple[Level, str, str]
+
+
+def _dangers(facts: FlowFacts) -> list[_Finding]:
+    found: list[_Finding] = []
+    seen = facts.observation
+    if seen is not None and seen.outlook == Outlook.ALREADY_LOST:
+        found.append((Level.DANGER, "records lost", "Retention deleted records before they were copied."))
+    if seen is not None and seen.outlook == Outlook.WILL_BE_LOST:
+        found.append(
+            (Level.DANGER, "falling behind", "Retention is faster: it will delete records before they are copied.")
+        )
+    if facts.different:
+        found.append((Level.DANGER, "differs", f"{_partitions(facts.different)} on the target not like the source."))
+    if facts.open_gaps:
+        gaps = "1 gap waits" if facts.open_gaps == 1 else f"{facts.open_gaps:,} gaps wait"
+        found.append((Level.DANGER, "decision needed", f"{gaps} for a decision."))
+    if seen is not None and seen.stalled:
+        found.append((Level.DANGER, "stalled", f"{_partitions(seen.stalled)} standing still."))
+    if facts.run is not None and facts.run.state == RunState.FAILED:
+        found.append((Level.DANGER, "failed", "The last run failed."))
+    return found
+
+
+def _warnings(facts: FlowFacts) -> list[_Finding]:
+    found: list[_Finding] = []
+    seen = facts.observation
+    if facts.run is not None and facts.run.state == RunState.PARTIAL:
+        found.append((Level.WARNING, "partly failed", "The last run copied some partitions and not others."))
+    if facts.run is not None and facts.run.state == RunState.RUNNING and not _is_running(facts):
+        found.append((Level.WARNING, "run died", "The last run has given no sign of life for long."))
+    if seen is not None and seen.outlook == Outlook.TIGHT:
+        found.append((Level.WARNING, "tight", "Retention may delete records soon after, or before, they are copied."))
+    if facts.failed_steps:
+        steps = "A step" if facts.failed_steps == 1 else f"{facts.failed_steps} steps"
+        found.append((Level.WARNING, "step refused", f"{steps} beside the copy had something refused by a cluster."))
+    if seen is not None and not facts.paused and _age(facts, seen.observed_at) > facts.stale_after_seconds:
+        found.append((Level.WARNING, "overdue", "No run has ended for more than three intervals."))
+    return found
+
+
+def _idle(facts: FlowFacts) -> list[_Finding]:
+    found: list[_Finding] = []
+    if facts.paused is None:
+        found.append((Level.IDLE, "no DAG", "Airflow has not parsed the flow's DAG."))
+    if facts.paused:
+        found.append((Level.IDLE, "paused", "The flow's DAG is paused: no run begins by itself."))
+    if facts.run is None and facts.observation is None:
+        found.append((Level.IDLE, "never ran", "No run of it is in the ledger."))
+    elif facts.observation is None and not _is_running(facts):
+        found.append((Level.IDLE, "not observed", "Its lag was not looked at yet."))
+    return found
+
+
+def _is_running(facts: FlowFacts) -> bool:
+    """Whether a run gave a sign of life lately; it does so every few seconds."""
+    run = facts.run
+    return run is not None and run.state == RunState.RUNNING and _age(facts, run.heartbeat_at) <= _SILENT_SECONDS
+
+
+_SILENT_SECONDS = 300.0
+
+
+def _age(facts: FlowFacts, at: datetime) -> float:
+    return (facts.now - at).total_seconds()
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count:,} partitions"

@@ -1,0 +1,116 @@
+"""The consumer groups of a flow: what each would read again on the target if it moved now, and why."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from mirror_lib.page.answers import Answer, Seen
+from mirror_lib.page.context import TheFlow
+
+_PARTITIONS = 500
+
+router = APIRouter(prefix="/flows/{dag_id}/groups")
+
+
+class Group(Answer):
+    """One group over all its partitions."""
+
+    group: str
+    partitions: int
+    behind: int
+    read_again: int
+    #: Why it does not go on exactly where it stands -> in how many partitions.
+    reasons: dict[str, int]
+    seen: Seen
+
+
+class Groups(Answer):
+    """One page of groups, those that would read most again first."""
+
+    now: datetime
+    total: int
+    page: int
+    size: int
+    rows: list[Group]
+
+
+class GroupPartition(Answer):
+    """One group in one partition."""
+
+    topic: str
+    partition: int
+    target_topic: str
+    upstream: int | None
+    goes_on_at: int | None
+    target_committed: int | None
+    read_again: int | None
+    reason: str | None
+    what: str | None
+
+
+class GroupDetail(Answer):
+    """One group, partition by partition."""
+
+    now: datetime
+    group: str
+    rows: list[GroupPartition]
+
+
+@router.get("")
+def groups(
+    looked: TheFlow,
+    page: Annotated[int, Query(ge=1, le=100_000)] = 1,
+    size: Annotated[int, Query(ge=1, le=500)] = 50,
+    name: Annotated[str | None, Query(max_length=249)] = None,
+    behind: bool = False,
+) -> Groups:
+    """One page of groups."""
+    if looked.ledger is None:
+        return Groups(now=looked.now, total=0, page=page, size=size, rows=[])
+    pages, flow = looked.ledger.pages, looked.flow.name
+    total, rows = pages.groups(flow, name=name, behind_only=behind, offset=(page - 1) * size, limit=size)
+    reasons = pages.group_reasons(flow, [row.group for row in rows])
+    return Groups(
+        now=looked.now,
+        total=total,
+        page=page,
+        size=size,
+        rows=[
+            Group(
+                group=row.group,
+                partitions=row.partitions,
+                behind=row.behind,
+                read_again=row.read_again,
+                reasons=reasons.get(row.group, {}),
+                seen=looked.seen(row.observed_at),
+            )
+            for row in rows
+        ],
+    )
+
+
+@router.get("/partitions")
+def group(looked: TheFlow, group: Annotated[str, Query(max_length=4096)]) -> GroupDetail:
+    """Where one group stands; its name may hold anything, so it is no part of the path."""
+    rows = () if looked.ledger is None else looked.ledger.pages.group_partitions(looked.flow.name, group, _PARTITIONS)
+    return GroupDetail(
+        now=looked.now,
+        group=group,
+        rows=[
+            GroupPartition(
+                topic=row.topic,
+                partition=row.partition,
+                target_topic=row.target_topic,
+                upstream=row.upstream,
+                goes_on_at=row.goes_on_at,
+                target_committed=row.target_committed,
+                read_again=row.read_again,
+                reason=row.reason,
+                what=row.what,
+            )
+            for row in rows
+        ],
+    )

@@ -1,0 +1,64 @@
+"""`/metrics`: what Prometheus reads. It has no login of a person, so a token in a file serves as well as Airflow's."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from pathlib import Path
+
+from fastapi import APIRouter, HTTPException, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.page.context import Page, page, visible
+from mirror_lib.page.served import ServedFlow
+
+#: Names a file with a token that may read the metrics of all flows, and nothing else.
+TOKEN_FILE_VARIABLE = "MIRROR_METRICS_TOKEN_FILE"
+
+router = APIRouter()
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """The metrics of all flows with the token of `MIRROR_METRICS_TOKEN_FILE`, else of those that a user may read."""
+    here = page(request)
+    if await run_in_threadpool(_has_token, request, here.flows.environment):
+        return await run_in_threadpool(_rendered, here, None)
+    visitor = await here.control.visitor(request)
+
+    def for_visitor() -> Response:
+        if not visitor.may_open():
+            raise HTTPException(403, "You may not see this page.")
+        return _rendered(here, visible(here.flows.read().flows, visitor))
+
+    return await run_in_threadpool(for_visitor)
+
+
+def _rendered(here: Page, chosen: list[ServedFlow] | None) -> Response:
+    flows = list(here.flows.read().flows) if chosen is None else chosen
+    # It is needed by nobody who looks at the page.
+    from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics
+
+    by_ledger: dict[int, tuple[Ledger, list[ServedFlow]]] = {}
+    for flow in flows:
+        ledger = here.flows.ledger(flow.config)
+        if ledger is not None:
+            by_ledger.setdefault(id(ledger), (ledger, []))[1].append(flow)
+    parts = [render_metrics(ledger, [flow.settings for flow in members]) for ledger, members in by_ledger.values()]
+    return Response(b"".join(parts), media_type=None, headers={"Content-Type": CONTENT_TYPE})
+
+
+def _has_token(request: Request, environment: Mapping[str, str]) -> bool:
+    named = environment.get(TOKEN_FILE_VARIABLE)
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if not named or scheme.lower() != "bearer":
+        return False
+    try:
+        wanted = Path(named).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"the file {named} cannot be read: {error}.", action=f"Correct {TOKEN_FILE_VARIABLE}."
+        ) from error
+    return bool(wanted) and hmac.compare_digest(given.strip().encode(), wanted.encode())

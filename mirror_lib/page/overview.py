@@ -1,0 +1,259 @@
+"""All clusters and flows as a graph, each flow with its state: a fixed number of queries however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.location import ledger_url
+from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
+from mirror_lib.ledger.page_queries import Verdicts
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.forecast import Outlook
+from mirror_lib.page.answers import Answer, Duration, Problem, Seen, plain_seconds
+from mirror_lib.page.context import ThePage, TheVisitor, visible
+from mirror_lib.page.control import DagState, Visitor
+from mirror_lib.page.flow_state import FlowFacts, FlowState, judge
+from mirror_lib.page.served import FlowSource, ServedFlow
+
+#: Comparisons older than this say little of a log whose records are gone by now.
+VERDICTS_KEPT = timedelta(days=30)
+_SPARK = timedelta(hours=6)
+_SPARK_POINTS = 24
+
+router = APIRouter()
+_DagStates = Callable[[Sequence[str]], Mapping[str, DagState]]
+
+
+class FlowOverview(Answer):
+    """One flow at a glance."""
+
+    name: str
+    source: str
+    target: str
+    dag_id: str
+    schedule: str | None
+    paused: bool | None
+    state: FlowState
+    #: When its lag was looked at last; the numbers down to `read_again` are of that moment.
+    seen: Seen | None = None
+    partitions: int | None = None
+    lagging: int | None = None
+    stalled: int | None = None
+    records_behind: int | None = None
+    bytes_behind: int | None = None
+    seconds_behind: Duration = None
+    catch_up_seconds: Duration = None
+    headroom_seconds: Duration = None
+    outlook: Outlook | None = None
+    groups: int | None = None
+    groups_behind: int | None = None
+    read_again: int | None = None
+    #: Reason to stand still -> partitions.
+    reasons: dict[str, int] = Field(default_factory=dict)
+    open_gaps: int = 0
+    verified_at: datetime | None = None
+    different: int = 0
+    last_run_state: str | None = None
+    last_run_at: datetime | None = None
+    last_run_records: int | None = None
+    heartbeat: str | None = None
+    #: Records behind in the last hours, oldest first, in equal steps of time; null where nothing was looked at.
+    spark: list[int | None] = Field(default_factory=list)
+
+
+class CutoverUnderWay(Answer):
+    """A cutover that has not ended."""
+
+    name: str
+    flow: str
+    dag_id: str
+    state: str
+    step: str
+    updated_at: datetime
+
+
+class Overview(Answer):
+    """Everything that the visitor may see, at a glance."""
+
+    now: datetime
+    clusters: list[str]
+    flows: list[FlowOverview]
+    cutovers: list[CutoverUnderWay]
+    #: Files and ledgers that cannot be used.
+    problems: list[Problem]
+    #: Flows whose DAG the visitor may not read.
+    hidden: int
+    #: The configuration files, for people who see nothing.
+    files: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What one ledger knows of all its flows."""
+
+    observations: Mapping[str, FlowObservationRow] = field(default_factory=dict)
+    runs: Mapping[str, RunRow] = field(default_factory=dict)
+    lag: Mapping[str, Sequence[tuple[datetime, int]]] = field(default_factory=dict)
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    failed_steps: Mapping[str, int] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdicts] = field(default_factory=dict)
+    heartbeats: Mapping[str, HeartbeatObservationRow] = field(default_factory=dict)
+
+
+@router.get("/overview")
+def overview(here: ThePage, visitor: TheVisitor) -> Overview:
+    """All flows that the visitor may see."""
+    return look_at_all(here.flows, here.control.dag_states, visitor, datetime.now(UTC))
+
+
+def look_at_all(source: FlowSource, dag_states: _DagStates, visitor: Visitor, now: datetime) -> Overview:
+    """The overview at one moment."""
+    served = source.read()
+    flows = visible(served.flows, visitor)
+    problems = [Problem.of(error) for error in served.problems]
+    states = dag_states([flow.dag_id for flow in flows])
+    shown: list[FlowOverview] = []
+    cutovers: list[CutoverUnderWay] = []
+    for members in _by_ledger(flows).values():
+        known = _Known()
+        try:
+            ledger = source.ledger(members[0].config)
+            if ledger is not None:
+                known = _read(ledger, [flow.name for flow in members], now)
+                cutovers += _cutovers(ledger, members)
+        except LedgerError as error:
+            problems.append(Problem.of(error))
+        shown += [_flow(flow, known, states.get(flow.dag_id), now) for flow in members]
+    shown.sort(key=lambda flow: flow.name)
+    return Overview(
+        now=now,
+        clusters=sorted({alias for flow in flows for alias in (flow.settings.flow.source, flow.settings.flow.target)}),
+        flows=shown,
+        cutovers=cutovers,
+        problems=problems,
+        hidden=len(served.flows) - len(flows),
+        files=[str(path) for path in served.files],
+    )
+
+
+def facts_of(flow: ServedFlow, ledger: Ledger | None, state: DagState | None, now: datetime) -> FlowOverview:
+    """One flow, as the overview has it."""
+    known = _Known() if ledger is None else _read(ledger, [flow.name], now)
+    return _flow(flow, known, state, now)
+
+
+def _by_ledger(flows: Sequence[ServedFlow]) -> dict[str, list[ServedFlow]]:
+    found: dict[str, list[ServedFlow]] = {}
+    for flow in flows:
+        found.setdefault(ledger_url(flow.config), []).append(flow)
+    return found
+
+
+def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
+    one = flows[0] if len(flows) == 1 else None
+    pages = ledger.pages
+    return _Known(
+        observations=pages.newest_observations(flows),
+        runs=pages.newest_runs(flows),
+        lag=pages.lag_since(flows, now - _SPARK),
+        reasons=ledger.observations.reasons(),
+        gaps=pages.open_gaps(),
+        failed_steps=pages.failed_steps(),
+        verdicts=pages.verdicts(now - VERDICTS_KEPT, one),
+        heartbeats={row.flow: row for row in ledger.observations.heartbeats(one) if row.pair == row.flow},
+    )
+
+
+def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderWay]:
+    dags = {flow.name: flow.dag_id for flow in flows}
+    return [
+        CutoverUnderWay(
+            name=row.name,
+            flow=row.flow,
+            dag_id=dags[row.flow],
+            state=row.state,
+            step=row.step,
+            updated_at=row.updated_at,
+        )
+        for row in ledger.cutovers.newest()
+        if row.flow in dags and row.state not in ("finished", "rolled-back")
+    ]
+
+
+def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) -> FlowOverview:
+    name = flow.name
+    row, run = known.observations.get(name), known.runs.get(name)
+    verdicts = known.verdicts.get(name, Verdicts())
+    facts = FlowFacts(
+        now=now,
+        stale_after_seconds=flow.stale_after_seconds,
+        observation=row,
+        run=run,
+        paused=None if dag is None else dag.paused,
+        open_gaps=known.gaps.get(name, 0),
+        different=verdicts.different,
+        failed_steps=known.failed_steps.get(name, 0),
+    )
+    heartbeat = known.heartbeats.get(name)
+    shown = FlowOverview(
+        name=name,
+        source=flow.settings.flow.source,
+        target=flow.settings.flow.target,
+        dag_id=flow.dag_id,
+        schedule=flow.settings.schedule,
+        paused=facts.paused,
+        state=judge(facts),
+        reasons=dict(known.reasons.get(name, {})),
+        open_gaps=facts.open_gaps,
+        verified_at=verdicts.last_at,
+        different=verdicts.different,
+        last_run_state=None if run is None else run.state,
+        last_run_at=None if run is None else run.started_at,
+        last_run_records=None if run is None else run.records,
+        heartbeat=None if heartbeat is None else heartbeat.verdict,
+        spark=_spark(known.lag.get(name, ()), now),
+    )
+    if row is None:
+        return shown
+    return shown.model_copy(
+        update={
+            "seen": Seen(at=row.observed_at, stale_after_seconds=flow.stale_after_seconds),
+            **{name: getattr(row, name) for name in _COUNTS},
+            **{name: plain_seconds(getattr(row, name)) for name in _DURATIONS},
+            "outlook": Outlook(row.outlook),
+        }
+    )
+
+
+_COUNTS = (
+    "partitions",
+    "lagging",
+    "stalled",
+    "records_behind",
+    "bytes_behind",
+    "groups",
+    "groups_behind",
+    "read_again",
+)
+_DURATIONS = ("seconds_behind", "catch_up_seconds", "headroom_seconds")
+
+
+def _spark(points: Sequence[tuple[datetime, int]], now: datetime) -> list[int | None]:
+    if not points:
+        return []
+    found: list[int | None] = [None] * _SPARK_POINTS
+    step = _SPARK / _SPARK_POINTS
+    begin = now - _SPARK
+    for at, behind in points:
+        place = min(max(int((at - begin) / step), 0), _SPARK_POINTS - 1)
+        before = found[place]
+        found[place] = behind if before is None else max(before, behind)
+    return found

@@ -1,0 +1,163 @@
+"""The partitions of a flow: a page of them, sorted and filtered by the ledger, and the worst as a strip."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from mirror_lib.ledger.observed_rows import PartitionObservationRow
+from mirror_lib.ledger.page_queries import PARTITION_ORDERS, PartitionFilter
+from mirror_lib.observe.forecast import Outlook
+from mirror_lib.page.answers import Answer, Duration, Seen
+from mirror_lib.page.context import TheFlow
+
+#: Cells of the strip.
+_CELLS = 600
+
+router = APIRouter(prefix="/flows/{dag_id}/partitions")
+
+PartitionOrder = StrEnum("PartitionOrder", {name: name for name in PARTITION_ORDERS})  # type: ignore[misc]
+_WORST_FIRST = PartitionOrder("behind")
+
+
+class Partition(Answer):
+    """How one partition stood."""
+
+    topic: str
+    partition: int
+    target_topic: str
+    records_behind: int
+    bytes_behind: int | None
+    behind_since: datetime | None
+    catch_up_seconds: Duration
+    headroom_seconds: Duration
+    outlook: str
+    reason: str | None
+    detail: str | None
+    position: int | None
+    log_start: int | None
+    log_end: int | None
+    seen: Seen
+
+
+class Partitions(Answer):
+    """One page of partitions."""
+
+    now: datetime
+    total: int
+    page: int
+    size: int
+    rows: list[Partition]
+    #: Of all partitions of the flow, whatever was filtered.
+    outlooks: dict[str, int]
+    reasons: dict[str, int]
+
+
+class Cell(Answer):
+    """One partition in the strip."""
+
+    topic: str
+    partition: int
+    behind: int
+    outlook: str
+    reason: str | None
+
+
+class Strip(Answer):
+    """The partitions that are farthest behind, by name."""
+
+    now: datetime
+    cells: list[Cell]
+    #: Those that have no cell, being less far behind.
+    left_out: int
+    seen: Seen | None
+
+
+@router.get("")
+def partitions(
+    looked: TheFlow,
+    page: Annotated[int, Query(ge=1, le=100_000)] = 1,
+    size: Annotated[int, Query(ge=1, le=500)] = 50,
+    sort: PartitionOrder = _WORST_FIRST,
+    descending: bool = True,
+    topic: Annotated[str | None, Query(max_length=249)] = None,
+    reason: Annotated[str | None, Query(max_length=100, pattern=r"^[a-z\-]*$")] = None,
+    outlook: Outlook | None = None,
+    lagging: bool = False,
+) -> Partitions:
+    """One page, the worst first unless it is asked otherwise."""
+    total = 0
+    rows: tuple[PartitionObservationRow, ...] = ()
+    outlooks: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    if looked.ledger is not None:
+        wanted = PartitionFilter(
+            topic=topic, reason=reason or None, outlook=None if outlook is None else outlook.value, lagging=lagging
+        )
+        total, rows = looked.ledger.pages.partitions(
+            looked.flow.name,
+            wanted,
+            order=sort.value,
+            descending=descending,
+            offset=(page - 1) * size,
+            limit=size,
+        )
+        outlooks, reasons = looked.ledger.pages.partition_counts(looked.flow.name)
+    return Partitions(
+        now=looked.now,
+        total=total,
+        page=page,
+        size=size,
+        rows=[_partition(row, looked.seen(row.observed_at)) for row in rows],
+        outlooks=outlooks,
+        reasons=reasons,
+    )
+
+
+@router.get("/strip")
+def strip(looked: TheFlow) -> Strip:
+    """The lag of many partitions at one look."""
+    if looked.ledger is None:
+        return Strip(now=looked.now, cells=[], left_out=0, seen=None)
+    total, rows = looked.ledger.pages.partitions(
+        looked.flow.name, PartitionFilter(), order="behind", descending=True, offset=0, limit=_CELLS
+    )
+    ordered = sorted(rows, key=lambda row: (row.topic, row.partition))
+    return Strip(
+        now=looked.now,
+        cells=[
+            Cell(
+                topic=row.topic,
+                partition=row.partition,
+                behind=row.records_behind,
+                outlook=row.outlook,
+                reason=row.reason,
+            )
+            for row in ordered
+        ],
+        left_out=total - len(rows),
+        seen=looked.seen(min(row.observed_at for row in rows)) if rows else None,
+    )
+
+
+def _partition(row: PartitionObservationRow, seen: Seen) -> Partition:
+    return Partition(
+        topic=row.topic,
+        partition=row.partition,
+        target_topic=row.target_topic,
+        records_behind=row.records_behind,
+        bytes_behind=row.bytes_behind,
+        behind_since=row.behind_since,
+        catch_up_seconds=row.catch_up_seconds,
+        headroom_seconds=row.headroom_seconds,
+        outlook=row.outlook,
+        reason=row.reason,
+        detail=row.detail,
+        position=row.position,
+        log_start=row.log_start,
+        log_end=row.log_end,
+        seen=seen,
+    )

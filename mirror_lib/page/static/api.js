@@ -1,0 +1,67 @@
+// Requests to the page's own server. Addresses count from this file, so that any prefix of Airflow's works.
+
+export const ROOT = new URL("../", import.meta.url);
+
+/** What the server, or the way to it, said instead of an answer. */
+export class ApiError extends Error {
+  constructor(what, action, status) {
+    super(what);
+    this.action = action;
+    this.status = status;
+  }
+}
+
+// The server's clock less this machine's, in milliseconds.
+let clockAhead = 0;
+
+/** This moment by the server's clock. */
+export function serverNow() {
+  return Date.now() + clockAhead;
+}
+
+/** Reads `/api/<path>`. */
+export async function read(path, query = {}, signal = undefined) {
+  const url = new URL(`api/${path}`, ROOT);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
+  }
+  const answer = await ask(url, { signal });
+  if (answer.now) clockAhead = Date.parse(answer.now) - Date.now();
+  return answer;
+}
+
+/** Does something; the header is what a forged request of another page cannot have. */
+export async function act(path, body) {
+  return ask(new URL(`api/${path}`, ROOT), {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Replication-Action": "1" },
+    body: JSON.stringify(body),
+  });
+}
+
+async function ask(url, options) {
+  let response;
+  try {
+    response = await fetch(url, { credentials: "same-origin", cache: "no-store", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("Airflow does not answer.", "Check that its API server runs and that you are connected.", 0);
+  }
+  if (response.ok) return response.json();
+  throw await refused(response);
+}
+
+async function refused(response) {
+  if (response.status === 401) {
+    return new ApiError("You are not logged in any more.", "Log in to Airflow in this browser and refresh.", 401);
+  }
+  let detail = null;
+  try {
+    detail = (await response.json()).detail;
+  } catch {
+    // Not one of our answers.
+  }
+  if (detail?.what) return new ApiError(detail.what, detail.action, response.status);
+  const what = typeof detail === "string" ? detail : `The server answered with ${response.status}.`;
+  return new ApiError(what, response.status >= 500 ? "Look into the log of Airflow's API server." : "", response.status);
+}

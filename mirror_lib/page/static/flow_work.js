@@ -1,0 +1,87 @@
+// Runs, steps beside the copy, heartbeats and what people did; and the flow's settings.
+
+import { ago, asOf } from "./age.js";
+import { runLink } from "./airflow.js";
+import { read } from "./api.js";
+import { h, put } from "./dom.js";
+import { bytes, count, duration, moment, short, words } from "./format.js";
+import { badge, known } from "./state.js";
+import { table } from "./tables.js";
+
+export async function showWork(body, detail, { signal }) {
+  const path = `flows/${encodeURIComponent(detail.flow.dag_id)}`;
+  const [runs, steps, beats, audit] = await Promise.all(
+    ["runs", "steps", "heartbeats", "audit"].map((part) => read(`${path}/${part}`, {}, signal)));
+  put(body,
+    panel("Runs", runs.runs.length ? runTable(detail, runs.runs) : none("No run of it is in the ledger.")),
+    h("div", { class: "columns" },
+      panel("Steps beside the copy", steps.steps.length ? stepTable(steps.steps) : none("No step has told anything yet.")),
+      panel("Heartbeats", beats.heartbeats.length ? beatTable(beats.heartbeats) : none("No heartbeats were looked at.")),
+      panel("What people did", audit.entries.length ? auditTable(audit.entries) : none("Nothing yet."))));
+}
+
+export function showSettings(body, detail) {
+  const settings = detail.settings;
+  const list = (values) => values.map((each) => h("div", {}, h("code", {}, each)));
+  put(body, panel("Settings", h("dl", { class: "facts panel-body" }, [
+    ["Configuration file", h("code", {}, settings.config_file)],
+    ["Schedule", settings.schedule ?? "by hand only"],
+    ["Verification's schedule", settings.verify_schedule ?? "by hand only"],
+    ["Topics", list(settings.topics)], ["Topics left out", list(settings.topics_exclude)],
+    ["Groups", list(settings.groups)], ["Replication policy", h("code", {}, settings.replication_policy)],
+    ["Records that cannot be copied", settings.poison_policy], ["Group translation", settings.group_translation],
+    ["Isolation level", settings.isolation_level], ["Way back of a cutover", settings.way_back ? "yes" : "no"],
+    ["DAGs", [h("div", {}, h("code", {}, detail.flow.dag_id)), h("div", {}, h("code", {}, detail.verify_dag_id))]],
+  ].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))));
+}
+
+function panel(title, content) {
+  return h("section", { class: "panel", "aria-label": title }, h("header", {}, h("h2", {}, title)), content);
+}
+
+function none(text) {
+  return h("p", { class: "panel-body quiet" }, text);
+}
+
+function runTable(detail, runs) {
+  return table("Runs", [
+    { label: "Begun", plain: true, cell: (run) => [moment(run.started_at), h("span", { class: "detail" }, run.airflow_run
+      ? runLink(detail.flow.dag_id, run.airflow_run, run.airflow_run) : run.trigger)] },
+    { label: "State", cell: (run) => [known("runs", run.state), run.error ? h("span", { class: "detail" }, run.error, " ", run.action) : null] },
+    { label: "Took", number: true, cell: (run) => run.state === "running" ? [duration(run.seconds), h("span", { class: "detail" }, "sign of life ", ago(run.heartbeat_at))] : duration(run.seconds) },
+    { label: "Records", number: true, cell: (run) => count(run.records) },
+    { label: "Bytes", number: true, cell: (run) => bytes(run.bytes) },
+    { label: "Records/s", number: true, cell: (run) => short(run.records_per_second) },
+    { label: "Partitions", number: true, cell: (run) => count(run.partitions) },
+    { label: "Rounds", number: true, cell: (run) => count(run.rounds) },
+  ], runs);
+}
+
+function stepTable(steps) {
+  return table("Steps beside the copy", [
+    { label: "Step", plain: true, cell: (step) => h("strong", {}, words(step.step)) },
+    { label: "Outcome", cell: (step) => [step.failed ? badge("danger", `${step.failed} refused`) : step.skipped ? badge("idle", "left out") : badge("ok", "done"),
+      step.skipped ? h("span", { class: "detail" }, step.skipped) : null,
+      step.problems.slice(0, 3).map((each) => h("span", { class: "detail" }, each))] },
+    { label: "Drift", number: true, cell: (step) => count(step.differences) },
+    { label: "When", cell: (step) => asOf(step.seen, "") },
+  ], steps);
+}
+
+function beatTable(beats) {
+  return table("Heartbeats", [
+    { label: "Pair", plain: true, cell: (beat) => beat.pair.replace("->", " → ") },
+    { label: "Verdict", cell: (beat) => [known("beats", beat.verdict), beat.detail ? h("span", { class: "detail" }, beat.detail) : null] },
+    { label: "Newest written", cell: (beat) => ago(beat.emitted_at) },
+    { label: "Looked at", cell: (beat) => asOf(beat.seen) },
+  ], beats);
+}
+
+function auditTable(entries) {
+  return table("What people did", [
+    { label: "When", plain: true, cell: (entry) => moment(entry.at) },
+    { label: "Who", cell: (entry) => entry.by },
+    { label: "What", cell: (entry) => [words(entry.action), h("span", { class: "detail mono" }, entry.subject),
+      entry.detail.note ? h("span", { class: "detail" }, entry.detail.note) : null] },
+  ], entries);
+}

@@ -1,0 +1,82 @@
+// What is shown is told by the address behind the #; this module fetches it, shows it, and does so again.
+
+import { read } from "./api.js";
+import { put } from "./dom.js";
+import { failure, loading } from "./notices.js";
+import { startTheme } from "./theme.js";
+import { showCutover, showCutovers } from "./view_cutovers.js";
+import { showFlow } from "./view_flow.js";
+import { showOverview } from "./view_overview.js";
+
+const AGAIN_MS = 30_000;
+const main = document.getElementById("main");
+const freshness = document.getElementById("freshness");
+let underWay = new AbortController();
+let shown = null;
+
+/** `#/flow/<dag>/<tab>?<query>`, `#/cutover/<name>`, `#/cutovers`, `#/`. */
+function address() {
+  const [path, query] = location.hash.slice(2).split("?");
+  const [view, name, tab] = path.split("/").map(decoded);
+  return { view: view || "overview", name, tab, query: new URLSearchParams(query) };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+async function show(quietly = false) {
+  underWay.abort();
+  underWay = new AbortController();
+  const { signal } = underWay;
+  const { view, name, tab, query } = address();
+  const group = view.startsWith("cutover") ? "cutovers" : "overview";
+  for (const link of document.querySelectorAll(".bar nav a")) {
+    if (link.dataset.view === group) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  main.setAttribute("aria-busy", "true");
+  if (!quietly) put(main, loading());
+  const scroll = quietly ? window.scrollY : 0;
+  try {
+    if (view === "flow") {
+      const detail = await read(`flows/${encodeURIComponent(name)}`, {}, signal);
+      document.title = `${detail.flow.name} – Replication`;
+      await showFlow(main, detail, tab, query, () => show(true), signal);
+    } else if (view === "cutovers") showCutovers(main, await read("cutovers", {}, signal));
+    else if (view === "cutover") showCutover(main, await read(`cutovers/${encodeURIComponent(name)}`, {}, signal));
+    else showOverview(main, await read("overview", {}, signal));
+    if (view !== "flow") document.title = "Replication";
+    freshness.textContent = `read ${new Date().toLocaleTimeString()}`;
+    shown = location.hash;
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    put(main, failure(error, () => show()));
+    freshness.textContent = "not read";
+  }
+  main.removeAttribute("aria-busy");
+  if (quietly) window.scrollTo(0, scroll);
+}
+
+/** Nobody's work is taken away: a table that was sorted, a filter, a question, or a focus stays. */
+function mayChange() {
+  const held = document.activeElement;
+  return !document.hidden && !document.querySelector("dialog[open]") && (!held || held === document.body || held === main)
+    && !/\/(partitions|groups)/.test(location.hash) && !main.querySelector(".tip:not(.hidden)");
+}
+
+const asked = new URLSearchParams(location.search).get("dag");
+if (asked && !location.hash) history.replaceState(null, "", `#/flow/${encodeURIComponent(asked)}`);
+startTheme(document.getElementById("theme"));
+document.getElementById("refresh").addEventListener("click", () => show(true));
+window.addEventListener("hashchange", async () => {
+  const sameFlow = shown && location.hash.split("/")[2] === shown.split("/")[2] && location.hash.startsWith("#/flow/");
+  await show(sameFlow);
+  if (!sameFlow) main.focus({ preventScroll: true });
+});
+setInterval(() => mayChange() && show(true), AGAIN_MS);
+show();

@@ -1,0 +1,71 @@
+// One flow: its head with what can be done, its numbers, and the tabs.
+
+import { flowButtons } from "./actions.js";
+import { asOf, ago, isStale } from "./age.js";
+import { dagLink } from "./airflow.js";
+import { h, put } from "./dom.js";
+import { bytes, count, duration, short, words } from "./format.js";
+import { failure, loading } from "./notices.js";
+import { badge } from "./state.js";
+import { showGroups } from "./flow_groups.js";
+import { showLag } from "./flow_lag.js";
+import { showPartitions } from "./flow_partitions.js";
+import { showProof } from "./flow_proof.js";
+import { showSettings, showWork } from "./flow_work.js";
+
+const TABS = [
+  ["lag", "Lag and throughput", showLag],
+  ["partitions", "Partitions", showPartitions],
+  ["groups", "Consumer groups", showGroups],
+  ["proof", "Proof and gaps", showProof],
+  ["work", "Runs and steps", showWork],
+  ["settings", "Settings", showSettings],
+];
+
+export async function showFlow(main, detail, tab, query, again, signal) {
+  const { flow } = detail;
+  const chosen = TABS.find(([name]) => name === tab) ?? TABS[0];
+  const base = `#/flow/${encodeURIComponent(flow.dag_id)}`;
+  const body = h("div", { class: "tab-body", "aria-busy": "true" }, loading());
+  put(main,
+    h("div", { class: "flow-head" },
+      h("h2", {}, flow.source, h("span", { class: "quiet" }, " → "), flow.target),
+      badge(flow.state.level, flow.state.word),
+      asOf(flow.seen),
+      dagLink(flow.dag_id, "DAG in Airflow"),
+      flowButtons(detail, again)),
+    flow.state.reasons.length ? h("ul", { class: "reasons" }, flow.state.reasons.map((each) => h("li", {}, each))) : null,
+    tiles(flow),
+    h("nav", { class: "tabs", "aria-label": "About this flow" }, TABS.map(([name, label]) =>
+      h("a", { href: `${base}/${name}`, "aria-current": name === chosen[0] ? "page" : null }, label))),
+    body);
+  try {
+    await chosen[2](body, detail, { query, again, base: `${base}/${chosen[0]}`, signal });
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    put(body, failure(error, again));
+  }
+  body.removeAttribute("aria-busy");
+}
+
+function tiles(flow) {
+  const uneasy = { tight: "uneasy", "will-be-lost": "bad", "already-lost": "bad" }[flow.outlook];
+  return h("div", { class: isStale(flow.seen) ? "tiles stale-numbers" : "tiles" },
+    tile("Behind", short(flow.records_behind), `records, ${bytes(flow.bytes_behind)}`),
+    tile("Oldest not copied", duration(flow.seconds_behind), flow.lagging === null ? "" :
+      `${count(flow.lagging)} of ${count(flow.partitions)} partitions lag`),
+    tile("Caught up in", duration(flow.catch_up_seconds), "at the speed of the last runs", flow.catch_up_seconds === "never" ? "bad" : null),
+    tile("Until retention deletes", duration(flow.headroom_seconds), `outlook: ${words(flow.outlook)}`, uneasy),
+    tile("Standing still", flow.stalled === null ? "–" : count(flow.stalled), Object.entries(flow.reasons)
+      .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || "no partition", flow.stalled ? "bad" : null),
+    tile("Groups read again", short(flow.read_again), flow.groups === null ? "not looked at"
+      : `records; ${count(flow.groups_behind)} of ${count(flow.groups)} groups are not exact`),
+    tile("Verified", flow.different ? `${flow.different} differ` : flow.verified_at ? "equal" : "never",
+      flow.verified_at ? ago(flow.verified_at) : "nothing was compared lately", flow.different ? "bad" : null),
+    tile("Gaps to decide", count(flow.open_gaps), flow.open_gaps ? "see Proof and gaps" : "none", flow.open_gaps ? "bad" : null));
+}
+
+function tile(label, value, note, kind = null) {
+  return h("div", { class: "tile" }, h("span", { class: "label" }, label),
+    h("span", { class: `value ${kind ?? ""}` }, value), h("span", { class: "note" }, note));
+}

@@ -1,0 +1,150 @@
+"""What the steps beside the copy leave in the ledger for those who watch: rows of groups, heartbeats and outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from mirror_lib.ledger.metrics_queries import NOT_THIS_FLOWS
+from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
+from mirror_lib.ledger.observing import observing
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.writing import storable
+from mirror_lib.sync.due import is_due_again
+from mirror_lib.sync.groups import IN_SYNC, GroupPlan
+from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.topology.names import FlowId
+
+#: Rows kept of a flow's groups: as many are stored in a few seconds.
+MOST_GROUP_ROWS = 100_000
+#: Stands for the partition of a group that is left out as a whole; its topic is "".
+WHOLE_GROUP = -1
+#: Counts of a step, as it returns them, of what it found to be different; what failed is not among them.
+_DIFFERENCES = ("changed", "created", "deleted")
+
+
+def save_groups(ledger: Ledger, plan: GroupPlan, *, applied: bool) -> None:
+    """Keep where a flow's groups stand; never fails.
+
+    Args:
+        plan: of the whole flow.
+        applied: whether the plan was carried out.
+    """
+    flow = str(plan.flow)
+    with observing(flow, "where its consumer groups stand"):
+        ledger.observations.save_groups(flow, group_rows(plan, datetime.now(UTC), applied=applied))
+
+
+def group_rows(
+    plan: GroupPlan, now: datetime, *, applied: bool, limit: int = MOST_GROUP_ROWS
+) -> tuple[GroupObservationRow, ...]:
+    """The rows of a plan. Where there are too many, those in sync are left out but for one of each group.
+
+    Args:
+        limit: no more than so many; those with a reason go first.
+    """
+    flow = str(plan.flow)
+    left_out = [
+        GroupObservationRow(
+            flow=flow,
+            group=finding.group,
+            topic="",
+            partition=WHOLE_GROUP,
+            target_topic="",
+            observed_at=now,
+            reason=finding.reason.value,
+            what=storable(finding.what) or None,
+        )
+        for finding in plan.findings
+    ]
+    rows = [
+        GroupObservationRow(
+            flow=flow,
+            group=row.group,
+            topic=row.source.topic,
+            partition=row.source.partition,
+            target_topic=row.target.topic,
+            observed_at=now,
+            upstream=row.upstream,
+            goes_on_at=row.goes_on_at,
+            target_committed=row.target_committed,
+            read_again=row.read_again,
+            reason=None if reason is None else reason.value,
+            what=storable(row.what) or None,
+        )
+        for row in plan.rows
+        for reason in (row.reason if applied else row.present_reason,)
+    ]
+    return _limited([*left_out, *rows], limit)
+
+
+def _limited(rows: list[GroupObservationRow], limit: int) -> tuple[GroupObservationRow, ...]:
+    if len(rows) <= limit:
+        return tuple(rows)
+    telling = [row for row in rows if row.reason is not None]
+    told = {row.group for row in telling}
+    # What a group in sync would read again is nothing, so that the sums stay right.
+    silent = {row.group: replace(row, read_again=0) for row in rows if row.group not in told}
+    return (*telling, *silent.values())[:limit]
+
+
+def save_heartbeats(ledger: Ledger, flow: FlowId, upstreams: Iterable[UpstreamHeartbeat]) -> None:
+    """Keep what heartbeats on a flow's target say; never fails.
+
+    Args:
+        upstreams: empty where nobody writes heartbeats: then what was known is forgotten.
+    """
+    with observing(str(flow), "its heartbeats"):
+        ledger.observations.save_heartbeats(str(flow), heartbeat_rows(flow, upstreams, datetime.now(UTC)))
+
+
+def heartbeat_rows(
+    flow: FlowId, upstreams: Iterable[UpstreamHeartbeat], now: datetime
+) -> tuple[HeartbeatObservationRow, ...]:
+    """A row for each cluster upstream."""
+    return tuple(
+        HeartbeatObservationRow(
+            flow=str(flow),
+            pair=str(FlowId(upstream.cluster, flow.target)),
+            observed_at=now,
+            emitted_at=None if upstream.newest_ms is None else datetime.fromtimestamp(upstream.newest_ms / 1000, UTC),
+            verdict=upstream.state.value,
+            detail=storable(upstream.problem) or None,
+        )
+        for upstream in upstreams
+    )
+
+
+def save_step(ledger: Ledger, flow: str, step: str, done: Mapping[str, Any]) -> None:
+    """Keep how a step ended; never fails.
+
+    A step that was left out because it is not due yet leaves what it found the last time.
+
+    Args:
+        flow: its name.
+        step: the name of the DAG's task.
+        done: as the step returns it.
+    """
+    if done["skipped"] is not None and is_due_again(done["skipped"]):
+        return
+    with observing(flow, f"how {step} ended"):
+        ledger.observations.save_step(step_row(flow, step, done, datetime.now(UTC)))
+
+
+def step_row(flow: str, step: str, done: Mapping[str, Any], now: datetime) -> StepOutcomeRow:
+    """The row of an outcome."""
+    differences = sum(done[name] for name in _DIFFERENCES if name in done) + done["failed"]
+    if "reasons" in done:
+        passing = {IN_SYNC, HeartbeatState.FRESH.value, *NOT_THIS_FLOWS}
+        differences = sum(count for reason, count in done["reasons"].items() if reason not in passing)
+    return StepOutcomeRow(
+        flow=flow,
+        step=step,
+        finished_at=now,
+        differences=differences,
+        failed=done["failed"],
+        skipped=storable(done["skipped"]),
+        summary={name: value for name, value in done.items() if name != "skipped"},
+    )

@@ -1,0 +1,260 @@
+"""The wheel in an Airflow that somebody has already: a home and a DAG folder of its own, Spark in another environment.
+
+The tests build on each other, in order: starting Airflow and Spark costs more than all that is tested.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mirror_lib.airflow.deadlines import DEADLINE_MISSED
+from mirror_lib.config.load import load
+from mirror_lib.dev.airflow import airflow_settings
+from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
+from mirror_lib.ledger.location import open_ledger
+from tests.support.airflow_parts import Parts, RunningAirflow
+from tests.support.clusters import KafkaPair
+from tests.support.environments import Environment, build_wheel, make_environment
+from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.names import unique_name
+
+_PROJECT = Path(__file__).resolve().parents[2]
+DAG_ID, CONSUMER = "mirror__primary__backup", "new_orders"
+RECORDS = 500
+_CONFIG = """\
+clusters = primary, backup
+primary.bootstrap.servers = {source}
+backup.bootstrap.servers = {target}
+primary->backup.enabled = true
+primary->backup.topics = {topic}, {quiet}
+primary->backup.mirror.airflow.pool = kafka_backup
+primary->backup.mirror.airflow.deadline.seconds = 3
+primary->backup.mirror.spark.connection = our_spark
+backup->primary.enabled = false
+emit.heartbeats.enabled = false
+replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+heartbeats.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+offset.storage.topic = mm2-offsets.{topic}.internal
+tasks.max = 1
+mirror.ledger.url = sqlite:///{folder}/ledger.db
+"""
+#: What docs/deployment.md tells people to write.
+_DAG_FILE = """\
+# The replication DAGs of our clusters.
+from mirror_lib.airflow.dags import mirror_dags
+
+globals().update(mirror_dags({config!r}))
+"""
+_LITTLE = "192m"
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """An Airflow with our wheel in it, and the Spark that it uses."""
+
+    airflow: RunningAirflow
+    airflow_environment: Environment
+    spark_environment: Environment
+    config: Path
+    topic: str
+
+
+@pytest.fixture(scope="module")
+def topic() -> str:
+    return unique_name("orders")
+
+
+@pytest.fixture(scope="module")
+def existing(kafka_pair: KafkaPair, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Existing]:
+    folder = tmp_path_factory.mktemp("existing")
+    wheel = build_wheel(folder / "dist")
+    airflow_environment = make_environment(folder / "airflow-venv", wheel)
+    spark_environment = make_environment(folder / "spark-venv", wheel)
+    quiet = f"{topic}-quiet"
+    for name in (topic, quiet):
+        create_topic(kafka_pair.source, name, partitions=2)
+    config = folder / "mirror.properties"
+    config.write_text(
+        _CONFIG.format(
+            source=kafka_pair.source.bootstrap_servers,
+            target=kafka_pair.target.bootstrap_servers,
+            topic=topic,
+            quiet=quiet,
+            folder=folder,
+        )
+    )
+    dags = folder / "our-dags"
+    dags.mkdir()
+    (dags / "replication.py").write_text(_DAG_FILE.format(config=str(config)))
+    example = (_PROJECT / "examples" / "dags" / "new_orders.py").read_text()
+    (dags / "new_orders.py").write_text(example.replace('"primary.orders"', f'"primary.{topic}"'))
+    with Parts(folder) as parts:
+        spark_port = _start_spark(parts, folder)
+        airflow = _start_airflow(parts, folder, dags, airflow_environment, spark_environment)
+        airflow.wait_ready([DAG_ID, CONSUMER])
+        airflow.api.add_connection("our_spark", "spark", f"spark://{LOOPBACK}", spark_port)
+        airflow.api.add_pool("kafka_backup", 1)
+        yield Existing(airflow, airflow_environment, spark_environment, config, topic)
+
+
+def _spark_home() -> Path:
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _start_spark(parts: Parts, folder: Path) -> int:
+    """The Spark that is there already: a standalone master with a worker, which know nothing of this project."""
+    port, pages, worker_pages = free_ports(3)
+    environment = {
+        **_plain_environment(_spark_home() / "bin"),
+        "SPARK_HOME": str(_spark_home()),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_DAEMON_MEMORY": _LITTLE,
+        "SPARK_WORKER_DIR": str(folder / "spark"),
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+    }
+    deploy = "org.apache.spark.deploy"
+    master = ["spark-class", f"{deploy}.master.Master", "--host", LOOPBACK, "--port", str(port)]
+    parts.start("spark-master", [*master, "--webui-port", str(pages)], environment)
+    parts.wait(lambda: not is_free(port), "Spark's master", 60)
+    worker = ["spark-class", f"{deploy}.worker.Worker", "--cores", "1", "--memory", "1g", "--host", LOOPBACK]
+    parts.start(
+        "spark-worker",
+        [*worker, "--webui-port", str(worker_pages), f"spark://{LOOPBACK}:{port}"],
+        environment,
+    )
+    return port
+
+
+def _start_airflow(
+    parts: Parts, folder: Path, dags: Path, airflow_environment: Environment, spark_environment: Environment
+) -> RunningAirflow:
+    port, task_logs, trigger_logs = free_ports(3)
+    settings = airflow_settings(folder / "airflow", _PROJECT, port)
+    del settings["AIRFLOW_CONN_SPARK_DEFAULT"]
+    environment = {
+        **_plain_environment(airflow_environment.folder / "bin"),
+        **settings,
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "our-plugins"),
+        "MIRROR_CONFIG": str(folder / "mirror.properties"),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
+        # Spark's side is another environment than Airflow's.
+        "SPARK_HOME": str(_spark_home()),
+        "PYSPARK_PYTHON": str(spark_environment.python),
+        "PYSPARK_DRIVER_PYTHON": str(spark_environment.python),
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
+    airflow = [str(airflow_environment.python), "-m", "airflow"]
+    parts.start("migrate", [*airflow, "db", "migrate"], environment)
+    parts.wait_end("migrate", 120)
+    for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
+        parts.start(name, [*airflow, name], environment)
+    return RunningAirflow(parts, f"http://{LOOPBACK}:{port}")
+
+
+def _plain_environment(programs: Path) -> dict[str, str]:
+    """Nothing of this project: neither its folder nor the programs of its environment."""
+    kept = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")
+    return {
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "PATH": os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"]),
+        "NO_PROXY": f"{LOOPBACK},localhost",
+        "no_proxy": f"{LOOPBACK},localhost",
+    }
+
+
+@pytest.mark.timeout(900)
+def test_a_dag_file_of_a_few_lines_makes_the_dags_from_the_installed_wheel(existing: Existing) -> None:
+    assert existing.airflow.api.import_errors() == {}
+    for dag_id in (DAG_ID, "mirror_verify__primary__backup", "mirror_backfill__primary__backup"):
+        assert existing.airflow.api.has_dag(dag_id)
+    assert (existing.airflow_environment.packages / "mirror_lib").is_dir()
+
+
+@pytest.mark.timeout(900)
+def test_the_page_comes_by_the_wheels_entry_point_with_all_its_files(existing: Existing) -> None:
+    assert "replication" in existing.airflow.api.plugins()
+    for path in ("", "static/page.css", "static/main.js", "static/icon.svg"):
+        response = httpx.get(f"{existing.airflow.url}/replication/{path}", timeout=60, trust_env=False)
+        assert response.status_code == 200, path
+
+
+@pytest.mark.timeout(900)
+def test_a_run_copies_with_the_connection_and_the_pool_that_airflow_holds(
+    existing: Existing, kafka_pair: KafkaPair
+) -> None:
+    existing.airflow.api.unpause(CONSUMER)
+    produce(kafka_pair.source, existing.topic, records(RECORDS, size=200))
+
+    status = existing.airflow.run(DAG_ID)
+
+    assert status.failed_tasks == ()
+    assert status.state == "success"
+    copied = consume(kafka_pair.target, f"primary.{existing.topic}")
+    assert len(copied) == RECORDS
+    assert existing.airflow.api.return_value(DAG_ID, status.run_id, "announce_new_records") == {
+        "topics": 1,
+        "records": RECORDS,
+    }
+
+
+@pytest.mark.timeout(900)
+def test_the_driver_and_the_executors_used_sparks_environment(existing: Existing) -> None:
+    of_spark, of_airflow = (each.started() for each in (existing.spark_environment, existing.airflow_environment))
+
+    assert any("replicate.py" in line for line in of_spark)
+    assert any("daemon" in line for line in of_spark)
+    assert not [line for line in of_airflow if line.startswith("replicate.py") or "daemon" in line]
+
+
+@pytest.mark.timeout(900)
+def test_a_dag_that_waits_for_the_topic_is_triggered_once_and_told_what_came(existing: Existing) -> None:
+    api = existing.airflow.api
+    existing.airflow.parts.wait(lambda: list(api.runs(CONSUMER).values()) == ["success"], "the consumer's run", 120)
+
+    (run_id,) = api.runs(CONSUMER)
+    assert api.return_value(CONSUMER, run_id, "read") == RECORDS
+
+
+@pytest.mark.timeout(900)
+def test_a_run_that_takes_longer_than_its_deadline_is_noted_in_the_ledger(existing: Existing) -> None:
+    def noted() -> list[str]:
+        with open_ledger(load(existing.config)) as ledger:
+            return [each.subject for each in ledger.audits.newest("primary->backup") if each.action == DEADLINE_MISSED]
+
+    existing.airflow.parts.wait(lambda: bool(noted()), "the note of the missed deadline", 60)
+
+    assert noted() == list(existing.airflow.api.runs(DAG_ID))
+
+
+@pytest.mark.timeout(900)
+def test_a_choice_that_cannot_work_fails_the_run_without_a_second_try(existing: Existing) -> None:
+    status = existing.airflow.run(DAG_ID, {"topics": ["("]})
+
+    assert status.state == "failed"
+    assert (status.tasks["preflight"], status.tries["preflight"]) == ("failed", 1)
+    assert status.tasks["replicate"] == "upstream_failed"
+
+
+@pytest.mark.timeout(900)
+def test_a_run_without_new_records_triggers_nobody(existing: Existing) -> None:
+    status = existing.airflow.run(DAG_ID, {"steps": ["announce_new_records"]})
+
+    assert status.state == "success"
+    skipped = {task for task, state in status.tasks.items() if state == "skipped"}
+    assert skipped >= {"sync_topics", "translate_offsets", "announce_new_records"}
+    assert len(existing.airflow.api.runs(CONSUMER)) == 1

@@ -1,0 +1,200 @@
+"""The page inside a real Airflow: who may see it, who may act, and that Airflow does what it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from mirror_lib.dev.airflow import airflow_settings
+from mirror_lib.dev.ports import free_ports
+from mirror_lib.dev.processes import start, tail
+from tests.support.browser import chromium
+from tests.support.page_app import ACTION
+from tests.support.seeded_ledger import STORIES, seed, write_config
+
+_PROJECT = Path(__file__).resolve().parents[2]
+_START_SECONDS = 240.0
+_PASSWORDS = {"vera": "look-only", "otto": "may-act"}
+FLOW = STORIES[0].dag_id
+VERIFY = FLOW.replace("mirror__", "mirror_verify__")
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowSite:
+    """A running API server that has parsed the flows' DAGs."""
+
+    url: str
+
+    def client(self, user: str | None = None) -> httpx.Client:
+        """A browser that is logged in as somebody, or not at all."""
+        cookies = {} if user is None else {"_token": self.token(user)}
+        return httpx.Client(base_url=self.url, cookies=cookies, trust_env=False, timeout=60)
+
+    def token(self, user: str) -> str:
+        """What a login gives."""
+        login = {"username": user, "password": _PASSWORDS[user]}
+        answer = httpx.post(f"{self.url}/auth/token", json=login, trust_env=False, timeout=60)
+        return str(answer.json()["access_token"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
+    """Airflow's API server with the plugins folder of this project, one user who may look and one who may act."""
+    folder = tmp_path_factory.mktemp("page")
+    config = write_config(folder)
+    seed(config)
+    home = folder / "airflow"
+    home.mkdir()
+    passwords = home / "passwords.json"
+    passwords.write_text(json.dumps(_PASSWORDS))
+    (port,) = free_ports(1)
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")},
+        **airflow_settings(home, _PROJECT, port),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "vera:viewer,otto:user",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__API_AUTH__JWT_SECRET": "only-for-this-test-" * 4,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": str(_PROJECT),
+        "MIRROR_CONFIG": str(config),
+        "MIRROR_STATE_DIR": str(folder),
+    }
+    airflow = str(Path(sys.executable).with_name("airflow"))
+    for command in (["db", "migrate"], ["dags", "reserialize"]):
+        done = subprocess.run([airflow, *command], env=environment, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr[-3000:]
+    log = folder / "api-server.log"
+    process = start([airflow, "api-server"], log=log, pid_file=folder / "api-server.pid", env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + _START_SECONDS
+        while not _answers(url):
+            assert process.running, tail(log, 40)
+            assert time.monotonic() < deadline, tail(log, 40)
+            time.sleep(0.5)
+        yield AirflowSite(url)
+    finally:
+        process.stop(grace_seconds=10)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/api/v2/version", trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize("path", ["", "api/overview", "static/main.js", f"api/flows/{FLOW}", "metrics"])
+def test_nobody_sees_anything_without_a_login(site: AirflowSite, path: str) -> None:
+    with site.client() as stranger:
+        answer = stranger.get(f"/replication/{path}")
+
+    assert answer.status_code == 401
+
+
+def test_a_user_who_may_read_the_dags_sees_the_flows_and_may_not_act(site: AirflowSite) -> None:
+    with site.client("vera") as viewer:
+        overview = viewer.get("/replication/api/overview")
+        detail = viewer.get(f"/replication/api/flows/{FLOW}")
+        refused = [
+            viewer.post(f"/replication/api/flows/{FLOW}/{act}", json=body, headers=ACTION).status_code
+            for act, body in (("pause", {"paused": True}), ("run", {}), ("verify", {"mode": "recent"}))
+        ]
+
+    assert overview.status_code == 200
+    assert [flow["name"] for flow in overview.json()["flows"]] == sorted(story.flow for story in STORIES)
+    assert detail.json()["may"] == {"pause": False, "run": False, "verify": False, "decide": False}
+    assert refused == [403, 403, 403]
+
+
+def test_a_cookie_alone_does_nothing(site: AirflowSite) -> None:
+    with site.client("otto") as user:
+        forged = user.post(f"/replication/api/flows/{FLOW}/pause", json={"paused": True})
+        from_elsewhere = user.post(
+            f"/replication/api/flows/{FLOW}/pause",
+            json={"paused": True},
+            headers={**ACTION, "Origin": "https://elsewhere.example"},
+        )
+
+    assert (forged.status_code, from_elsewhere.status_code) == (403, 403)
+
+
+def test_a_user_who_may_act_pauses_runs_and_verifies_and_the_audit_keeps_it(site: AirflowSite) -> None:
+    with site.client("otto") as user:
+        user.headers.update({"X-Replication-Action": "1", "Origin": site.url})
+
+        unpaused = user.post(f"/replication/api/flows/{FLOW}/pause", json={"paused": False})
+        run = user.post(f"/replication/api/flows/{FLOW}/run", json={"dry_run": True})
+        verification = user.post(f"/replication/api/flows/{FLOW}/verify", json={"mode": "sample"})
+
+        assert [answer.status_code for answer in (unpaused, run, verification)] == [200, 200, 200], run.text
+        token = {"Authorization": f"Bearer {site.token('otto')}"}
+        dag = user.get(f"/api/v2/dags/{FLOW}", headers=token).json()
+        started = user.get(f"/api/v2/dags/{FLOW}/dagRuns/{run.json()['run_id']}", headers=token).json()
+        compared = user.get(f"/api/v2/dags/{VERIFY}/dagRuns/{verification.json()['run_id']}", headers=token).json()
+        audit = user.get(f"/replication/api/flows/{FLOW}/audit").json()["entries"]
+    assert dag["is_paused"] is False
+    assert (started["conf"]["dry_run"], started["triggering_user_name"]) == (True, "otto")
+    assert compared["conf"]["mode"] == "sample"
+    assert [(entry["by"], entry["action"]) for entry in audit[:3]] == [
+        ("otto", "verify"),
+        ("otto", "run-now"),
+        ("otto", "unpause"),
+    ]
+
+
+def test_airflow_has_one_such_plugin_with_a_place_in_the_menu_and_on_each_dag(site: AirflowSite) -> None:
+    with site.client("otto") as user:
+        token = {"Authorization": f"Bearer {site.token('otto')}"}
+        plugins = user.get("/api/v2/plugins", headers=token).json()["plugins"]
+        errors = user.get("/api/v2/plugins/importErrors", headers=token).json()["import_errors"]
+
+    (plugin,) = [plugin for plugin in plugins if plugin["name"] == "replication"]
+    assert {view["destination"]: view["href"] for view in plugin["external_views"]} == {
+        "nav": "/replication/",
+        "dag": "/replication/?dag={DAG_ID}",
+    }
+    assert errors == []
+
+
+def test_the_page_stands_in_airflows_own_frame_and_leads_back_to_its_dags(site: AirflowSite) -> None:
+    with chromium() as browser:
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="dark")
+        context.add_cookies([{"name": "_token", "value": site.token("otto"), "url": site.url}])
+        page = context.new_page()
+        page.goto(site.url)
+        page.get_by_role("link", name="Replication").click(timeout=60_000)
+        inside = page.frame_locator("iframe[title=Replication]")
+
+        inside.get_by_role("region", name="Flows").get_by_role("link", name="frankfurt→dublin").click(timeout=60_000)
+        expect(inside.get_by_role("img", name="Records behind: from")).to_be_visible()
+        folder = os.environ.get("MIRROR_PAGE_SCREENSHOTS")
+        if folder:
+            page.screenshot(path=str(Path(folder) / "in-airflow.png"))
+        inside.get_by_role("link", name="DAG in Airflow").click()
+
+        page.wait_for_url(f"**/dags/{STORIES[1].dag_id}**")
+        page.goto(f"{site.url}/dags/{FLOW}/plugin/replication-flow")
+        expect(page.frame_locator("iframe[title=Replication]").locator(".flow-head h2")).to_have_text(
+            "berlin → frankfurt", timeout=60_000
+        )
+
+
+def test_prometheus_reads_the_metrics_with_a_token_of_airflow(site: AirflowSite) -> None:
+    token = {"Authorization": f"Bearer {site.token('vera')}"}
+    with site.client() as prometheus:
+        answer = prometheus.get("/replication/metrics", headers=token)
+
+    assert answer.status_code == 200
+    assert STORIES[0].source in answer.text

@@ -1,0 +1,151 @@
+"""Looking at flows between real clusters: what brokers tell, and what is left in the ledger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.first_timestamps import first_timestamps
+from mirror_lib.ledger.observed_rows import PartitionObservationRow
+from mirror_lib.relay.flow_observation import observe_flow
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, create_topic, delete_records, produce
+
+
+@pytest.fixture
+def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    return pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}.*", settings={"mirror.schedule": "5m"})
+
+
+@pytest.fixture
+def write(kafka_pair: KafkaPair, topic_name: str) -> Callable[..., int]:
+    """Records of a certain age; returns the first one's time in epoch milliseconds."""
+
+    def write(count: int, *, age: float, topic: str = topic_name, size: int = 100, partition: int = 0) -> int:
+        began = int((time.time() - age) * 1000)
+        records = [
+            Record(value=b"v" * size, timestamp_ms=began + number, partition=partition) for number in range(count)
+        ]
+        produce(kafka_pair.source, topic, records)
+        return began
+
+    return write
+
+
+def kept(flow: Flow) -> dict[tuple[str, int], PartitionObservationRow]:
+    return {(row.topic, row.partition): row for row in flow.ledger.observations.partitions("A->B")}
+
+
+def test_a_flow_is_late_by_its_first_record_that_is_not_copied(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=3)
+    write(20, age=500)
+    flow.run()
+    began = write(5, age=300)
+    write(7, age=60)
+    write(3, age=100, partition=1)
+
+    seen = observe_flow(flow.config, flow.ledger, run_id="r1")
+
+    rows = kept(flow)
+    assert set(rows) == {(topic_name, number) for number in range(3)}
+    first = rows[topic_name, 0]
+    assert (first.position, first.log_end, first.records_behind, first.reason) == (20, 32, 12, None)
+    assert first.behind_since == datetime.fromtimestamp(began / 1000, UTC)
+    assert rows[topic_name, 1].records_behind == 3
+    idle = rows[topic_name, 2]
+    assert (idle.records_behind, idle.behind_since, idle.outlook) == (0, None, "ok")
+    assert (seen.flow.lagging, seen.flow.records_behind, seen.flow.stalled, seen.flow.run_id) == (2, 15, 0, "r1")
+    assert seen.flow.seconds_behind == pytest.approx(300, abs=60)
+    assert flow.ledger.observations.latest_flows()["A->B"] == seen.flow
+
+
+def test_a_flow_that_was_just_copied_is_at_the_end(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    write(20, age=500)
+    flow.run()
+
+    seen = observe_flow(flow.config, flow.ledger).flow
+
+    assert (seen.partitions, seen.lagging, seen.seconds_behind, seen.headroom_seconds) == (1, 0, 0, inf)
+
+
+def test_lost_records_and_missing_targets_are_told_with_their_reasons(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    write(10, age=500)
+    flow.run()
+    write(10, age=60)
+    delete_records(kafka_pair.source, topic_name, before=15)
+    # Nobody has made its target yet.
+    create_topic(kafka_pair.source, f"{topic_name}-new")
+    write(4, age=30, topic=f"{topic_name}-new")
+
+    seen = observe_flow(flow.config, flow.ledger).flow
+
+    rows = kept(flow)
+    assert (rows[topic_name, 0].reason, rows[topic_name, 0].outlook) == ("retention-gap", "already-lost")
+    new = rows[f"{topic_name}-new", 0]
+    assert (new.reason, new.records_behind, new.target_topic) == ("topic-missing", 4, f"A.{topic_name}-new")
+    assert (seen.stalled, seen.outlook) == (2, "already-lost")
+
+
+def test_large_batches_are_found_as_well_as_small_ones(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int]
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=6)
+    began = {
+        TopicPartition(topic_name, number): write(1, age=number, size=size, partition=number)
+        for number, size in enumerate((10, 300_000, 10, 300_000, 700_000))
+    }
+    connection = Connection.from_settings(flow.config.clients.data_consumer)
+
+    # The last one is empty, and one does not exist.
+    wanted = [*began, TopicPartition(topic_name, 5), TopicPartition(f"{topic_name}-gone", 0)]
+    found = first_timestamps(connection, dict.fromkeys(wanted, 0))
+
+    assert found == began
+
+
+def test_a_cluster_that_is_away_tells_no_ages(flow: Flow) -> None:
+    settings = flow.config.clients.data_consumer
+    away = settings.model_copy(update={"properties": {**settings.properties, "bootstrap.servers": "127.0.0.1:9"}})
+
+    assert first_timestamps(Connection.from_settings(away), {TopicPartition("t", 0): 0}) == {}
+
+
+def test_the_command_line_looks_and_metrics_tell_what_it_saw(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow, write: Callable[..., int], tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    flow.sync_topics()
+    write(8, age=120)
+    runner = CliRunner()
+
+    looked = runner.invoke(app, ["observe", "--config", str(flow.path), "--flow", "A->B", "--json"])
+    read = runner.invoke(app, ["metrics", "--config", str(flow.path), "--worst-partitions", "5"])
+    textfile = tmp_path / "mirror.prom"
+    written = runner.invoke(app, ["metrics", "--config", str(flow.path), "--textfile", str(textfile)])
+
+    assert looked.exit_code == 0
+    observed = json.loads(looked.stdout)["observed"]
+    assert (observed["records_behind"], observed["partition_rows"][0]["topic"]) == (8, topic_name)
+    assert 'mirror_flow_records_behind{flow="A->B"} 8.0' in read.stdout
+    assert f'mirror_partition_records_behind{{flow="A->B",partition="0",topic="{topic_name}"}} 8.0' in read.stdout
+    assert written.exit_code == 0
+    assert 'mirror_flow_records_behind{flow="A->B"} 8.0' in textfile.read_text()

@@ -1,0 +1,266 @@
+"""Cutovers on real brokers: everything arrives once, groups go on where they stood, and no failed gate is passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.runbook.machine import create
+from mirror_lib.runbook.model import CutoverState, Step, StepState, Style
+from mirror_lib.runbook.opening import failback_of
+from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
+from mirror_lib.runbook.rollback import NoWayBackError, roll_back
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import (
+    Migration,
+    Reader,
+    Writer,
+    commit,
+    committed,
+    has_members,
+    migration,
+    numbered,
+    wait_for,
+)
+from tests.support.kafka import consume, create_topic, produce, watermarks
+
+PARTITIONS = 2
+
+
+@pytest.fixture
+def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+    """A topic of the source with 100 records, and both flows for it."""
+    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
+    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
+    made = migration(tmp_path, kafka_pair, topic_name)
+    made.there.run()
+    yield made
+    made.ledger.close()
+
+
+def values(moving: Migration, topic: str, *, target: bool = True) -> list[bytes]:
+    cluster = moving.pair.target if target else moving.pair.source
+    return sorted(record.value or b"" for record in consume(cluster, topic))
+
+
+def state_of(moving: Migration, definition: object, step: Step) -> StepState:
+    return last_attempts(moving.where(definition).attempts)[step].state  # type: ignore[arg-type]
+
+
+def test_live_writers_and_a_group_move_without_a_record_lost_or_read_twice(moving: Migration, topic_name: str) -> None:
+    # Given a writer and a reader at work on the source
+    writer = Writer(moving.pair.source, topic_name, PARTITIONS, start=100)
+    reader = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
+    wave = moving.define("wave", topic_name)
+    assert moving.run(wave, until=Step.REHEARSE).state is CutoverState.RUNNING
+
+    # When they stop and everything else is agreed on
+    waiting = moving.run(wave)
+    assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
+    written = writer.stop()
+    read_there = reader.stop()
+    done = moving.run_to_the_end(wave)
+
+    # Then everything is on the target once, and the group reads on exactly behind what it had read
+    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
+    assert values(moving, topic_name) == [b"%08d" % number for number in range(written)]
+    more = Writer(moving.pair.target, topic_name, PARTITIONS, start=written)
+    second = Reader(moving.pair.target, f"g-{topic_name}", topic_name)
+    try:
+        wait_for(lambda: len(read_there) + len(second.values) >= written + 40)
+    finally:
+        total = more.stop()
+        wait_for(lambda: len(read_there) + len(second.values) >= total)
+        read_here = second.stop()
+    assert sorted([*read_there, *read_here]) == [b"%08d" % number for number in range(total)]
+    assert writers_stood_still(done.attempts) is not None
+
+
+def test_a_topic_that_was_handed_over_is_copied_no_more(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave)
+
+    produce(moving.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+    report = moving.there.run(sync=False)
+
+    assert (report.records, report.exit_code) == (0, 0)
+    assert len(values(moving, topic_name)) == 100
+
+
+def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Migration, topic_name: str) -> None:
+    # Given a topic that has moved, and a group that read on on the target
+    group = f"g-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 10, 1: 20})
+    wave = moving.define("wave", topic_name)
+    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+    assert committed(moving.pair.target, group, topic_name, PARTITIONS) == {0: 10, 1: 20}
+    produce(moving.pair.target, topic_name, numbered(100, 140, PARTITIONS))
+    commit(moving.pair.target, group, topic_name, {0: 60, 1: 70})
+
+    # When the flow back runs, and a failback is taken to its end
+    brought = moving.back.run()
+    back = failback_of(moving.config, moving.ledger, "wave")
+    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    done = moving.run_to_the_end(back)
+
+    # Then only the 40 new records came, and the group goes on on the source where it stood on the target
+    assert brought.records == 40
+    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
+    assert values(moving, topic_name, target=False) == [b"%08d" % number for number in range(140)]
+    assert committed(moving.pair.source, group, topic_name, PARTITIONS) == {0: 60, 1: 70}
+
+    # And the flow there goes on with what is written to the source from now on
+    produce(moving.pair.source, topic_name, numbered(140, 150, PARTITIONS))
+    assert moving.there.run().records == 10
+    assert moving.back.run().records == 0
+    assert values(moving, topic_name) == [b"%08d" % number for number in range(150)]
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_a_cutover_may_stop_and_go_on_at_any_step(moving: Migration, topic_name: str, style: Style) -> None:
+    commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 50, 1: 50})
+    wave = moving.define("wave", topic_name, style=style)
+
+    for step in STEPS[style]:
+        done = moving.run_to_the_end(wave, until=step)
+        assert state_of(moving, wave, step) is StepState.PASSED, [str(gate) for gate in done.attempts[-1].gates]
+
+    assert moving.where(wave).state is CutoverState.FINISHED
+    assert committed(moving.pair.target, f"g-{topic_name}", topic_name, PARTITIONS) == {0: 50, 1: 50}
+
+
+def test_a_writer_that_comes_back_after_the_cut_opens_the_freeze_again(moving: Migration, topic_name: str) -> None:
+    # Given a cutover that has cut
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.VERIFY)
+
+    # When somebody writes to the source, and the cutover goes on
+    produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
+    waiting = moving.run(wave)
+
+    # Then a person is asked once more, and what was written arrives too
+    assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
+    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+    assert len(values(moving, topic_name)) == 105
+
+
+def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name, still_seconds=1.5, drain_seconds=3.0)
+    writer = Writer(moving.pair.source, topic_name, PARTITIONS, start=100)
+    try:
+        done = moving.run_to_the_end(wave)
+    finally:
+        writer.stop()
+
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
+    assert not moving.ledger.cutovers.handed_over()
+
+
+def test_a_foreign_record_on_the_target_stops_the_cutover_before_the_switch(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.TRANSLATE)
+    produce(moving.pair.target, topic_name, numbered(7000, 7001))
+
+    done = moving.run_to_the_end(wave)
+
+    assert done.state is CutoverState.FAILED
+    assert not moving.ledger.cutovers.handed_over()
+
+
+def test_readers_on_the_source_keep_their_group_from_being_moved(moving: Migration, topic_name: str) -> None:
+    reader = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
+    try:
+        wait_for(lambda: len(reader.values) >= 100)
+        wave = moving.define("wave", topic_name)
+        # A position of the group is needed for it to be found: its first reader has left one.
+        reader.stop()
+        again = Reader(moving.pair.source, f"g-{topic_name}", topic_name)
+        wait_for(lambda: has_members(moving.pair.source, f"g-{topic_name}"))
+        done = moving.run_to_the_end(wave)
+        again.stop()
+    finally:
+        reader.stop()
+
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.TRANSLATE)
+    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+
+
+def test_a_cutover_can_be_taken_back_before_anybody_writes_to_the_target(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.RELEASE)
+
+    undone = roll_back(moving.desk(wave))
+
+    assert all(gate.passed for gate in undone)
+    assert moving.where(wave).state is CutoverState.ROLLED_BACK
+    produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
+    assert moving.there.run().records == 10
+
+
+def test_a_cutover_cannot_be_taken_back_once_somebody_has_written_to_the_target(
+    moving: Migration, topic_name: str
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.RELEASE)
+    produce(moving.pair.target, topic_name, numbered(100, 101))
+
+    with pytest.raises(NoWayBackError, match="mirror cutover back"):
+        roll_back(moving.desk(wave))
+
+    assert moving.ledger.cutovers.handed_over()
+
+
+def test_without_a_way_back_the_preflight_fails_unless_that_is_wanted(
+    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    made = migration(tmp_path, kafka_pair, topic_name, {"B->A.enabled": "false"})
+    made.there.run()
+
+    careful = made.run(made.define("careful", topic_name))
+    bold = made.run_to_the_end(made.define("bold", topic_name, require_way_back=False))
+
+    assert (careful.state, careful.step) == (CutoverState.FAILED, Step.PREFLIGHT)
+    assert bold.state is CutoverState.FAILED  # The first one still has these topics.
+    assert bold.step is Step.INVENTORY
+    roll_back(made.desk(made.known("careful")))
+    assert made.run_to_the_end(made.known("bold")).state is CutoverState.FINISHED
+
+
+def test_a_topic_that_appears_later_makes_the_inventory_be_taken_again(
+    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    made = migration(tmp_path, kafka_pair, f"{topic_name}.*")
+    made.there.run()
+    wave = made.define("wave", f"{topic_name}.*")
+    made.run(wave, until=Step.REHEARSE)
+
+    create_topic(kafka_pair.source, f"{topic_name}-2")
+    made.there.run()
+    made.run(wave, until=Step.INVENTORY)
+
+    found = last_attempts(made.where(wave).attempts)[Step.INVENTORY]
+    assert [topic["source"] for topic in found.facts["topics"]] == [topic_name, f"{topic_name}-2"]
+    assert state_of(made, wave, Step.REHEARSE) is StepState.UNDONE
+
+
+def test_an_unknown_flow_is_refused_when_the_cutover_is_defined(moving: Migration) -> None:
+    with pytest.raises(ConfigurationError, match="A->C"):
+        moving.define("wave", ".*", flow="A->C")
+
+
+def test_an_empty_topic_moves_too(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    made = migration(tmp_path, kafka_pair, topic_name)
+    made.there.run()
+
+    done = made.run_to_the_end(made.define("wave", topic_name))
+
+    assert done.state is CutoverState.FINISHED
+    produce(kafka_pair.target, topic_name, numbered(0, 5))
+    assert made.back.run().records == 5
+    assert watermarks(kafka_pair.source, topic_name) == (0, 5)

@@ -1,0 +1,116 @@
+"""Parts of Airflow and Spark as processes of their own, as a deployment runs them, and what its REST API tells."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
+from mirror_lib.dev.processes import BackgroundProcess, start, tail
+
+_POLL_SECONDS = 0.5
+_READY_SECONDS = 240.0
+_RUN_SECONDS = 480.0
+_PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+
+
+class Parts:
+    """Starts processes by name, and ends them all, in the opposite order."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: dict[str, BackgroundProcess] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in reversed(self._processes.values()):
+            process.stop(grace_seconds=5.0)
+
+    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start a command, found by the PATH of its own environment."""
+        program = shutil.which(command[0], path=environment["PATH"])
+        assert program is not None, f"{command[0]} is not on the PATH"
+        self._processes[name] = start([program, *command[1:]], log=self._folder / f"{name}.log", env=dict(environment))
+
+    def wait_end(self, name: str, seconds: float) -> None:
+        """Wait until a process has ended by itself; it is not watched afterwards."""
+        process = self._processes.pop(name)
+        ended = process.wait(seconds)
+        if not ended:
+            process.stop()
+        assert ended, f"{name} did not end in {seconds:.0f} s:\n{self.log(name)}"
+
+    def check(self) -> None:
+        """Fail when a process has ended."""
+        for name, process in self._processes.items():
+            assert process.running, f"{name} has ended:\n{self.log(name)}"
+
+    def log(self, name: str, lines: int = 40) -> str:
+        """The last lines of what a process printed."""
+        return tail(self._folder / f"{name}.log", lines)
+
+    def wait(self, done: Callable[[], bool], what: str, seconds: float) -> None:
+        """Wait until something is so."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            self.check()
+            if time.monotonic() > deadline:
+                logs = "\n".join(f"--- {name}\n{self.log(name, 15)}" for name in self._processes)
+                raise AssertionError(f"{what} did not come in {seconds:.0f} s:\n{logs}")
+            time.sleep(_POLL_SECONDS)
+
+
+class RunningAirflow:
+    """An Airflow of several processes, through its REST API."""
+
+    def __init__(self, parts: Parts, url: str, password_of_admin: Callable[[], str | None] | None = None) -> None:
+        self.parts = parts
+        self.url = url
+        self.api = AirflowApi(url)
+        self._password = password_of_admin
+
+    def wait_ready(self, dag_ids: Sequence[str]) -> None:
+        """Wait until all parts are healthy, and the DAGs are there."""
+        self.parts.wait(self._healthy, "a healthy Airflow", _READY_SECONDS)
+        if self._password is not None:
+            self.api = AirflowApi(self.url, token=self._token(self._password()))
+        self.parts.wait(lambda: all(map(self.api.has_dag, dag_ids)), f"the DAGs {dag_ids}", _READY_SECONDS)
+
+    def run(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> DagRunStatus:
+        """Trigger a run and wait for its end."""
+        self.api.unpause(dag_id)
+        run_id = self.api.trigger(dag_id, conf or {})
+        found: list[DagRunStatus] = []
+
+        def ended() -> bool:
+            found[:] = [self.api.run_status(dag_id, run_id)]
+            return found[0].finished
+
+        self.parts.wait(ended, f"the end of {dag_id} {run_id}", _RUN_SECONDS)
+        return found[0]
+
+    def _healthy(self) -> bool:
+        try:
+            health = self.api.health()
+        except AirflowApiError:
+            return False
+        return all(health.get(part) == "healthy" for part in _PARTS)
+
+    def _token(self, password: str | None) -> str:
+        assert password, "Airflow has made no password"
+        body = json.dumps({"username": "admin", "password": password}).encode()
+        request = urllib.request.Request(
+            f"{self.url}/auth/token", data=body, headers={"Content-Type": "application/json"}, method="POST"
+        )
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+            return str(json.load(answer)["access_token"])

@@ -1,0 +1,202 @@
+"""Cutovers between the shared clusters as people run them, with copies and comparisons in this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
+
+from mirror_lib.config.load import load
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.runbook.desk import Desk, Engine
+from mirror_lib.runbook.machine import Machine, Progress, attempts_of, confirm, create, progress
+from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
+from mirror_lib.runbook.opening import open_cutover
+from mirror_lib.verify.local import run_locally
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.kafka import Record, admin, produce
+
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+HERE = Engine(copy=lambda: copy_here, compare=lambda _: run_locally(1))
+
+
+@dataclass
+class Migration:
+    """Both flows between two clusters that keep topics' names, and what is done with them."""
+
+    pair: KafkaPair
+    there: Flow
+    config: MirrorConfig
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of both flows."""
+        return self.there.ledger
+
+    @property
+    def back(self) -> Flow:
+        """The flow from the target to the source."""
+        return Flow(self.config.flow("B->A"), self.ledger, self.there.path)
+
+    def define(self, name: str, topics: str, *, flow: str = "A->B", **settings: Any) -> CutoverDefinition:
+        """A cutover that does not wait longer than a test wants to."""
+        quick: dict[str, Any] = {"still_seconds": 0.5, "drain_seconds": 20.0, "watch_seconds": 0.0}
+        definition = CutoverDefinition(name=name, flow=flow, topics=(topics,), **{**quick, **settings})
+        create(self.ledger, definition, by="test", desk=self.desk(definition))
+        return definition
+
+    def desk(self, definition: CutoverDefinition, engine: Engine | None = HERE) -> Desk:
+        """What the steps work with."""
+        last = attempts_of(self.ledger, definition.name)
+        return Desk(definition=definition, config=self.config, ledger=self.ledger, by="test", engine=engine, last=last)
+
+    def run(self, definition: CutoverDefinition, *, until: Step | None = None, wait: float = 0.0) -> Progress:
+        """Take it on, as a process of its own would."""
+        return Machine(self.desk(definition)).run(until=until, wait_seconds=wait)
+
+    def run_to_the_end(self, definition: CutoverDefinition, *, until: Step | None = None) -> Progress:
+        """Take it on, with a person who says yes to everything."""
+        while True:
+            done = self.run(definition, until=until)
+            waiting = [attempt.step for attempt in done.attempts if attempt.state is StepState.WAITING]
+            if not waiting:
+                return done
+            confirm(self.ledger, definition, waiting[0], by="ann")
+
+    def known(self, name: str) -> CutoverDefinition:
+        """What a cutover is, as the ledger has it."""
+        return open_cutover(self.ledger, name)
+
+    def where(self, definition: CutoverDefinition) -> Progress:
+        """Where it is."""
+        return progress(self.ledger, definition)
+
+
+def migration(folder: Path, pair: KafkaPair, topics: str, settings: Mapping[str, str] | None = None) -> Migration:
+    """Both flows for some topics: A->B copies, B->A leads back."""
+    flow = pair_flow(
+        folder,
+        pair,
+        topics=topics,
+        settings={
+            "replication.policy.class": IDENTITY,
+            "B->A.enabled": "true",
+            "B->A.topics": topics,
+            "B->A.mirror.way.back": "true",
+            "A.offset.storage.replication.factor": "1",
+            "A.offset.storage.partitions": "5",
+            "checkpoints.topic.replication.factor": "1",
+            "sync.group.offsets.enabled": "true",
+            **(settings or {}),
+        },
+    )
+    return Migration(pair, flow, load(flow.path))
+
+
+def commit(cluster: KafkaCluster, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Let a group stand at some offsets, without members."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
+    places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
+    for place in consumer.commit(offsets=places, asynchronous=False):
+        assert place.error is None, place.error
+    consumer.close()
+
+
+def committed(cluster: KafkaCluster, group: str, topic: str, partitions: int) -> dict[int, int]:
+    """Where a group stands; -1001 without a position."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
+    found = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], timeout=20)
+    consumer.close()
+    return {place.partition: place.offset for place in found}
+
+
+class Reader:
+    """A member of a group that reads and commits until it is stopped."""
+
+    def __init__(self, cluster: KafkaCluster, group: str, topic: str) -> None:
+        """Joins at once."""
+        self.values: list[bytes] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "log_level": 3,
+            }
+        )
+        self._consumer.subscribe([topic])
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> list[bytes]:
+        """Commit, leave, and tell what was read."""
+        self._ended.set()
+        self._thread.join(30)
+        return self.values
+
+    def _read(self) -> None:
+        while not self._ended.is_set():
+            for message in self._consumer.consume(500, 0.2):
+                if message.error() is None:
+                    self.values.append(message.value())
+        if self.values:
+            self._consumer.commit(asynchronous=False)
+        self._consumer.close()
+
+
+class Writer:
+    """Writes numbered records, some at a time, until it is stopped."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str, partitions: int, start: int = 0) -> None:
+        """Begins at once."""
+        self._next, self._partitions = start, partitions
+        self._cluster, self._topic = cluster, topic
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """Wait for what is under way; returns how many records were written, from number 0 on."""
+        self._ended.set()
+        self._thread.join(30)
+        return self._next
+
+    def _write(self) -> None:
+        while not self._ended.wait(0.02):
+            batch = [
+                Record(b"%08d" % number, partition=number % self._partitions)
+                for number in range(self._next, self._next + 20)
+            ]
+            produce(self._cluster, self._topic, batch)
+            self._next += len(batch)
+
+
+def numbered(first: int, following: int, partitions: int = 1) -> list[Record]:
+    """Records [first, following) of a `Writer`."""
+    return [Record(b"%08d" % number, partition=number % partitions) for number in range(first, following)]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until something has come to pass."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass in time"
+        time.sleep(0.05)
+
+
+def has_members(cluster: KafkaCluster, group: str) -> bool:
+    """Whether a group has members that are through with joining."""
+    # The answer does not come without its client.
+    client = admin(cluster)
+    listed = client.list_consumer_groups(request_timeout=20).result(timeout=30).valid
+    return any(each.group_id == group and each.state is ConsumerGroupState.STABLE for each in listed)

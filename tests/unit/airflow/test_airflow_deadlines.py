@@ -1,0 +1,77 @@
+import asyncio
+import json
+import logging
+from datetime import timedelta
+
+import pytest
+
+from mirror_lib.airflow.deadlines import DEADLINE_MISSED, deadline_alert, tell_deadline_missed
+from mirror_lib.airflow.flow_dag import build_flow_dag
+from mirror_lib.config.load import load
+from mirror_lib.ledger.location import open_ledger
+
+_CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+B->A.enabled = false
+mirror.ledger.url = sqlite:///{folder}/ledger.db
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "mirror.properties"
+    path.write_text(_CONFIG.format(folder=tmp_path))
+    return path
+
+
+def miss(config, run_id="manual 1"):
+    context = {"dag_run": {"dag_run_id": run_id}, "deadline": {"id": "1"}}
+    asyncio.run(tell_deadline_missed("A->B", str(config), 60.0, context=context))
+
+
+def test_a_flow_without_a_deadline_has_no_alert(make_flow):
+    assert deadline_alert(make_flow(), "/f") is None
+    assert not build_flow_dag(make_flow(), "/f").deadline
+
+
+def test_a_deadline_counts_from_when_the_run_was_queued(make_flow):
+    alert = deadline_alert(make_flow(airflow_deadline_seconds=90), "/f")
+
+    assert alert.interval == timedelta(seconds=90)
+    assert type(alert.reference).__name__ == "DagRunQueuedAtDeadline"
+
+
+def test_the_callback_is_named_by_an_importable_path_and_plain_data(make_flow):
+    callback = deadline_alert(make_flow(airflow_deadline_seconds=90), "/f").callback
+
+    assert callback.path == "mirror_lib.airflow.deadlines.tell_deadline_missed"
+    assert json.loads(json.dumps(callback.kwargs)) == {"flow": "A->B", "config_path": "/f", "seconds": 90.0}
+
+
+def test_the_flows_dag_carries_the_alert(make_flow):
+    dag = build_flow_dag(make_flow(airflow_deadline_seconds=90), "/f")
+
+    assert [alert.interval for alert in dag.deadline] == [timedelta(seconds=90)]
+
+
+def test_a_missed_deadline_is_logged_and_noted_in_the_ledger(config, caplog):
+    with open_ledger(load(config)) as ledger:
+        ledger.migrate()
+
+    miss(config)
+
+    assert "DAG run manual 1 has not ended 60 seconds after it was queued" in caplog.text
+    with open_ledger(load(config)) as ledger:
+        (noted,) = ledger.audits.newest("A->B")
+    assert (noted.action, noted.subject, noted.detail) == (DEADLINE_MISSED, "manual 1", {"seconds": 60.0})
+
+
+def test_an_alert_is_told_even_when_the_file_is_gone(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        miss(tmp_path / "gone.properties")
+
+    assert "has not ended" in caplog.text
+    assert "does not take the note" in caplog.text

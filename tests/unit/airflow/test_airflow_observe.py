@@ -1,0 +1,119 @@
+"""What runs leave for those who watch, and that this is no part of them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from mirror_lib.airflow import heartbeat_tasks, tasks
+from mirror_lib.airflow.compatibility import AirflowSkipException
+from mirror_lib.airflow.flow_dag import build_flow_dag
+from mirror_lib.airflow.observe_tasks import observe
+from mirror_lib.errors import BrokerUnreachableError
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync import flow_heartbeats
+from mirror_lib.sync.flow_heartbeats import HeartbeatCheck
+from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
+from mirror_lib.topology.names import FlowId
+
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
+A->B.enabled = true
+admin.timeout.ms = 1000
+sync.topic.configs.enabled = false
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "mirror.properties"
+    path.write_text(CONFIG)
+    return path
+
+
+def steps(config):
+    with Ledger.open(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
+        return ledger.observations.steps("A->B")
+
+
+def sync_configs(config, **choices):
+    params = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices}
+    instance = SimpleNamespace(try_number=1, xcom_push=lambda **pushed: None)
+    tasks.sync_topic_configs("A->B", str(config), params, dag_run=None, ti=instance)
+
+
+def test_a_flow_is_looked_at_after_the_run_however_that_ended(make_flow):
+    task = build_flow_dag(make_flow(), "f").get_task("observe")
+
+    assert task.trigger_rule == "all_done"
+    assert task.upstream_task_ids == {"replicate", "heartbeats", "sync_group_offsets"}
+
+
+def test_a_look_that_fails_fails_no_run(make_flow):
+    """Airflow judges a run by its last tasks: the report is the only one that stands behind the look."""
+    dag = build_flow_dag(make_flow(), "f")
+
+    assert dag.get_task("observe").downstream_task_ids == {"report"}
+    assert dag.get_task("observe").retries == 0
+    assert dag.get_task("report").trigger_rule == "all_done"
+    assert "observe" not in tasks.REPORTED_STEPS
+
+
+def test_a_cluster_that_is_away_leaves_what_was_known(config):
+    with pytest.raises(BrokerUnreachableError):
+        observe("A->B", str(config), dag_run=SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"))
+
+    with Ledger.open(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
+        assert ledger.observations.latest_flows() == {}
+
+
+def test_how_a_step_ended_is_kept_under_the_name_of_its_task(config):
+    with pytest.raises(AirflowSkipException):
+        sync_configs(config)
+
+    (kept,) = steps(config)
+    assert (kept.step, kept.skipped) == ("sync_topic_configs", "sync.topic.configs.enabled is false")
+
+
+def test_a_step_for_some_topics_says_nothing_about_the_flow(config):
+    with pytest.raises(AirflowSkipException):
+        sync_configs(config, topics=["orders"])
+
+    assert steps(config) == ()
+
+
+def check_heartbeats(config, monkeypatch, *upstreams):
+    checked = HeartbeatCheck(FlowId("A", "B"), 900.0, upstreams)
+    monkeypatch.setattr(flow_heartbeats, "check_flow_heartbeats", lambda *_, **__: checked)
+    params = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
+    instance = SimpleNamespace(xcom_push=lambda **_: None, xcom_pull=lambda **_: None)
+    heartbeat_tasks.heartbeats("A->B", str(config), params, ti=instance)
+
+
+def kept_heartbeats(config):
+    with Ledger.open(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
+        return {row.pair: row.verdict for row in ledger.observations.heartbeats("A->B")}
+
+
+def test_heartbeats_are_kept_for_every_cluster_upstream(config, monkeypatch):
+    upstreams = (
+        UpstreamHeartbeat("A", 1, HeartbeatState.STALE, newest_ms=1_700_000_000_000),
+        UpstreamHeartbeat("C", 2, HeartbeatState.FRESH, newest_ms=1_700_000_000_000),
+    )
+
+    check_heartbeats(config, monkeypatch, *upstreams)
+
+    assert kept_heartbeats(config) == {"A->B": "stale", "C->B": "fresh"}
+    (step,) = steps(config)
+    assert (step.step, step.differences) == ("heartbeats", 1)
+
+
+def test_where_nobody_writes_heartbeats_any_more_none_are_missed(config, monkeypatch):
+    check_heartbeats(config, monkeypatch, UpstreamHeartbeat("A", 1, HeartbeatState.FRESH, newest_ms=1_700_000_000_000))
+
+    with pytest.raises(AirflowSkipException, match="nobody writes heartbeats"):
+        check_heartbeats(config, monkeypatch, UpstreamHeartbeat("A", None, HeartbeatState.MISSING))
+
+    assert kept_heartbeats(config) == {}

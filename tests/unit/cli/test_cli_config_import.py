@@ -1,0 +1,87 @@
+"""`mirror config import`."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+
+
+@pytest.fixture
+def old_files(tmp_path: Path) -> list[str]:
+    consumer, producer = tmp_path / "consumer.properties", tmp_path / "producer.properties"
+    consumer.write_text(
+        "bootstrap.servers=a:9092\ngroup.id=mm\nssl.truststore.password=hush\nmy.password=hush2\nfetch.min.bytes=1\n"
+    )
+    producer.write_text("bootstrap.servers=b:9092\n")
+    # As they stood behind kafka-mirror-maker.sh.
+    return ["--consumer.config", str(consumer), "--producer.config", str(producer), "--whitelist", "orders"]
+
+
+def _run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["config", "import", "--source", "A", "--target", "B", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_stdout_is_the_file_and_stderr_tells_what_became_of_the_settings(old_files: list[str], tmp_path: Path) -> None:
+    code, shown, told = _run(*old_files, "--num.streams", 2)
+
+    assert code == 0
+    assert "A->B.topics = orders\n" in shown
+    assert "tasks.max = 2\n" in shown
+    assert "comments with reasons" in told
+    (tmp_path / "new.properties").write_text(shown)
+    checked = CliRunner().invoke(app, ["config", "check", str(tmp_path / "new.properties")])
+    assert checked.exit_code == 0
+    assert "0 error(s), 0 warning(s)" in checked.stdout
+
+
+def test_a_written_file_is_readable_for_its_owner_alone_and_not_replaced_unasked(
+    old_files: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "new.properties"
+
+    code, shown, _ = _run(*old_files, "--output", path)
+
+    assert (code, shown) == (0, "")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "A.ssl.truststore.password = hush\n" in path.read_text()
+    path.write_text("mine")
+    assert _run(*old_files, "--output", path)[0] == 2
+    assert path.read_text() == "mine"
+    assert _run(*old_files, "--output", path, "--force")[0] == 0
+    assert "A->B.topics" in path.read_text()
+    assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".new")] == []
+
+
+def test_the_document_names_every_setting_and_no_secret(old_files: list[str]) -> None:
+    code, shown, _ = _run(*old_files, "--json")
+
+    document = json.loads(shown)
+    assert code == 0
+    assert "hush" not in shown
+    assert {each["name"] for each in document["placed"]} >= {"bootstrap.servers", "ssl.truststore.password", "include"}
+    assert {each["name"] for each in document["listed"]} == {"group.id", "my.password", "fetch.min.bytes"}
+    assert (document["group"], document["problems"], document["to_be_settled"]) == ("mm", [], [])
+
+
+def test_errors_that_remain_are_told_with_exit_code_2(old_files: list[str], tmp_path: Path) -> None:
+    (tmp_path / "producer.properties").write_text("bootstrap.servers=b\n")
+
+    code, shown, told = _run(*old_files)
+
+    assert code == 2
+    assert "B.bootstrap.servers = b\n" in shown
+    assert "B.bootstrap.servers must be a list of addresses" in told
+
+
+def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
+    code, shown, told = _run("--consumer.config", tmp_path / "none", "--producer.config", "x", "--include", "y")
+
+    assert (code, shown) == (2, "")
+    assert "cannot be read" in told

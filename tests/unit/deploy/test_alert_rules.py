@@ -1,0 +1,145 @@
+"""Alert rules and dashboard: valid, tested, and about metrics that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mirror_lib.observe.metrics import METRICS, UNSYNCED
+from mirror_lib.sync.groups import GroupReason
+
+DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+PROMETHEUS = DEPLOY / "prometheus"
+DASHBOARD = DEPLOY / "grafana" / "mirror.json"
+NAME = re.compile(r"\bmirror_[a-z_]+\b")
+EXPORTED = {metric.name for metric in METRICS}
+
+
+def promtool(*arguments: str) -> str:
+    """Debian's package `prometheus` has it; a machine without it must not look as if the rules were tested."""
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.fail(
+            "promtool is missing; install it with: apt-get install -y prometheus (CI unpacks that program alone)"
+        )
+    done = subprocess.run([program, *arguments], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def alerts() -> list[dict[str, Any]]:
+    groups = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
+
+
+def panels() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
+    return [panel for panel in found if panel["type"] != "row"]
+
+
+def expressions() -> list[str]:
+    return [target["expr"] for panel in panels() for target in panel["targets"]]
+
+
+def without_variables(expression: str) -> str:
+    return expression.replace("$__rate_interval", "5m").replace("$flow", ".*")
+
+
+def test_promtool_accepts_the_rules() -> None:
+    promtool("check", "rules", "alerts.yml")
+
+
+def test_the_rules_alert_when_they_should_and_only_then() -> None:
+    promtool("test", "rules", "alerts_test.yml")
+
+
+def test_promtool_accepts_the_configuration() -> None:
+    # The token is there where Prometheus runs.
+    promtool("check", "config", "--syntax-only", "prometheus.yml")
+
+
+def test_promtool_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
+    rules = [{"record": f"x{number}", "expr": without_variables(each)} for number, each in enumerate(expressions())]
+    path = tmp_path / "dashboard.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+
+    promtool("check", "rules", str(path))
+
+
+def test_every_alert_is_tested_firing_and_not_firing() -> None:
+    tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())["tests"]
+    checks = [check for test in tests for check in test["alert_rule_test"]]
+
+    for alert in alerts():
+        outcomes = {bool(check["exp_alerts"]) for check in checks if check["alertname"] == alert["alert"]}
+        assert outcomes == {True, False}, alert["alert"]
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))
+def test_every_alert_says_what_happened_and_where_its_runbook_is(alert: dict[str, Any]) -> None:
+    anchor = re.sub(r"(?<!^)(?=[A-Z])", "-", alert["alert"]).lower()
+
+    assert alert["labels"]["severity"] in ("page", "warn")
+    assert set(alert["annotations"]) == {"summary", "description", "runbook"}
+    assert alert["annotations"]["runbook"] == f"docs/troubleshooting.md#{anchor}"
+    assert f"\n### {anchor}\n" in (DEPLOY.parent / "docs" / "troubleshooting.md").read_text()
+
+
+def test_rules_use_only_metrics_that_are_exported() -> None:
+    rules = (PROMETHEUS / "alerts.yml").read_text()
+    named = {name for alert in alerts() for name in NAME.findall(alert["expr"])}
+
+    assert named
+    # Also those in comments and descriptions.
+    assert set(NAME.findall(rules)) <= EXPORTED
+
+
+def test_rules_name_only_reasons_of_groups_that_exist() -> None:
+    (rule,) = [alert for alert in alerts() if UNSYNCED.name in alert["expr"]]
+    (named,) = re.findall(r'reason=~"([^"]+)"', rule["expr"])
+
+    assert set(named.split("|")) <= {reason.value for reason in GroupReason}
+
+
+def test_the_dashboard_uses_only_metrics_that_are_exported() -> None:
+    named = {name for each in expressions() for name in NAME.findall(each)}
+
+    assert named
+    assert named <= EXPORTED
+
+
+def test_panels_have_titles_ids_of_their_own_and_do_not_overlap() -> None:
+    found = json.loads(DASHBOARD.read_text())["panels"]
+
+    assert len({panel["id"] for panel in found}) == len(found)
+    assert all(panel["title"] for panel in found)
+    places = set()
+    for panel in found:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        squares = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not squares & places, panel["title"]
+        places |= squares
+
+
+def test_the_dashboard_takes_any_prometheus() -> None:
+    sources = {panel["datasource"]["uid"] for panel in panels()}
+
+    assert sources == {"${datasource}"}
+
+
+def test_grafana_finds_its_data_source_and_dashboard() -> None:
+    folder = DEPLOY / "grafana" / "provisioning"
+    (source,) = yaml.safe_load((folder / "datasources" / "prometheus.yml").read_text())["datasources"]
+    (provider,) = yaml.safe_load((folder / "dashboards" / "mirror.yml").read_text())["providers"]
+
+    assert source["type"] == "prometheus"
+    # Where the containers have the dashboard.
+    assert provider["options"]["path"] == "/etc/mirror"

@@ -1,0 +1,291 @@
+"""Metrics: what the ledger's rows mean at the moment of asking."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.load import load
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.ledger.metrics_queries import (
+    FlowFigures,
+    GapTotals,
+    GroupTotals,
+    RunTimes,
+    RunTotals,
+    VerifyTotals,
+)
+from mirror_lib.ledger.observed_rows import (
+    FlowObservationRow,
+    HeartbeatObservationRow,
+    PartitionObservationRow,
+    StepOutcomeRow,
+)
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.observe import metrics
+from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
+from mirror_lib.relay.losses import LOSS_REASONS
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FLOW = "A->B"
+CONFIG = """\
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
+A->B.enabled = true
+mirror.schedule = {schedule}
+"""
+
+
+@pytest.fixture
+def make_flow(tmp_path: Path):
+    def make(schedule: str = "5m", **changes: object) -> FlowConfig:
+        path = tmp_path / "mirror.properties"
+        path.write_text(CONFIG.format(schedule=schedule))
+        return load(path).flow(FLOW).model_copy(update=changes)
+
+    return make
+
+
+def observation(age: float = 0.0, **values: object) -> FlowObservationRow:
+    """A flow that is at the source's end, looked at so many seconds before noon."""
+    row = FlowObservationRow(
+        flow=FLOW,
+        observed_at=NOON - timedelta(seconds=age),
+        partitions=4,
+        lagging=0,
+        stalled=0,
+        records_behind=0,
+        bytes_behind=0,
+        seconds_behind=0.0,
+        catch_up_seconds=0.0,
+        headroom_seconds=inf,
+        outlook="ok",
+    )
+    return replace(row, **values)
+
+
+def behind(age: float = 0.0, **values: object) -> FlowObservationRow:
+    return observation(age, **{"lagging": 1, "records_behind": 10, "seconds_behind": 30.0, **values})
+
+
+def run(**values: object) -> RunRow:
+    began = NOON - timedelta(minutes=2)
+    row = RunRow(id="r", flow=FLOW, trigger="cli", state="succeeded", started_at=began, heartbeat_at=began)
+    return replace(row, **values)
+
+
+@pytest.fixture
+def values(make_flow):
+    """The values of one metric, by its labels without the flow; a metric without them has the key ()."""
+
+    def read(metric: Metric, flow: FlowConfig | None = None, **known: object) -> dict[tuple[str, ...], float]:
+        figures = FlowFigures(FLOW, **known)
+        found = dict(samples([figures], [flow or make_flow()], NOON))[metric]
+        assert all(sample.labels[0] == FLOW for sample in found)
+        assert all(len(sample.labels) == len(metric.all_labels) for sample in found)
+        return {sample.labels[1:]: sample.value for sample in found}
+
+    return read
+
+
+def test_names_are_unique_and_counters_end_in_total() -> None:
+    names = [metric.name for metric in metrics.METRICS]
+
+    assert len(set(names)) == len(names)
+    for metric in metrics.METRICS:
+        assert metric.name.startswith("mirror_")
+        assert metric.name.endswith("_total") == (metric.kind is metrics.Kind.COUNTER)
+
+
+def test_how_far_a_flow_is_behind_grows_while_nobody_looks(values) -> None:
+    assert values(metrics.SECONDS_BEHIND, observed=behind(age=100, seconds_behind=30.0)) == {(): 130.0}
+    assert values(metrics.OBSERVATION_AGE, observed=behind(age=100)) == {(): 100.0}
+
+
+def test_a_flow_that_had_nothing_to_copy_is_not_said_to_be_behind_and_its_age_tells_how_old_that_is(values) -> None:
+    assert values(metrics.SECONDS_BEHIND, observed=observation(age=100)) == {(): 0.0}
+    assert values(metrics.OBSERVATION_AGE, observed=observation(age=100)) == {(): 100.0}
+
+
+def test_the_time_until_retention_deletes_something_runs_out_while_nobody_looks(values) -> None:
+    assert values(metrics.HEADROOM, observed=behind(age=100, headroom_seconds=500.0)) == {(): 400.0}
+    assert values(metrics.HEADROOM, observed=behind(age=100, headroom_seconds=50.0)) == {(): 0.0}
+    assert values(metrics.HEADROOM, observed=observation(age=100)) == {(): inf}
+
+
+def test_what_is_not_known_has_no_value(values) -> None:
+    seen = behind(bytes_behind=None, seconds_behind=None, catch_up_seconds=None, headroom_seconds=None)
+
+    for metric in (metrics.BYTES_BEHIND, metrics.SECONDS_BEHIND, metrics.CATCHUP, metrics.HEADROOM, metrics.WRITES):
+        assert values(metric, observed=seen) == {}
+
+
+def test_a_flow_that_was_never_looked_at_is_told_and_not_healthy(values) -> None:
+    assert values(metrics.INFO) == {("A", "B", "5m"): 1.0}
+    assert values(metrics.HEALTHY) == {(): 0.0}
+    assert values(metrics.RECORDS_BEHIND) == {}
+
+
+def test_partitions_that_stand_still_are_counted_by_reason(values) -> None:
+    found = values(metrics.STALLED, stalled={"retention-gap": 2, "authorization": 1})
+
+    assert found == {("retention-gap",): 2.0, ("authorization",): 1.0}
+
+
+def test_the_observation_before_tells_what_lasts(values) -> None:
+    before = behind(age=300, seconds_behind=900.0, stalled=2)
+
+    assert values(metrics.SECONDS_BEHIND_BEFORE, observed=behind(), observed_before=before) == {(): 900.0}
+    assert values(metrics.STALLED_BEFORE, observed=behind(), observed_before=before) == {(): 2.0}
+
+
+def test_only_partitions_asked_for_are_named(values) -> None:
+    worst = PartitionObservationRow(
+        flow=FLOW, topic="orders", partition=3, target_topic="A.orders", observed_at=NOON, log_start=0, log_end=9,
+        position=2, outlook="ok",
+    )  # fmt: skip
+
+    assert values(metrics.PARTITION_BEHIND) == {}
+    assert values(metrics.PARTITION_BEHIND, worst=(worst,)) == {("orders", "3"): 7.0}
+
+
+def test_runs_are_added_up_and_the_newest_that_ended_is_timed(values) -> None:
+    known = {
+        "runs": RunTotals(5, 1, 1_000, 20_000, NOON - timedelta(seconds=60)),
+        "last_run": run(finished_at=NOON - timedelta(seconds=60)),
+        "newest_run": run(state="running"),
+    }
+
+    assert values(metrics.RUNS, **known) == {(): 5.0}
+    assert values(metrics.RUNS_FAILED, **known) == {(): 1.0}
+    assert values(metrics.RECORDS, **known) == {(): 1_000.0}
+    assert values(metrics.BYTES, **known) == {(): 20_000.0}
+    assert values(metrics.SUCCESS_AGE, **known) == {(): 60.0}
+    assert values(metrics.RUN_DURATION, **known) == {(): 60.0}
+    assert values(metrics.RUNNING, **known) == {(): 120.0}
+
+
+def test_latencies_are_those_of_the_oldest_and_youngest_record_of_any_round(values) -> None:
+    def at(seconds: float) -> int:
+        return int((NOON.timestamp() + seconds) * 1000)
+
+    rounds = (
+        RunTimes(at(-100), at(-50), NOON - timedelta(seconds=10), 5.0),
+        RunTimes(at(-40), at(-9), NOON, 8.0),
+    )
+
+    assert values(metrics.LATENCY_MAX, times=rounds) == {(): 90.0}
+    assert values(metrics.LATENCY_MIN, times=rounds) == {(): 9.0}
+    # When its copy began, the oldest record was five seconds younger.
+    assert values(metrics.RECORD_AGE, times=rounds) == {(): 85.0}
+
+
+def test_losses_and_rejected_records_are_told_apart(values) -> None:
+    gaps = {
+        "retention-gap": GapTotals(2, 70, 1),
+        "source-recreated": GapTotals(3, 0, 0),
+        "record-too-large": GapTotals(4, 4, 0),
+        # A person moved the position.
+        "position-set": GapTotals(1, 500, 0),
+    }
+
+    lost = {("retention-gap",): 70.0, ("source-recreated",): 0.0, ("source-truncated",): 0.0}
+    assert values(metrics.GAP_RECORDS, gaps=gaps) == lost
+    assert values(metrics.GAPS_OPEN, gaps=gaps) == {(): 1.0}
+    assert values(metrics.RECREATED, gaps=gaps) == {(): 3.0}
+    assert values(metrics.REJECTED, gaps=gaps) == {("record-too-large",): 4.0}
+
+
+def test_counters_of_losses_are_there_before_the_first_loss(values) -> None:
+    """`increase()` sees no difference between a value and none."""
+    assert set(values(metrics.GAPS).values()) == {0.0}
+    assert values(metrics.MISMATCHES) == {(): 0.0}
+
+
+def test_the_causes_of_losses_are_those_of_the_relay() -> None:
+    assert set(metrics.LOSS_CAUSES) == LOSS_REASONS
+
+
+def test_how_long_copied_records_wait_to_be_compared(values) -> None:
+    known = VerifyTotals(1, 4, 3, NOON - timedelta(hours=2), 50, NOON - timedelta(hours=1))
+
+    assert values(metrics.MISMATCHES, verified=known) == {(): 1.0}
+    assert values(metrics.VERIFIED, verified=known) == {(): 3.0}
+    assert values(metrics.VERIFIED_AGE, verified=known) == {(): 7_200.0}
+    assert values(metrics.VERIFY_LAG, verified=known) == {(): 3_600.0}
+    assert values(metrics.VERIFY_LAG_RECORDS, verified=known) == {(): 50.0}
+    assert values(metrics.VERIFY_LAG, verified=known._replace(waiting_since=None)) == {(): 0.0}
+    assert values(metrics.VERIFY_LAG) == {}
+
+
+def test_groups_steps_heartbeats_and_cutovers_are_told(values) -> None:
+    step = StepOutcomeRow(
+        flow=FLOW, step="sync_topic_acls", finished_at=NOON - timedelta(seconds=9), differences=3, failed=1, summary={}
+    )
+    beat = HeartbeatObservationRow(
+        flow=FLOW, pair="A->B", observed_at=NOON, emitted_at=NOON - timedelta(seconds=7), verdict="stale"
+    )
+
+    assert values(metrics.GROUPS, groups=GroupTotals(5, 2, 30)) == {(): 5.0}
+    assert values(metrics.REREAD, groups=GroupTotals(5, 2, 30)) == {(): 30.0}
+    assert values(metrics.REREAD, groups=GroupTotals(5, 2, None)) == {}
+    assert values(metrics.UNSYNCED, unsynced={"refused": 2}) == {("refused",): 2.0}
+    assert values(metrics.ACL_DRIFT, steps=(step,)) == {(): 3.0}
+    assert values(metrics.CONFIG_DRIFT, steps=(step,)) == {}
+    assert values(metrics.STEP_FAILED, steps=(step,)) == {("sync_topic_acls",): 1.0}
+    assert values(metrics.STEP_AGE, steps=(step,)) == {("sync_topic_acls",): 9.0}
+    assert values(metrics.HEARTBEAT_OK, heartbeats=(beat,)) == {("A->B", "stale"): 0.0}
+    assert values(metrics.HEARTBEAT_AGE, heartbeats=(beat,)) == {("A->B",): 7.0}
+
+
+def test_cutovers_that_ended_are_told_only_when_none_came_after(values) -> None:
+    def cutover(name: str, state: str) -> CutoverRow:
+        return CutoverRow(
+            name=name, flow=FLOW, state=state, step="drain", definition={}, created_at=NOON, created_by="ann",
+            updated_at=NOON,
+        )  # fmt: skip
+
+    newest_first = (cutover("c", "finished"), cutover("b", "running"), cutover("a", "rolled-back"))
+
+    assert values(metrics.CUTOVER, cutovers=newest_first) == {
+        ("c", "finished", "drain"): 1.0,
+        ("b", "running", "drain"): 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("schedule", "seconds"), [("5m", 900), ("@hourly", 10_800), ("", 3 * 86_400), ("@continuous", 900)]
+)
+def test_three_intervals_without_news_are_late(make_flow, schedule: str, seconds: float) -> None:
+    assert late_after_seconds(make_flow(schedule)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("seen", "before", "healthy"),
+    [
+        pytest.param(observation(), None, True, id="everything is copied"),
+        pytest.param(observation(age=901), None, False, id="nobody has looked for long"),
+        pytest.param(behind(), None, True, id="a little behind"),
+        pytest.param(behind(age=880), None, False, id="what was a little behind grew old"),
+        pytest.param(behind(seconds_behind=1e6), None, False, id="far behind"),
+        pytest.param(behind(seconds_behind=1e6), behind(records_behind=11), True, id="far behind and catching up"),
+        pytest.param(behind(seconds_behind=1e6), behind(records_behind=10), False, id="far behind and no nearer"),
+        pytest.param(behind(seconds_behind=None), None, False, id="nobody knows since when"),
+        pytest.param(observation(stalled=1), None, False, id="a partition stands still"),
+        pytest.param(observation(open_gaps=1), None, False, id="a loss is undecided"),
+        pytest.param(behind(outlook="will-be-lost"), None, False, id="retention is faster"),
+        pytest.param(behind(outlook="tight"), None, True, id="it may just do"),
+    ],
+)
+def test_health_is_progress_towards_the_end_of_the_source(
+    seen: FlowObservationRow, before: FlowObservationRow | None, healthy: bool
+) -> None:
+    figures = FlowFigures(FLOW, observed=seen, observed_before=before)
+
+    assert is_healthy(figures, late_after=900, now=NOON) is healthy

@@ -1,0 +1,122 @@
+"""The ledger in Prometheus' text format."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from math import inf
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mirror_lib.config.load import load
+from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.metrics import METRICS
+from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics, write_textfile
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FLOW = "A->B"
+
+
+@pytest.fixture
+def config(tmp_path: Path):
+    path = tmp_path / "mirror.properties"
+    path.write_text(
+        "clusters = A, B\nA.bootstrap.servers = h:1\nB.bootstrap.servers = h:2\nA->B.enabled = true\n"
+        "mirror.schedule = 5m\nmirror.ledger.url = sqlite:///ledger.sqlite3\n"
+    )
+    return load(path)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path):
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
+        ledger.migrate()
+        yield ledger
+
+
+def observe(ledger: Ledger, topic: str = "orders") -> None:
+    row = PartitionObservationRow(
+        flow=FLOW, topic=topic, partition=0, target_topic="A.orders", observed_at=NOON, log_start=0, log_end=9,
+        position=2, outlook="ok",
+    )  # fmt: skip
+    flow = FlowObservationRow(
+        flow=FLOW, observed_at=NOON, partitions=1, lagging=1, stalled=0, records_behind=7, seconds_behind=20.0,
+        headroom_seconds=inf, outlook="ok",
+    )  # fmt: skip
+    ledger.observations.save_flow(flow, [row])
+
+
+def parsed(text: bytes) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    return {
+        sample.name: {
+            tuple(sorted(each.labels.items())): each.value for each in family.samples if each.name == sample.name
+        }
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_metrics_have_help_a_type_and_the_flow_as_a_label(config, ledger: Ledger) -> None:
+    observe(ledger)
+
+    text = render_metrics(ledger, config.enabled_flows, NOON + timedelta(seconds=10))
+
+    lines = text.decode().splitlines()
+    assert "# TYPE mirror_flow_seconds_behind gauge" in lines
+    assert "# TYPE mirror_records_copied_total counter" in lines
+    assert 'mirror_flow_seconds_behind{flow="A->B"} 30.0' in lines
+    assert 'mirror_flow_retention_headroom_seconds{flow="A->B"} +Inf' in lines
+    assert 'mirror_flow_info{flow="A->B",schedule="5m",source="A",target="B"} 1.0' in lines
+    assert any(line.startswith("# HELP mirror_flow_healthy ") for line in lines)
+    assert CONTENT_TYPE.startswith("text/plain; version=0.0.4")
+
+
+def test_an_empty_ledger_tells_the_flows_and_no_more_than_it_knows(config, ledger: Ledger) -> None:
+    found = parsed(render_metrics(ledger, config.enabled_flows, NOON))
+
+    assert found["mirror_flow_healthy"] == {(("flow", FLOW),): 0.0}
+    assert "mirror_flow_seconds_behind" not in found
+
+
+def test_only_documented_names_are_exported(config, ledger: Ledger) -> None:
+    observe(ledger)
+
+    found = parsed(render_metrics(ledger, config.enabled_flows, NOON, worst_partitions=20))
+
+    assert set(found) <= {metric.name for metric in METRICS}
+    assert "mirror_partition_records_behind" in found
+
+
+def test_names_of_topics_survive_the_format(config, ledger: Ledger) -> None:
+    odd = 'a"b\\c\nd'
+    observe(ledger, odd)
+
+    found = parsed(render_metrics(ledger, config.enabled_flows, NOON, worst_partitions=1))
+
+    (labels,) = found["mirror_partition_records_behind"]
+    assert dict(labels)["topic"] == odd
+
+
+def test_two_renderings_do_not_know_of_each_other(config, ledger: Ledger) -> None:
+    first = render_metrics(ledger, config.enabled_flows, NOON)
+
+    assert render_metrics(ledger, config.enabled_flows, NOON) == first
+
+
+def test_a_textfile_is_replaced_as_a_whole_and_others_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.prom"
+
+    write_textfile(path, b"mirror_flow_healthy 0\n")
+    write_textfile(path, b"mirror_flow_healthy 1\n")
+
+    assert path.read_bytes() == b"mirror_flow_healthy 1\n"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_textfile_in_a_folder_that_does_not_exist_is_an_error_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match=r"cannot be written to .*missing/mirror\.prom"):
+        write_textfile(tmp_path / "missing" / "mirror.prom", b"")

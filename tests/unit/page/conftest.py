@@ -1,0 +1,48 @@
+"""A seeded ledger and its page, asked without a server in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_app import Airflow, page_app
+from tests.support.page_client import Client
+from tests.support.seeded_ledger import STORIES, seed, write_config
+
+
+@pytest.fixture(scope="session")
+def seeded_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For tests that only read."""
+    config = write_config(tmp_path_factory.mktemp("seeded"))
+    seed(config, observations=100)
+    return config
+
+
+@pytest.fixture
+def own_config(tmp_path: Path) -> Path:
+    """For tests that change something."""
+    config = write_config(tmp_path, STORIES[:3])
+    seed(config, STORIES[:3], observations=3)
+    return config
+
+
+@pytest.fixture
+def airflow() -> Airflow:
+    return Airflow()
+
+
+@pytest.fixture
+def client(seeded_config: Path, airflow: Airflow) -> Client:
+    return Client(page_app(seeded_config, airflow))
+
+
+@pytest.fixture(scope="session")
+def reading(seeded_config: Path) -> Client:
+    """For very many requests that only read."""
+    return Client(page_app(seeded_config, Airflow()))
+
+
+@pytest.fixture
+def acting(own_config: Path, airflow: Airflow) -> Client:
+    return Client(page_app(own_config, airflow))

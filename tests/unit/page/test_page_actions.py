@@ -1,0 +1,156 @@
+"""Actions: with a permission, from our own page, and never without a note in the audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_lib.config.load import load
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.observed_rows import AuditRow
+from mirror_lib.ledger.rows import GapRow
+from tests.support.page_app import ACTION, Airflow, Person
+from tests.support.page_client import Client
+
+FLOW, DAG = "/api/flows/mirror__berlin__cloud", "mirror__berlin__cloud"
+GAP = "9f6d2c1e-0000-4000-8000-000000000001"
+ACTS: list[tuple[str, dict[str, Any]]] = [
+    ("/pause", {"paused": True}),
+    ("/run", {}),
+    ("/verify", {"mode": "recent"}),
+    (f"/gaps/{GAP}", {"decision": "stop"}),
+]
+
+
+def audit_of(config: Path) -> tuple[AuditRow, ...]:
+    with open_ledger(load(config)) as ledger:
+        return tuple(row for row in ledger.audits.newest("berlin->cloud") if row.action != "unpause")
+
+
+def gap_of(config: Path) -> GapRow:
+    with open_ledger(load(config)) as ledger:
+        (gap,) = ledger.gaps("berlin->cloud")
+        return gap
+
+
+def test_a_dag_is_paused(acting: Client, own_config: Path, airflow: Airflow) -> None:
+    answer = acting.act(f"{FLOW}/pause", {"paused": True})
+
+    assert answer.status_code == 200
+    assert airflow.dags == {DAG: True}
+    assert [(row.by, row.action, row.subject) for row in audit_of(own_config)] == [("marta", "pause", DAG)]
+
+
+def test_a_run_is_started_with_what_was_chosen(acting: Client, own_config: Path, airflow: Airflow) -> None:
+    acting.act(f"{FLOW}/run", {"dry_run": True})
+    acting.act(f"{FLOW}/verify", {"mode": "full"})
+
+    assert airflow.triggered == [
+        (DAG, {"dry_run": True}, "marta"),
+        ("mirror_verify__berlin__cloud", {"mode": "full"}, "marta"),
+    ]
+    assert {row.action for row in audit_of(own_config)} == {"run-now", "verify"}
+
+
+@pytest.mark.parametrize("decision", ["accept", "recopy"])
+def test_a_decision_that_needs_the_clusters_is_made_by_a_run_of_the_flow(
+    acting: Client, own_config: Path, airflow: Airflow, decision: str
+) -> None:
+    answer = acting.act(f"{FLOW}/gaps/{GAP}", {"decision": decision, "note": "as agreed"})
+
+    assert answer.json()["run_id"] == "manual__1"
+    assert airflow.triggered == [(DAG, {"topics": ["shipments"], "gaps": decision}, "marta")]
+    # The run decides; until then the gap is as open as it was.
+    assert gap_of(own_config).state == "open"
+    (entry,) = audit_of(own_config)
+    assert (entry.action, entry.detail["note"]) == (f"gap-{decision}", "as agreed")
+
+
+def test_a_stop_is_made_at_once_since_only_the_ledger_has_to_know(
+    acting: Client, own_config: Path, airflow: Airflow
+) -> None:
+    answer = acting.act(f"{FLOW}/gaps/{GAP}", {"decision": "stop", "note": "not needed"})
+
+    assert answer.status_code == 200, answer.text
+    gap = gap_of(own_config)
+    assert (gap.state, gap.decided_by, gap.note) == ("stopped", "marta", "not needed")
+    assert airflow.triggered == []
+    again = acting.act(f"{FLOW}/gaps/{GAP}", {"decision": "accept"})
+    assert again.status_code == 409
+
+
+@pytest.mark.parametrize(("path", "body"), ACTS)
+def test_without_the_permission_nothing_happens(
+    acting: Client, own_config: Path, airflow: Airflow, path: str, body: dict[str, Any]
+) -> None:
+    airflow.person = Person(name="vera", changes=frozenset())
+
+    answer = acting.act(FLOW + path, body)
+
+    assert answer.status_code == 403
+    assert (airflow.triggered, airflow.dags, gap_of(own_config).state) == ([], None, "open")
+    assert audit_of(own_config) == ()
+
+
+@pytest.mark.parametrize(("path", "body"), ACTS)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "application/json"},
+        {"X-Replication-Action": "1", "Content-Type": "text/plain"},
+        {**ACTION, "Origin": "https://elsewhere.example"},
+        {**ACTION, "Origin": "null"},
+        {**ACTION, "Origin": "http://[half"},
+        {**ACTION, "Sec-Fetch-Site": "cross-site"},
+        {**ACTION, "Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_what_another_site_could_send_is_refused(
+    client: Client, airflow: Airflow, path: str, body: dict[str, Any], headers: dict[str, str]
+) -> None:
+    answer = client.act(FLOW + path, body, headers=headers)
+
+    assert answer.status_code in (403, 415)
+    assert (airflow.triggered, airflow.dags) == ([], None)
+
+
+@pytest.mark.parametrize("origin", ["http://page.example", "https://airflow.example"])
+def test_airflow_may_be_reached_by_its_own_address_and_by_the_configured_one(acting: Client, origin: str) -> None:
+    answer = acting.act(f"{FLOW}/run", {}, headers={**ACTION, "Origin": origin, "Sec-Fetch-Site": "same-origin"})
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/pause", {}),
+        ("/pause", {"paused": True, "more": 1}),
+        ("/verify", {"mode": "everything"}),
+        (f"/gaps/{GAP}", {"decision": "resume"}),
+        (f"/gaps/{GAP}", {"decision": "stop", "note": "x" * 1001}),
+        ("/run", None),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(acting: Client, airflow: Airflow, path: str, body: Any) -> None:
+    assert acting.act(FLOW + path, body).status_code == 422
+    assert airflow.triggered == []
+
+
+def test_a_gap_of_another_flow_is_not_there(acting: Client) -> None:
+    answer = acting.act(f"/api/flows/mirror__berlin__frankfurt/gaps/{GAP}", {"decision": "accept"})
+
+    assert answer.status_code == 404
+
+
+def test_a_dag_that_airflow_does_not_know_is_said_and_the_failure_is_kept(
+    acting: Client, own_config: Path, airflow: Airflow
+) -> None:
+    airflow.dags = {}
+
+    answer = acting.act(f"{FLOW}/run", {})
+
+    assert (answer.status_code, answer.json()["detail"]["reason"]) == (404, "dag-unknown")
+    assert {row.action for row in audit_of(own_config)} == {"run-now", "run-now-failed"}

@@ -1,0 +1,247 @@
+"""What the page's API tells, and to whom."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_app import Airflow, Person, page_app
+from tests.support.page_client import Client
+from tests.support.seeded_ledger import STORIES, write_config
+
+STALLED = "/api/flows/mirror__berlin__cloud"
+READ = ("", "/history", "/runs", "/partitions", "/partitions/strip", "/groups", "/verification", "/gaps", "/heartbeats")
+
+
+def test_the_overview_has_every_enabled_flow_with_its_state(client: Client) -> None:
+    answer = client.get("/api/overview").json()
+
+    words = {flow["name"]: flow["state"]["word"] for flow in answer["flows"]}
+    assert words == {
+        "berlin->frankfurt": "small lag",
+        "frankfurt->dublin": "step refused",
+        "berlin->cloud": "decision needed",
+        "dublin->cloud": "tight",
+        "madrid->frankfurt": "failed",
+        "oslo->dublin": "differs",
+        "paris->cloud": "overdue",
+        "lisbon->madrid": "never ran",
+    }
+    assert answer["problems"] == []
+
+
+def test_every_number_carries_the_moment_at_which_it_was_true(client: Client) -> None:
+    flows = {flow["name"]: flow for flow in client.get("/api/overview").json()["flows"]}
+
+    age = datetime.now(UTC) - datetime.fromisoformat(flows["paris->cloud"]["seen"]["at"])
+    assert age.total_seconds() > 7 * 3600
+    # `mirror.schedule` is 5m: three intervals.
+    assert flows["paris->cloud"]["seen"]["stale_after_seconds"] == 900
+    assert flows["lisbon->madrid"]["seen"] is None
+    assert flows["lisbon->madrid"]["records_behind"] is None
+
+
+def test_what_never_comes_is_told_as_never(client: Client) -> None:
+    flow = client.get("/api/flows/mirror__dublin__cloud").json()["flow"]
+
+    assert (flow["catch_up_seconds"], flow["headroom_seconds"]) == ("never", 7200)
+
+
+def test_the_history_is_thinned_to_the_worst_of_each_stretch(client: Client) -> None:
+    lag = client.get(f"{STALLED}/history?hours=2").json()["lag"]
+
+    assert 20 <= len(lag) <= 25
+    assert [point["at"] for point in lag] == sorted(point["at"] for point in lag)
+
+
+def test_partitions_come_page_by_page_the_worst_first(client: Client) -> None:
+    first = client.get(f"{STALLED}/partitions?size=10").json()
+    last = client.get(f"{STALLED}/partitions?size=10&page=5").json()
+
+    assert (first["total"], len(first["rows"]), len(last["rows"])) == (48, 10, 8)
+    assert first["reasons"] == {"poison": 1, "retention-gap": 1}
+    behind = [row["records_behind"] for row in [*first["rows"], *last["rows"]]]
+    assert behind == sorted(behind, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("reason=poison", 1),
+        ("outlook=already-lost", 1),
+        ("topic=ORDER", 6),
+        ("topic=%25", 0),
+        ("lagging=true", 17),
+    ],
+)
+def test_partitions_are_narrowed(client: Client, query: str, found: int) -> None:
+    assert client.get(f"{STALLED}/partitions?{query}").json()["total"] == found
+
+
+def test_groups_are_told_with_what_they_would_read_again_and_why(client: Client) -> None:
+    rows = client.get(f"{STALLED}/groups").json()["rows"]
+    billing = client.get(f"{STALLED}/groups/partitions?group=billing").json()["rows"]
+
+    # Six partitions: 100 + 101 + ... + 105.
+    assert [(row["group"], row["read_again"], row["reasons"]) for row in rows[:2]] == [
+        ("billing", 615, {"between-syncs": 6}),
+        ("search-indexer", 615, {"between-syncs": 6}),
+    ]
+    assert [row["read_again"] for row in billing] == [105, 104, 103, 102, 101, 100]
+
+
+def test_a_difference_is_told_with_its_place(client: Client) -> None:
+    state = client.get("/api/flows/mirror__oslo__dublin/verification").json()
+
+    assert (state["equal"], state["different"]) == (47, 1)
+    assert [(row["topic"], row["partition"]) for row in state["differences"]] == [("audit.log", 0)]
+    assert [run["different"] for run in state["verifications"]] == [1]
+
+
+def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client) -> None:
+    cutover = client.get("/api/cutovers/orders-wave-1").json()
+
+    states = [(step["step"], step["state"], len(step["attempts"])) for step in cutover["steps"]]
+    assert states[:5] == [
+        ("inventory", "passed", 1),
+        ("preflight", "passed", 1),
+        ("rehearse", "passed", 1),
+        ("freeze", "passed", 1),
+        ("drain", "passed", 2),
+    ]
+    assert states[7:] == [
+        ("approve", "waiting", 1),
+        ("switch", "to come", 0),
+        ("release", "to come", 0),
+        ("watch", "to come", 0),
+        ("finish", "to come", 0),
+    ]
+    assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
+
+
+def test_a_flow_whose_dag_may_not_be_read_is_not_there(seeded_config: Path, airflow: Airflow) -> None:
+    airflow.person = Person(reads=frozenset({"mirror__oslo__dublin"}))
+    client = Client(page_app(seeded_config, airflow))
+
+    overview = client.get("/api/overview").json()
+
+    assert [flow["name"] for flow in overview["flows"]] == ["oslo->dublin"]
+    assert overview["clusters"] == ["dublin", "oslo"]
+    assert overview["cutovers"] == []
+    assert overview["hidden"] == 7
+    assert [client.get(STALLED + path).status_code for path in READ] == [404] * len(READ)
+    assert client.get("/api/cutovers").json()["cutovers"] == []
+    assert client.get("/api/cutovers/orders-wave-1").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/overview", STALLED, "/api/cutovers", "/metrics"])
+def test_nothing_is_told_to_those_who_are_not_logged_in_or_may_not_see_pages(
+    client: Client, airflow: Airflow, path: str
+) -> None:
+    airflow.person = None
+    stranger = client.get(path).status_code
+    airflow.person = Person(opens=False)
+    locked_out = client.get(path).status_code
+
+    assert (stranger, locked_out) == (401, 403)
+
+
+def test_people_who_are_not_logged_in_are_led_to_the_login(client: Client, airflow: Airflow) -> None:
+    airflow.person = None
+
+    answer = client.get("/", headers={"Accept": "text/html"})
+
+    assert answer.status_code == 401
+    assert 'href="/auth/login?next=http://page.example/"' in answer.text
+
+
+def test_a_verifications_dag_leads_to_its_flow(client: Client) -> None:
+    assert client.get("/api/flows/mirror_verify__oslo__dublin").json()["flow"]["name"] == "oslo->dublin"
+
+
+def test_before_the_first_run_there_is_a_page_and_no_ledger_is_made(tmp_path: Path, airflow: Airflow) -> None:
+    client = Client(page_app(write_config(tmp_path, STORIES[:1]), airflow))
+
+    answers = [client.get(f"/api/flows/{STORIES[0].dag_id}{path}").status_code for path in READ]
+
+    assert answers == [200] * len(READ)
+    assert not (tmp_path / "ledger.sqlite3").exists()
+
+
+def test_a_ledger_that_cannot_be_used_is_a_problem_that_says_what_to_do(tmp_path: Path, airflow: Airflow) -> None:
+    config = write_config(tmp_path, STORIES[:1])
+    (tmp_path / "ledger.sqlite3").write_bytes(b"no database" * 200)
+    client = Client(page_app(config, airflow))
+
+    overview, flow = client.get("/api/overview"), client.get(f"/api/flows/{STORIES[0].dag_id}/runs")
+
+    assert overview.status_code == 200
+    assert [problem["reason"] for problem in overview.json()["problems"]] == ["ledger"]
+    assert flow.status_code == 503
+    assert "restore it from a backup" in flow.json()["detail"]["action"]
+
+
+def test_a_broken_configuration_file_is_a_problem_and_is_read_again_when_it_changes(
+    tmp_path: Path, airflow: Airflow
+) -> None:
+    config = write_config(tmp_path, STORIES[:1])
+    good = config.read_text()
+    client = Client(page_app(config, airflow))
+    config.write_text("clusters = a\na->a.enabled = true\nclusters\n" * 3)
+    broken = client.get("/api/overview").json()
+
+    config.write_text(good)
+
+    assert broken["flows"] == []
+    assert len(broken["problems"]) == 1
+    assert len(client.get("/api/overview").json()["flows"]) == 1
+
+
+def test_answers_are_kept_by_nobody_and_scripts_come_from_the_page_alone(client: Client) -> None:
+    page, data = client.get("/"), client.get("/api/overview")
+
+    assert data.headers["Cache-Control"] == "no-store"
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'self'" in policy
+    assert "unsafe" not in policy
+
+
+def test_only_files_of_the_page_are_served(client: Client) -> None:
+    names = ("main.js", "page.css", "icon.svg", "../app.py", "..%2Fapp.py", "nothing.js", "%2e%2e")
+
+    assert [client.get(f"/static/{name}").status_code for name in names] == [200, 200, 200, 404, 404, 404, 404]
+    assert client.get("/static/main.js").headers["Content-Type"].startswith("text/javascript")
+
+
+def test_the_page_asks_for_all_its_modules_at_once(client: Client) -> None:
+    """One that is found only by the module that needs it comes a round trip later."""
+    page = client.get("/").text
+    modules = {path.name for path in (files("mirror_lib.page") / "static").iterdir() if path.name.endswith(".js")}
+
+    assert {name for name in modules if f'rel="modulepreload" href="static/{name}"' in page} == modules
+
+
+def test_the_metrics_are_those_of_flows_that_may_be_read_or_of_all_with_the_token_of_the_file(
+    seeded_config: Path, tmp_path: Path, airflow: Airflow
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-long-secret\n")
+    client = Client(page_app(seeded_config, airflow, MIRROR_METRICS_TOKEN_FILE=str(token)))
+    airflow.person = Person(reads=frozenset({"mirror__oslo__dublin"}))
+    some = client.get("/metrics")
+    airflow.person = None
+
+    every = client.get("/metrics", headers={"Authorization": "Bearer a-long-secret"})
+    wrong = client.get("/metrics", headers={"Authorization": "Bearer another"})
+    elsewhere = client.get("/api/overview", headers={"Authorization": "Bearer a-long-secret"})
+
+    assert "oslo" in some.text
+    assert "berlin" not in some.text
+    assert "oslo" in every.text
+    assert "berlin" in every.text
+    assert (wrong.status_code, elsewhere.status_code) == (401, 401)

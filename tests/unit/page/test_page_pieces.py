@@ -1,0 +1,105 @@
+"""The rules behind the page: how long an interval is, and how a flow is in one word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mirror_lib.ledger.observed_rows import FlowObservationRow
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.page.flow import thinned
+from mirror_lib.page.flow_state import FlowFacts, Level, judge
+from mirror_lib.page.intervals import interval_seconds
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+SEEN = FlowObservationRow(
+    flow="a->b", observed_at=NOON, partitions=4, lagging=0, stalled=0, records_behind=0, outlook="ok"
+)
+RUN = RunRow(id="r", flow="a->b", trigger="cli", state="succeeded", started_at=NOON, heartbeat_at=NOON)
+FINE = FlowFacts(now=NOON + timedelta(minutes=4), stale_after_seconds=900, observation=SEEN, run=RUN)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "seconds"),
+    [
+        (None, None),
+        ("@once", None),
+        ("5m", 300),
+        ("2h", 7200),
+        ("1s", 60),
+        ("@continuous", 60),
+        ("@hourly", 3600),
+        ("*/5 * * * *", 300),
+        ("0 * * * *", 3600),
+        ("30 2 * * *", 86_400),
+        # From six in the evening to eight in the morning.
+        ("0 8-18 * * *", 14 * 3600),
+        ("*/10 8-18 * * *", 13 * 3600 + 600),
+        # From Friday to Monday.
+        ("0 9 * * mon-fri", 3 * 86_400),
+        ("0 9 * * 7", 7 * 86_400),
+        ("0 0 1 * *", 31 * 86_400),
+        ("0 0 1 1 *", 366 * 86_400),
+    ],
+)
+def test_an_interval_is_the_longest_pause_that_the_schedule_allows(schedule: str | None, seconds: float | None) -> None:
+    assert interval_seconds(schedule) == seconds
+
+
+def test_a_flow_that_has_copied_everything_is_fine() -> None:
+    assert (judge(FINE).level, judge(FINE).word) == (Level.OK, "up to date")
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "word"),
+    [
+        ({"observation": replace(SEEN, outlook="already-lost")}, Level.DANGER, "records lost"),
+        ({"observation": replace(SEEN, outlook="will-be-lost")}, Level.DANGER, "falling behind"),
+        ({"observation": replace(SEEN, outlook="tight")}, Level.WARNING, "tight"),
+        ({"observation": replace(SEEN, stalled=1)}, Level.DANGER, "stalled"),
+        ({"observation": replace(SEEN, records_behind=9)}, Level.OK, "small lag"),
+        ({"open_gaps": 2}, Level.DANGER, "decision needed"),
+        ({"different": 1}, Level.DANGER, "differs"),
+        ({"failed_steps": 1}, Level.WARNING, "step refused"),
+        ({"run": replace(RUN, state="failed")}, Level.DANGER, "failed"),
+        ({"run": replace(RUN, state="partial")}, Level.WARNING, "partly failed"),
+        ({"run": replace(RUN, state="running")}, Level.OK, "copying"),
+        ({"run": replace(RUN, state="running", heartbeat_at=NOON - timedelta(hours=1))}, Level.WARNING, "run died"),
+        ({"now": NOON + timedelta(minutes=16)}, Level.WARNING, "overdue"),
+        ({"paused": True}, Level.IDLE, "paused"),
+        ({"paused": None}, Level.IDLE, "no DAG"),
+        ({"run": None, "observation": None}, Level.IDLE, "never ran"),
+        ({"observation": None}, Level.IDLE, "not observed"),
+    ],
+)
+def test_the_worst_that_is_known_is_the_state(changed: dict[str, object], level: Level, word: str) -> None:
+    state = judge(replace(FINE, **changed))  # type: ignore[arg-type]
+
+    assert (state.level, state.word) == (level, word)
+
+
+def test_a_flow_that_is_paused_is_not_overdue() -> None:
+    assert judge(replace(FINE, paused=True, now=NOON + timedelta(days=3))).word == "paused"
+
+
+def test_all_reasons_are_told_the_worst_first() -> None:
+    state = judge(replace(FINE, open_gaps=1, failed_steps=1, paused=True))
+
+    assert [reason.split(":")[0] for reason in state.reasons] == [
+        "1 gap waits for a decision.",
+        "A step beside the copy had something refused by a cluster.",
+        "The flow's DAG is paused",
+    ]
+
+
+def test_a_long_history_keeps_its_peaks_and_its_newest_point() -> None:
+    rows = [replace(SEEN, observed_at=NOON + timedelta(minutes=each), records_behind=0) for each in range(5000)]
+    rows[1234] = replace(rows[1234], records_behind=99)
+
+    kept = thinned(rows, 400)
+
+    assert len(kept) <= 400
+    assert rows[1234] in kept
+    assert kept[-1] == rows[-1]

@@ -1,0 +1,216 @@
+"""What is noted of a flow that was looked at: a row for each partition, and their sum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from math import inf
+from typing import Any
+
+from mirror_lib.config.first_start import LATEST, FirstStarts
+from mirror_lib.config.model import FirstStart
+from mirror_lib.errors import RecordTooLargeError, RetentionGapError, TopicMissingError
+from mirror_lib.ledger.metrics_queries import GroupTotals
+from mirror_lib.ledger.observed_rows import PartitionObservationRow
+from mirror_lib.observe.forecast import Outlook, PartitionForecast
+from mirror_lib.relay.flow_forecast import FlowForecast
+from mirror_lib.relay.flow_observation import STOPPED, Failure, FlowObserved, Seen, observed_rows
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.relay.plan import plan_round
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FLOW = FlowId("A", "B")
+_FROM_THE_START = FirstStarts()
+
+
+def source(number: int, topic: str = "orders") -> TopicPartition:
+    return TopicPartition(topic, number)
+
+
+def fact(number: int, position: int | None = 10, start: int = 0, end: int = 10, **more: Any) -> PartitionFacts:
+    made = PartitionFacts(
+        source=source(number),
+        target=TopicPartition("A.orders", number),
+        log_start=start,
+        log_end=end,
+        topic_id=None,
+        position=position,
+        position_topic_id=None,
+        log_bytes=None,
+        target_max_message_bytes=1_000_000,
+    )
+    return replace(made, **more)
+
+
+def expected(number: int, **values: Any) -> PartitionForecast:
+    made = PartitionForecast(
+        source=source(number),
+        lag=1,
+        lag_bytes=100,
+        writes_per_second=2.0,
+        copies_per_second=None,
+        catch_up_seconds=30.0,
+        deleted_by_time_seconds=500.0,
+        deleted_by_size_seconds=None,
+        outlook=Outlook.OK,
+        reason="",
+    )
+    return replace(made, **values)
+
+
+def observe(
+    *facts: PartitionFacts,
+    forecasts: tuple[PartitionForecast, ...] = (),
+    problems: tuple[PartitionProblem, ...] = (),
+    starts: FirstStarts = _FROM_THE_START,
+    **more: Any,
+) -> FlowObserved:
+    settings = {"first_timestamps": {}, "failures": {}, "remote_topics": {"orders": "A.orders"}, **more}
+    plan = plan_round(FLOW, facts, tasks_max=1, problems=problems, first_starts=starts)
+    return observed_rows(
+        Seen(
+            flow=str(FLOW),
+            now=NOON,
+            facts=facts,
+            plan=plan,
+            forecast=FlowForecast(forecasts, speed=None, interval_seconds=None),
+            **settings,
+        )
+    )
+
+
+def milliseconds(age: float) -> int:
+    return int((NOON.timestamp() - age) * 1000)
+
+
+def test_a_flow_at_the_end_of_its_source_is_not_behind_and_nothing_can_be_lost() -> None:
+    seen = observe(fact(0), fact(1, end=0, position=None))
+
+    assert (seen.flow.partitions, seen.flow.lagging, seen.flow.stalled, seen.flow.records_behind) == (2, 0, 0, 0)
+    assert (seen.flow.seconds_behind, seen.flow.catch_up_seconds, seen.flow.headroom_seconds) == (0, 0, inf)
+    assert (seen.flow.bytes_behind, seen.flow.outlook) == (0, "ok")
+    assert [row.partition for row in seen.partitions] == [0, 1]
+    assert all(row.reason is None and row.behind_since is None for row in seen.partitions)
+
+
+def test_a_flow_is_as_late_as_its_oldest_record_that_is_not_copied() -> None:
+    seen = observe(
+        fact(0, position=4),
+        fact(1, position=None, start=3),
+        fact(2),
+        forecasts=(expected(0), expected(1, deleted_by_time_seconds=None, deleted_by_size_seconds=70.0)),
+        first_timestamps={source(0): milliseconds(20), source(1): milliseconds(300)},
+    )
+
+    assert (seen.flow.lagging, seen.flow.records_behind, seen.flow.bytes_behind) == (2, 13, 200)
+    assert (seen.flow.seconds_behind, seen.flow.catch_up_seconds, seen.flow.headroom_seconds) == (300, 30, 70)
+    first, second, _ = seen.partitions
+    assert (first.records_behind, first.behind_since) == (6, NOON - timedelta(seconds=20))
+    assert (second.records_behind, second.headroom_seconds) == (7, 70)
+
+
+def test_where_no_age_is_known_none_is_told() -> None:
+    seen = observe(fact(0, position=4), forecasts=(expected(0, lag_bytes=None),))
+
+    assert (seen.flow.seconds_behind, seen.flow.bytes_behind) == (None, None)
+
+
+def test_a_record_from_the_future_is_not_late() -> None:
+    seen = observe(fact(0, position=4), first_timestamps={source(0): milliseconds(-60)})
+
+    assert seen.flow.seconds_behind == 0
+
+
+def test_a_time_that_no_calendar_has_is_none() -> None:
+    seen = observe(fact(0, position=4), first_timestamps={source(0): 2**62})
+
+    assert seen.partitions[0].behind_since is None
+
+
+def test_a_partition_that_lost_something_stands_still_and_tells_why() -> None:
+    lost = expected(0, lag=0, outlook=Outlook.ALREADY_LOST, catch_up_seconds=inf, deleted_by_time_seconds=0.0)
+
+    seen = observe(fact(0, position=2, start=5), forecasts=(lost,), first_timestamps={source(0): milliseconds(50)})
+
+    (row,) = seen.partitions
+    assert (row.reason, row.outlook, row.records_behind) == (RetentionGapError.reason, "already-lost", 8)
+    assert row.detail
+    assert (seen.flow.stalled, seen.flow.outlook, seen.flow.seconds_behind) == (1, "already-lost", 50)
+    assert seen.flow.catch_up_seconds == inf
+
+
+def test_what_a_run_could_not_copy_is_told_as_long_as_it_is_not_copied() -> None:
+    failures = {number: Failure(RecordTooLargeError.reason, "too large") for number in (source(0), source(1))}
+
+    seen = observe(fact(0, position=4), fact(1), failures=failures)
+
+    assert [(row.reason, row.detail) for row in seen.partitions] == [("record-too-large", "too large"), (None, None)]
+    assert seen.flow.stalled == 1
+
+
+def test_partitions_of_which_nothing_is_known_have_a_row_with_the_reason() -> None:
+    error = TopicMissingError("it is gone.", action="Look.")
+    problems = (PartitionProblem(source(1), error), PartitionProblem(TopicPartition("pay", WHOLE_TOPIC), error))
+
+    seen = observe(fact(0), problems=problems, remote_topics={"orders": "A.orders", "pay": "A.pay"})
+
+    rows = {(row.topic, row.partition): row for row in seen.partitions}
+    assert rows["orders", 1].reason == rows["pay", WHOLE_TOPIC].reason == "topic-missing"
+    assert rows["pay", WHOLE_TOPIC].target_topic == "A.pay"
+    assert rows["orders", 1].detail == "it is gone. Look."
+    assert (seen.flow.partitions, seen.flow.stalled, seen.flow.outlook) == (3, 2, "unknown")
+
+
+def test_a_partition_that_somebody_took_out_stands_still_for_no_reason_to_look_at() -> None:
+    seen = observe(fact(0, position=None, end=0, stopped=True))
+
+    (row,) = seen.partitions
+    assert (row.reason, row.detail, row.records_behind, row.log_end) == (None, STOPPED, 0, None)
+    assert seen.flow.stalled == 0
+
+
+def test_what_a_first_start_leaves_out_is_not_behind() -> None:
+    seen = observe(fact(0, position=None), starts=FirstStarts(LATEST))
+
+    assert (seen.flow.lagging, seen.partitions[0].position, seen.partitions[0].records_behind) == (0, 10, 0)
+
+
+def test_what_lies_before_a_first_start_is_not_behind() -> None:
+    seen = observe(fact(0, position=None), starts=FirstStarts(FirstStart(offset=7)), forecasts=(expected(0),))
+
+    assert (seen.flow.lagging, seen.partitions[0].position, seen.partitions[0].records_behind) == (1, 7, 3)
+
+
+def test_what_was_written_counts_since_the_last_look() -> None:
+    def before(number: int, end: int) -> PartitionObservationRow:
+        return PartitionObservationRow(
+            flow=str(FLOW), topic="orders", partition=number, target_topic="A.orders",
+            observed_at=NOON - timedelta(seconds=10), log_end=end, outlook="ok",
+        )  # fmt: skip
+
+    # The second was created again since, and the third is new.
+    seen = observe(fact(0), fact(1), fact(2), before=(before(0, 5), before(1, 40)))
+
+    assert seen.flow.writes_per_second == 0.5
+
+
+def test_without_an_earlier_look_the_forecast_says_what_is_written() -> None:
+    assert observe(fact(0, position=1), forecasts=(expected(0),)).flow.writes_per_second == 2
+    assert observe(fact(0)).flow.writes_per_second is None
+
+
+def test_groups_and_losses_come_along() -> None:
+    seen = observe(fact(0), groups=GroupTotals(5, 2, 30), open_gaps=3, run_id="r").flow
+
+    assert (seen.groups, seen.groups_behind, seen.read_again, seen.open_gaps, seen.run_id) == (5, 2, 30, 3, "r")
+    assert observe(fact(0)).flow.groups is None
+
+
+def test_json_says_never_and_not_known_in_words() -> None:
+    data = observe(fact(0), fact(1, position=4)).to_dict()
+
+    assert data["observed_at"] == "2026-01-31T12:00:00+00:00"
+    assert data["seconds_behind"] is None
+    assert [row["headroom_seconds"] for row in data["partition_rows"]] == ["never", None]
+    assert [row["records_behind"] for row in data["partition_rows"]] == [0, 6]

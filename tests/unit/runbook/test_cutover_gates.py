@@ -1,0 +1,180 @@
+"""The conditions of a cutover, judged on what was read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.group_model import CommittedOffset, GroupState
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.runs import OffsetRun, encode
+from mirror_lib.runbook import gates
+from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
+from mirror_lib.runbook.way_back import inverse
+from mirror_lib.sync.groups import GroupPlan, GroupReason, GroupRow
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+ORDERS = TopicPartition("orders", 0)
+COPY = TopicPartition("orders-copy", 0)
+CUT = CutRow(
+    cutover="w", topic="orders", partition=0, target_topic="orders-copy", source_end=10, target_end=7, cut_at=NOON
+)
+TOPIC = WaveTopic("orders", "orders-copy", 2, 2)
+ROW = GroupRow("billing", ORDERS, COPY, upstream=5, exact=5, read_again=0, translated=True)
+
+
+def ends(source: int = 10, target: int = 7, stable: int | None = None) -> LogEnds:
+    return LogEnds({ORDERS: source}, {ORDERS: target}, {ORDERS: source if stable is None else stable})
+
+
+def group(on_source: GroupState = GroupState.EMPTY, offset: int = 10) -> WaveGroup:
+    return WaveGroup("billing", on_source, GroupState.DEAD, {ORDERS: CommittedOffset(offset, "")})
+
+
+def plan(*rows: GroupRow) -> GroupPlan:
+    return GroupPlan(FlowId("a", "b"), rows)
+
+
+def test_the_cut_holds_as_long_as_both_sides_end_where_they_were_cut() -> None:
+    assert all(gate.passed for gate in gates.cut_holds([CUT], ends(), target_too=True))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "failed"), [(11, 7, "source stands still"), (10, 8, "target is the copy")]
+)
+def test_a_record_on_either_side_breaks_the_cut(source: int, target: int, failed: str) -> None:
+    found = gates.cut_holds([CUT], ends(source, target), target_too=True)
+
+    assert [gate.name for gate in found if not gate.passed] == [failed]
+
+
+def test_once_the_target_may_be_written_to_only_the_source_is_looked_at() -> None:
+    assert all(gate.passed for gate in gates.cut_holds([CUT], ends(10, 99), target_too=False))
+
+
+def test_a_partition_that_is_gone_breaks_the_cut() -> None:
+    assert not gates.cut_holds([CUT], LogEnds({}, {}, {}), target_too=False)[0].passed
+
+
+def test_the_inventory_holds_while_topics_and_partitions_of_the_source_are_the_same() -> None:
+    assert gates.topics_same([TOPIC], [replace(TOPIC, target_partitions=9)]).passed
+    assert not gates.topics_same([TOPIC], [replace(TOPIC, partitions=3)]).passed
+    assert not gates.topics_same([TOPIC], []).passed
+    assert not gates.topics_same([TOPIC], [TOPIC, replace(TOPIC, source="new")]).passed
+
+
+def test_a_cutover_without_topics_has_nothing_to_move() -> None:
+    assert not gates.topics_found([]).passed
+    assert gates.topics_found([TOPIC]).passed
+
+
+def test_topics_without_all_their_partitions_on_the_target_are_named() -> None:
+    gate = gates.targets_ready([TOPIC, replace(TOPIC, target="short", target_partitions=1)])
+
+    assert not gate.passed
+    assert "short (1 of 2 partitions)" in gate.what
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000))
+def test_lag_is_what_the_source_has_beyond_the_positions(end: int, position: int, allowed: int) -> None:
+    gate = gates.lag_is_small(ends(end), {ORDERS: position}, allowed)
+
+    assert gate.passed is (max(end - position, 0) <= allowed)
+
+
+def test_a_partition_without_position_lags_by_all_it_holds() -> None:
+    assert not gates.lag_is_small(ends(10), {}, 9).passed
+
+
+def test_an_open_transaction_keeps_the_copy_from_being_complete() -> None:
+    copied, transactions = gates.everything_copied(ends(10, stable=8), [], [])
+
+    assert copied.passed
+    assert not transactions.passed
+
+
+def test_groups_with_members_on_the_source_are_named() -> None:
+    gate = gates.readers_stopped([group(GroupState.ACTIVE)])
+
+    assert (gate.passed, "billing" in gate.what) == (False, True)
+    assert gates.readers_stopped([group()]).passed
+
+
+def test_readers_that_move_last_have_read_the_source_to_its_end() -> None:
+    assert gates.readers_finished([group(offset=10)], ends()).passed
+    assert "3 records" in gates.readers_finished([group(offset=7)], ends()).what
+
+
+def test_groups_in_place_read_nothing_again() -> None:
+    assert all(gate.passed for gate in gates.groups_in_place(plan(ROW), {"billing"}, 0))
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [GroupReason.GROUP_ACTIVE_ON_TARGET, GroupReason.TARGET_AHEAD, GroupReason.REFUSED, GroupReason.UNREADABLE],
+)
+def test_a_position_that_is_not_in_place_is_named_with_its_reason(reason: GroupReason) -> None:
+    placed = gates.groups_in_place(plan(replace(ROW, reason=reason)), {"billing"}, 0)[0]
+
+    assert not placed.passed
+    assert "billing" in placed.what
+
+
+def test_records_that_are_read_again_are_counted_against_what_is_allowed() -> None:
+    again = replace(ROW, read_again=5, reason=GroupReason.BETWEEN_SYNCS)
+
+    assert not gates.groups_in_place(plan(again), {"billing"}, 4)[1].passed
+    assert all(gate.passed for gate in gates.groups_in_place(plan(again), {"billing"}, 5))
+
+
+def test_a_position_of_which_nobody_knows_what_is_read_again_does_not_pass() -> None:
+    assert not gates.groups_in_place(plan(replace(ROW, read_again=None)), {"billing"}, 100)[1].passed
+
+
+def test_groups_that_do_not_move_do_not_count() -> None:
+    assert all(gate.passed for gate in gates.groups_in_place(plan(replace(ROW, group="other", read_again=9)), set(), 0))
+
+
+@st.composite
+def offset_runs(draw: st.DrawFn) -> tuple[OffsetRun, ...]:
+    """Runs that ascend on both sides, with a hole between any two of them."""
+    source = target = 0
+    runs = []
+    for _ in range(draw(st.integers(1, 6))):
+        source += draw(st.integers(0, 5))
+        target += draw(st.integers(0, 5))
+        count = draw(st.integers(1, 5))
+        runs.append(OffsetRun(source, target, count))
+        source, target = source + count + 1, target + count
+    return tuple(runs)
+
+
+@given(offset_runs())
+def test_the_inverse_of_an_offset_map_leads_every_record_back(runs: tuple[OffsetRun, ...]) -> None:
+    row = SegmentRow(
+        flow="a->b",
+        topic="orders",
+        partition=0,
+        source_first=runs[0].source_first,
+        source_next=runs[-1].source_next,
+        target_first=runs[0].target_first,
+        target_next=runs[-1].target_next,
+        records=sum(run.count for run in runs),
+        runs=encode(runs) if len(runs) > 1 else None,
+        run_id="r",
+    )
+
+    back = inverse(row, flow="b->a", topic="orders-copy", run_id="w")
+
+    led_back = OffsetMap.of_segments([back])
+    for run in runs:
+        for number in range(run.count):
+            assert led_back.to_target(run.target_first + number).offset == run.source_first + number
+    assert (back.flow, back.topic) == ("b->a", "orders-copy")

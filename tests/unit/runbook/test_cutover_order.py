@@ -1,0 +1,135 @@
+"""In which order a cutover goes, and what its definition allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.runbook.model import Attempt, CutoverDefinition, Gate, Step, StepState, Style
+from mirror_lib.runbook.order import (
+    CONFIRMED,
+    STEPS,
+    comes_before,
+    is_released,
+    last_attempts,
+    next_step,
+    writers_stood_still,
+)
+from mirror_lib.runbook.records import attempt_of, step_row
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def attempt(step: Step, state: StepState = StepState.PASSED, number: int = 1, ended: float = 1.0) -> Attempt:
+    return Attempt(
+        step=step,
+        number=number,
+        state=state,
+        by="ann",
+        started_at=NOON,
+        finished_at=None if state is StepState.RUNNING else NOON + timedelta(seconds=ended),
+        gates=(Gate("lag", True, "nothing is left."),),
+    )
+
+
+def passed(steps: Sequence[Step]) -> list[Attempt]:
+    return [attempt(step) for step in steps]
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_every_style_takes_every_step_once(style: Style) -> None:
+    assert sorted(STEPS[style]) == sorted(Step)
+
+
+@pytest.mark.parametrize("style", list(Style))
+def test_nobody_may_write_to_the_target_before_everything_was_compared_and_agreed_on(style: Style) -> None:
+    for step in (Step.FREEZE, Step.DRAIN, Step.VERIFY, Step.APPROVE, Step.SWITCH):
+        assert comes_before(style, step, Step.RELEASE)
+
+
+def test_readers_move_before_writers_stop_or_after_writers_went_as_the_style_says() -> None:
+    assert comes_before(Style.CONSUMERS_FIRST, Step.TRANSLATE, Step.FREEZE)
+    assert comes_before(Style.TOGETHER, Step.VERIFY, Step.TRANSLATE)
+    assert comes_before(Style.TOGETHER, Step.TRANSLATE, Step.APPROVE)
+    assert comes_before(Style.PRODUCERS_FIRST, Step.RELEASE, Step.TRANSLATE)
+
+
+@given(st.sampled_from(Style), st.integers(0, len(Step)))
+def test_the_next_step_is_the_first_that_has_not_passed(style: Style, count: int) -> None:
+    done = STEPS[style][:count]
+
+    expected = STEPS[style][count] if count < len(Step) else None
+
+    assert next_step(style, passed(done)) is expected
+
+
+@pytest.mark.parametrize("state", [state for state in StepState if state is not StepState.PASSED])
+def test_a_step_whose_last_attempt_did_not_pass_comes_again(state: StepState) -> None:
+    attempts = [*passed(STEPS[Style.TOGETHER][:5]), attempt(Step.REHEARSE, state, number=2)]
+
+    assert next_step(Style.TOGETHER, attempts) is Step.REHEARSE
+
+
+def test_only_the_newest_attempt_at_a_step_counts() -> None:
+    attempts = [attempt(Step.DRAIN, number=2), attempt(Step.DRAIN, StepState.FAILED, number=1)]
+
+    assert last_attempts(attempts)[Step.DRAIN].number == 2
+
+
+@pytest.mark.parametrize("state", [StepState.RUNNING, StepState.FAILED, StepState.PASSED])
+def test_somebody_may_have_written_as_soon_as_a_release_was_tried(state: StepState) -> None:
+    assert is_released([attempt(Step.RELEASE, state)])
+    assert not is_released([attempt(Step.RELEASE, StepState.UNDONE)])
+    assert not is_released(passed([Step.SWITCH]))
+
+
+def test_writers_stand_still_from_the_word_to_their_rights_on_the_target() -> None:
+    attempts = [attempt(Step.FREEZE, ended=10), attempt(Step.RELEASE, ended=31.5)]
+
+    assert writers_stood_still(attempts) == 21.5
+    assert writers_stood_still(attempts[:1]) is None
+
+
+def test_people_are_asked_before_writers_stop_and_before_the_switch() -> None:
+    assert {Step.FREEZE, Step.APPROVE} == CONFIRMED
+
+
+def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:
+    definition = CutoverDefinition(
+        name="wave-1", flow="a->b", topics=("orders", "pay.*"), style=Style.PRODUCERS_FIRST, max_read_again=7
+    )
+
+    assert CutoverDefinition.from_dict(definition.to_dict()) == definition
+    assert CutoverDefinition.from_dict({**definition.to_dict(), "of_a_later_version": 1}) == definition
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "a/b"}, "a/b"),
+        ({"topics": ()}, "topics"),
+        ({"topics": ("(",)}, "regular expression"),
+        ({"groups": ("[",)}, "regular expression"),
+        ({"still_seconds": -1.0}, "still_seconds"),
+        ({"max_lag": -1}, "max_lag"),
+    ],
+)
+def test_what_cannot_be_a_cutover_is_refused_by_name(changed: dict[str, object], named: str) -> None:
+    usable: dict[str, object] = {"name": "wave-1", "flow": "a->b", "topics": ("orders",)}
+
+    with pytest.raises(ConfigurationError) as refused:
+        CutoverDefinition(**{**usable, **changed})  # type: ignore[arg-type]
+
+    assert named in str(refused.value)
+
+
+def test_an_attempt_comes_back_from_the_ledger_as_it_was() -> None:
+    made = attempt(Step.VERIFY, StepState.FAILED, number=3)
+
+    assert attempt_of(step_row("wave-1", made)) == made
