@@ -1,0 +1,43 @@
+"""One copy of a flow in this process, and what it cost: `python -m bench.one_copy FILE FLOW`; see `bench.against`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.load import load
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.sync.flow_topics import apply_flow_topics
+
+
+def main(path: str, name: str) -> None:
+    """Copy, and print what it took as JSON. Uses only what every version of this project has had."""
+    spent = {"user": 0.0, "system": 0.0, "seconds": 0.0}
+
+    def copy(job: CopyJob) -> list[PartitionResult]:
+        before, began = os.times(), time.monotonic()
+        results = [result for number in range(len(job.bins)) for result in copy_bin(job, number)]
+        after = os.times()
+        spent["user"] += after.user - before.user
+        spent["system"] += after.system - before.system
+        spent["seconds"] += time.monotonic() - began
+        return results
+
+    flow = load(path).flow(name)
+    ledger = Ledger.open(f"sqlite:///{path}.sqlite3")
+    ledger.migrate()
+    apply_flow_topics(flow, flow_topology(flow))
+    report = replicate(flow, ledger=ledger, make_runner=lambda: copy, options=RunOptions(trigger="bench"))
+    if report.errors:
+        raise report.errors[0]
+    sys.stdout.write(json.dumps({"records": report.records, **spent}) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
