@@ -24,8 +24,8 @@ from bench.pair import Pair, started_pair
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.runbook.machine import attempts_of
 from mirror_lib.runbook.model import Step, StepState
+from mirror_lib.runbook.records import attempts_of
 
 #: How long the writers may stand still.
 GOAL_SECONDS = 30.0

@@ -27,13 +27,13 @@ def define(flow: str, config_path: str, params: Mapping[str, Any]) -> str:
 
     Returns the backfill's name for the task that copies.
     """
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger, open_ledger
     from mirror_lib.relay.backfill_define import estimate, find_backfill, prepare_backfill
     from mirror_lib.relay.gather import FlowClusters
 
     choices = BackfillChoices.from_params(params)
-    config, settings = load_flow(Path(config_path), flow)
+    config, settings = load_flow_as_it_runs(Path(config_path), flow)
     request = _request(settings, choices)
     with FlowClusters.connect(settings) as clusters:
         if choices.dry_run:

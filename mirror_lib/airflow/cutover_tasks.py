@@ -110,9 +110,12 @@ def answer(step: str, config_path: str, name: str, asked_by: str, **context: Any
     by = str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
     with _desk(config_path, name, by) as desk:
         attempt = last_attempts(_progress(desk).attempts).get(Step(step))
+        agrees = YES in (given.get("chosen_options") or ())
         if attempt is not None and attempt.state is StepState.PASSED:
-            return f"{step} had been confirmed before"
-        if YES in (given.get("chosen_options") or ()):
+            if agrees:
+                return f"{step} had been confirmed before"
+            raise AirflowFailException(f"{step} had been confirmed before by {attempt.by}: roll the cutover back.")
+        if agrees:
             confirm(desk.ledger, desk.definition, Step(step), by=by)
             return f"{step} is confirmed by {by}"
         refuse(desk.ledger, desk.definition, Step(step), by=by)
@@ -150,8 +153,8 @@ def _desk(config_path: str, name: str, by: str) -> Iterator[Desk]:
     from mirror_lib.config.load import load
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.runbook.desk import Desk
-    from mirror_lib.runbook.machine import attempts_of
     from mirror_lib.runbook.opening import open_cutover
+    from mirror_lib.runbook.records import attempts_of
 
     config = load(Path(config_path))
     with open_ledger(config) as ledger:

@@ -69,13 +69,13 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a backfill would copy, or has left to copy, and how long that may take; changes nothing."""
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.relay.backfill_define import estimate, find_backfill
     from mirror_lib.relay.gather import FlowClusters
 
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
         with (
             output.progress(f"Reading both clusters of {settings.flow}"),
@@ -116,14 +116,14 @@ def run(
     from mirror_lib.cli.run import copy_by_job, show_report
     from mirror_lib.cli.spark_submit import RunFiles
     from mirror_lib.cli.topics import show_topics
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.relay.backfill_define import prepare_backfill
     from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.relay.job_arguments import ASK, JobArguments
 
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         request = _request(settings, topics, (begin, end), into, into_suffix, into_same=into_same)
         with open_ledger(file) as ledger:
             with (

@@ -57,6 +57,10 @@ def new(
     fence: Annotated[
         Fence, typer.Option("--fence", help="How writers are kept from the source: by you, or by ACLs.")
     ] = Fence.OPERATOR,
+    writers: Annotated[
+        list[str] | None,
+        typer.Option("--writer", help="With `--fence acl`: a principal to keep out, such as User:app; several times."),
+    ] = None,
     compare: Annotated[
         VerifyScope, typer.Option("--compare", help="What the rehearsal compares: all, or what never was.")
     ] = VerifyScope.RECENT,
@@ -95,6 +99,7 @@ def new(
             groups=tuple(groups or (".*",)),
             style=style,
             fence=fence,
+            writers=tuple(writers or ()),
             scope=compare,
             max_read_again=max_read_again,
             still_seconds=still_seconds,
@@ -249,8 +254,8 @@ def _desk(config: Path, name: str) -> Iterator[Desk]:
     from mirror_lib.config.load import load
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.runbook.desk import Desk
-    from mirror_lib.runbook.machine import attempts_of
     from mirror_lib.runbook.opening import open_cutover
+    from mirror_lib.runbook.records import attempts_of
 
     file = load(config)
     with open_ledger(file) as ledger:

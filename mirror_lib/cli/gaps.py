@@ -44,11 +44,11 @@ def list_gaps(
     as_json: JsonOption = False,
 ) -> None:
     """Show the gaps of a flow, newest first. Exit code 3 when some are open."""
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
 
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         with open_ledger(file) as ledger:
             waiting = ledger.open_gaps(str(settings.flow))
             found = waiting if only_open else ledger.gaps(str(settings.flow), _LISTED)
@@ -174,7 +174,7 @@ class _Choice:
 def _decide(
     words: str, config: Path, flow: str, choice: _Choice, note: str | None, *, yes: bool, as_json: bool
 ) -> None:
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.relay.gaps import (
         IN_LEDGER,
@@ -190,7 +190,7 @@ def _decide(
     decision = Decision(words)
     with reporting(as_json) as output:
         choice.check()
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         name = str(settings.flow)
         with open_ledger(file) as ledger:
             known = undecided(ledger, name, decision)

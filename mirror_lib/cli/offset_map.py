@@ -55,11 +55,11 @@ def register(app: typer.Typer) -> None:
 def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
     """Show for every partition what is mapped and how many bytes the ledger keeps for it."""
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
 
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(file) as ledger:
             # A topic that the flow has taken in once keeps its map; only the command's own patterns leave some out.
@@ -111,13 +111,13 @@ def _rebuild(
     output: Output, config: Path, flow: str, topics: Sequence[str], partition: int | None, *, apply: bool
 ) -> None:
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.relay.map_rebuild import apply_rebuilt, plan_rebuild, rebuild
     from mirror_lib.relay.run_lock import hold_lock
 
-    file, settings = load_flow(config, flow)
+    file, settings = load_flow_as_it_runs(config, flow)
     name, run_id = str(settings.flow), f"rebuild-{uuid.uuid4()}"
     with open_ledger(file) as ledger, ExitStack() as stack:
         if apply:

@@ -39,11 +39,11 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def show(config: ConfigOption, flow: FlowOption, topic: AnyTopicOption = None, as_json: JsonOption = False) -> None:
     """Show the positions as the target cluster keeps them; changes nothing."""
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.relay.gather import FlowClusters
 
     with reporting(as_json) as output:
-        _, settings = load_flow(config, flow)
+        _, settings = load_flow_as_it_runs(config, flow)
         with FlowClusters.connect(settings) as clusters, output.progress("Reading the position topic"):
             snapshot = clusters.positions.read_all()
         rows = [
@@ -123,14 +123,14 @@ def _change(
     yes: bool,
     as_json: bool,
 ) -> None:
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.relay.position_changes import apply_changes, plan_changes
     from mirror_lib.relay.run_lock import hold_lock
 
     with reporting(as_json) as output:
-        file, settings = load_flow(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         run_id = f"decision-{uuid.uuid4()}"
         name = str(settings.flow)
         with (

@@ -84,11 +84,11 @@ def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
 @contextmanager
 def _flow_maps(config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.config.load import load_flow
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.translation import FlowMaps
 
-    file, settings = load_flow(config, flow)
+    file, settings = load_flow_as_it_runs(config, flow)
     with open_ledger(file) as ledger:
         yield settings, FlowMaps(settings, flow_topology(settings), ledger)
 

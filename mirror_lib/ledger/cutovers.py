@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from sqlalchemy import Table, delete, select, update
 
@@ -67,9 +68,10 @@ class Cutovers:
         with self._database.read() as connection:
             return tuple(CutoverStepRow(**row) for row in connection.execute(query).mappings())
 
-    def save_cuts(self, rows: Sequence[CutRow]) -> None:
-        """Insert or replace where partitions were cut."""
+    def save_cuts(self, name: str, rows: Sequence[CutRow]) -> None:
+        """Note where a cutover's partitions were cut, in the place of all earlier cuts of it."""
         with self._database.write() as connection:
+            connection.execute(delete(_CUTS).where(_CUTS.c.cutover == name))
             upsert(connection, _CUTS, rows)
 
     def cuts(self, name: str) -> tuple[CutRow, ...]:
@@ -78,16 +80,35 @@ class Cutovers:
         with self._database.read() as connection:
             return tuple(CutRow(**row) for row in connection.execute(query).mappings())
 
-    def hand_over(self, rows: Sequence[HandedOverRow]) -> None:
-        """Let flows copy these topics no more."""
+    def hand_over(
+        self, rows: Sequence[HandedOverRow], *, take_back_from: str | None = None, topics: Collection[str] = ()
+    ) -> None:
+        """Let flows copy these topics no more, and at the same moment another flow copy some again.
+
+        Args:
+            rows: what is handed over.
+            take_back_from: the flow that copies again.
+            topics: of its source.
+        """
         with self._database.write() as connection:
+            if take_back_from is not None:
+                chosen = (_HANDED_OVER.c.flow == take_back_from) & _HANDED_OVER.c.topic.in_(list(topics))
+                connection.execute(delete(_HANDED_OVER).where(chosen))
             upsert(connection, _HANDED_OVER, rows)
 
     def take_back(self, flow: str, topics: Collection[str]) -> None:
         """Let a flow copy these topics again."""
-        with self._database.write() as connection:
-            chosen = (_HANDED_OVER.c.flow == flow) & _HANDED_OVER.c.topic.in_(list(topics))
-            connection.execute(delete(_HANDED_OVER).where(chosen))
+        self.hand_over((), take_back_from=flow, topics=topics)
+
+    def fences(self, flow: str) -> list[Mapping[str, Any]]:
+        """The ACLs by which cutovers of a flow keep writers from its source now, as `Fenced.to_facts` gives them."""
+        query = (
+            select(_STEPS.c.facts)
+            .join(_CUTOVERS, _CUTOVERS.c.name == _STEPS.c.cutover)
+            .where(_CUTOVERS.c.flow == flow, _STEPS.c.step == "freeze", _CUTOVERS.c.state != "rolled-back")
+        )
+        with self._database.read() as connection:
+            return [acl for facts in connection.scalars(query) for acl in facts.get("fence", ())]
 
     def handed_over(self, flow: str | None = None) -> tuple[HandedOverRow, ...]:
         """The topics that a flow, or each flow, does not copy any more."""

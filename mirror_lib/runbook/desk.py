@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +17,7 @@ from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.ledger.handovers import all_with_handovers, opposite_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, replicate
+from mirror_lib.relay.run_lock import RunLease
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.wave import WaveTopic, exactly, unrestricted
@@ -49,6 +52,8 @@ class Desk:
     sleep: Callable[[float], None] = time.sleep
     #: Told what is going on, for people who wait.
     tell: Callable[[str], None] = lambda _: None
+    #: Stores facts of the attempt that is under way: what must be known whatever happens next.
+    keep: Callable[[Mapping[str, Any]], None] = lambda _: None
 
     @property
     def flow(self) -> FlowConfig:
@@ -109,6 +114,29 @@ class Desk:
         """Compare what moves."""
         options = VerifyOptions(topics=self.topic_regexes, mode=mode)
         return verify_flow(self.whole_flow, ledger=self.ledger, make_runner=self._engine().compare, options=options)
+
+    @contextmanager
+    def locked(self, flow: FlowConfig) -> Iterator[None]:
+        """Hold the run lock of a flow; a run that is under way is waited for.
+
+        Raises:
+            RunLockedError: it has not ended within the time for the drain.
+        """
+        deadline = self.monotonic() + self.definition.drain_seconds
+        run_id = f"cutover-{self.definition.name}-{uuid.uuid4()}"
+        while True:
+            lease = RunLease(self.ledger, flow=str(flow.flow), run_id=run_id, lease_seconds=flow.run_lease_seconds)
+            try:
+                lease.acquire()
+                break
+            except RunLockedError as error:
+                if self.monotonic() >= deadline:
+                    raise
+                self.tell(f"Waiting for a run to end: {error.what}")
+        try:
+            yield
+        finally:
+            lease.release()
 
     def now(self) -> datetime:
         """This moment."""

@@ -1,9 +1,9 @@
-"""Keeping writers from topics by ACLs that forbid everybody to write; taken away again by a rollback or failback."""
+"""Keeping writers from topics by ACLs that forbid them to write; taken away again by a rollback or failback."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mirror_lib.cluster.kafka_errors import SecurityDisabledError
@@ -13,79 +13,64 @@ from mirror_lib.runbook.model import Gate
 from mirror_lib.sync.admins import source_admin
 from mirror_lib.topology.acls import WILDCARD, WRITE, AclBinding, AclPattern, AclPermission, AclResource
 
-_EVERYBODY = "User:*"
 _ACTION = "Stop the writers yourself, and begin the cutover with fence=operator."
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
-    """What was forbidden, and whether everything was."""
-
-    gate: Gate
-    #: Those that stand on the cluster because of us.
-    acls: tuple[AclBinding, ...] = ()
-
-    def to_facts(self) -> list[dict[str, Any]]:
-        """Plain data for the ledger."""
-        return [asdict(acl) for acl in self.acls]
-
-
-def fence_acls(topics: Iterable[str]) -> tuple[AclBinding, ...]:
-    """What forbids everybody to write to topics. Super users are above all ACLs."""
+def fence_acls(topics: Iterable[str], writers: Sequence[str]) -> tuple[AclBinding, ...]:
+    """What forbids some principals to write to topics. Super users are above all ACLs."""
     return tuple(
-        AclBinding(AclResource.TOPIC, topic, AclPattern.LITERAL, _EVERYBODY, WILDCARD, WRITE, AclPermission.DENY)
+        AclBinding(AclResource.TOPIC, topic, AclPattern.LITERAL, writer, WILDCARD, WRITE, AclPermission.DENY)
         for topic in sorted(topics)
+        for writer in writers
     )
 
 
-def raise_fence(flow: FlowConfig, topics: Sequence[str]) -> Fenced:
+def raise_fence(
+    flow: FlowConfig,
+    topics: Sequence[str],
+    writers: Sequence[str],
+    known: Sequence[Mapping[str, Any]],
+    keep: Callable[[Mapping[str, Any]], None],
+) -> Gate:
     """Forbid writing to topics of the flow's source.
 
     ACLs that stand there already are somebody else's, and stay when the fence is taken away.
 
+    Args:
+        writers: principals.
+        known: what an earlier attempt may have put there.
+        keep: stores the facts of what is ours, before it is put there.
+
     Raises:
         MirrorError: the source cannot be reached.
     """
-    wanted = fence_acls(topics)
+    wanted, before = fence_acls(topics, writers), {AclBinding.from_dict(each) for each in known}
     with source_admin(flow) as source:
         try:
             present = source.acls([AclResource.TOPIC])
         except SecurityDisabledError:
             text = f"cluster {flow.flow.source} has no authorizer: nobody can be forbidden to write."
-            return Fenced(Gate("fence", False, text, _ACTION))
-        ours = [acl for acl in wanted if acl not in present]
-        outcome = source.create_acls(ours) if ours else {}
+            return Gate("fence", False, text, _ACTION)
+        lacking = [acl for acl in wanted if acl not in present]
+        keep({"fence": [asdict(acl) for acl in sorted(before | set(lacking))]})
+        outcome = source.create_acls(lacking) if lacking else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
-    done = tuple(acl for acl, error in outcome.items() if error is None)
-    good = f"{len(wanted):,} topics may be written to by super users only."
-    what = good if not failed else f"not fenced: {named(failed)}"
-    return Fenced(Gate("fence", not failed, what, _ACTION), done)
+    good = f"{named(writers)} may not write to {len(topics):,} topics."
+    return Gate("fence", not failed, good if not failed else f"not fenced: {named(failed)}", _ACTION)
 
 
 def lower_fence(flow: FlowConfig, facts: Sequence[Mapping[str, Any]]) -> Gate:
-    """Take away what `raise_fence` put on the flow's source.
+    """Take away what `raise_fence` put on the flow's source; what is not there any more counts as taken away.
 
     Args:
-        facts: as `Fenced.to_facts` gave them.
+        facts: as `raise_fence` kept them.
 
     Raises:
         MirrorError: the source cannot be reached.
     """
-    acls = [_binding(each) for each in facts]
+    acls = {AclBinding.from_dict(each) for each in facts}
     with source_admin(flow) as source:
         outcome = source.delete_acls(acls) if acls else {}
     failed = [f"{acl.name} ({error})" for acl, error in outcome.items() if error is not None]
     what = f"{len(acls):,} ACLs of the fence are taken away." if not failed else f"still fenced: {named(failed)}"
     return Gate("fence", not failed, what, "Take these ACLs away by kafka-acls.sh.")
-
-
-def _binding(facts: Mapping[str, Any]) -> AclBinding:
-    return AclBinding(
-        AclResource(facts["resource"]),
-        facts["name"],
-        AclPattern(facts["pattern"]),
-        facts["principal"],
-        facts["host"],
-        facts["operation"],
-        AclPermission(facts["permission"]),
-    )

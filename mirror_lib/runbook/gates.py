@@ -15,7 +15,17 @@ from mirror_lib.verify.report import VerifyReport
 
 _NAMED = 3
 #: A position that needs nothing more: it is in sync, nothing is to be taken over, or it goes on a little too early.
-_SETTLED = frozenset({None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS})
+_SETTLED = frozenset[GroupReason | None]({None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS})
+_GONE_ON = frozenset[GroupReason | None]({GroupReason.TARGET_AHEAD, GroupReason.GROUP_ACTIVE_ON_TARGET})
+_LASTING = frozenset[GroupReason | None](
+    {
+        GroupReason.TARGET_AHEAD,
+        GroupReason.GROUP_ACTIVE_ON_TARGET,
+        GroupReason.OTHER_GROUP_ON_TARGET,
+        GroupReason.MERGED_TARGET,
+        GroupReason.UNREADABLE,
+    }
+)
 
 
 def named(places: Iterable[object]) -> str:
@@ -39,9 +49,8 @@ def topics_found(topics: Sequence[WaveTopic]) -> Gate:
 
 
 def topics_same(before: Sequence[WaveTopic], now: Sequence[WaveTopic]) -> Gate:
-    """What the inventory found is what there is. Partitions of the target may have been added since."""
-    then = {(topic.source, topic.target): topic.partitions for topic in before}
-    present = {(topic.source, topic.target): topic.partitions for topic in now}
+    """What the inventory found is what there is. The target may have more partitions than the source, never fewer."""
+    then, present = ({(each.source, each.target): _shape(each) for each in topics} for topics in (before, now))
     changed = sorted(key[0] for key in then.keys() | present.keys() if then.get(key) != present.get(key))
     return Gate(
         "inventory",
@@ -49,6 +58,10 @@ def topics_same(before: Sequence[WaveTopic], now: Sequence[WaveTopic]) -> Gate:
         f"{len(then):,} topics are as they were." if not changed else f"changed since the inventory: {named(changed)}",
         "Take the inventory again.",
     )
+
+
+def _shape(topic: WaveTopic) -> tuple[int, bool]:
+    return topic.partitions, topic.target_partitions >= topic.partitions
 
 
 def targets_ready(topics: Sequence[WaveTopic]) -> Gate:
@@ -159,27 +172,51 @@ def readers_stopped(groups: Sequence[WaveGroup]) -> Gate:
     )
 
 
-def readers_finished(groups: Sequence[WaveGroup], ends: LogEnds) -> Gate:
-    """Every group has read the source to its end: for readers that move last."""
-    left = {
-        group.name: sum(max(ends.source.get(place, 0) - offset.offset, 0) for place, offset in group.committed.items())
-        for group in groups
-    }
+def readers_finished(left: Mapping[str, int]) -> Gate:
+    """Every group has read the source to its end: for readers that move last.
+
+    Args:
+        left: records that each group has still to read.
+    """
     behind = {name: count for name, count in left.items() if count}
     return Gate(
         "source read to its end",
         not behind,
-        f"{len(groups):,} groups have read everything."
+        f"{len(left):,} groups have read everything."
         if not behind
         else f"{sum(behind.values()):,} records are still to be read on the source by {named(sorted(behind))}",
         "Let the consumers read the source to its end.",
     )
 
 
-def groups_in_place(plan: GroupPlan, groups: Collection[str], max_read_again: int) -> tuple[Gate, ...]:
-    """Every group goes on on the target where it stands on the source, and reads no more again than is allowed."""
-    rows = [row for row in plan.rows if row.group in groups]
-    missing = [row for row in rows if not _is_settled(row)]
+def rows_of_wave(plan: GroupPlan, groups: Collection[str], topics: Sequence[WaveTopic]) -> list[GroupRow]:
+    """The positions that move: a group may read topics that stay, too."""
+    names = {topic.source for topic in topics}
+    return [row for row in plan.rows if row.group in groups and row.source.topic in names]
+
+
+def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
+    """Nothing stands against the groups that will not pass by itself: better known before the writers stop."""
+    lasting = [f"{row.group} on {row.source} ({row.reason})" for row in rows if row.reason in _LASTING]
+    return counts(
+        "groups can move",
+        [*plan.problems, *lasting],
+        f"nothing stands against {len({row.group for row in rows}):,} groups.",
+        "See `mirror groups status`; stop members on the target, or reset what is further on there.",
+    )
+
+
+def groups_in_place(
+    plan: GroupPlan, rows: Sequence[GroupRow], groups: Collection[str], max_read_again: int, *, gone_on: bool = False
+) -> tuple[Gate, ...]:
+    """Every group goes on on the target where it stands on the source, and reads no more again than is allowed.
+
+    Args:
+        rows: the positions that move.
+        gone_on: the groups had moved before, and may have read on.
+    """
+    settled = _SETTLED | _GONE_ON if gone_on else _SETTLED
+    missing = [row for row in rows if row.present_reason not in settled]
     read_again = sum(row.read_again or 0 for row in rows)
     unknown = sum(row.read_again is None and row.translated for row in rows)
     problems = [*plan.problems, *(f"{row.group} on {row.source} ({row.present_reason})" for row in missing)]
@@ -200,11 +237,6 @@ def groups_in_place(plan: GroupPlan, groups: Collection[str], max_read_again: in
             "Allow more by max_read_again, or rebuild the offset map by `mirror map rebuild`.",
         ),
     )
-
-
-def _is_settled(row: GroupRow) -> bool:
-    # Reading some again is counted by a gate of its own.
-    return row.present_reason in _SETTLED
 
 
 def counts(name: str, problems: Sequence[str], good: str, action: str) -> Gate:

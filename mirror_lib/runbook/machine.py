@@ -6,25 +6,37 @@ cutover is resumed: one that does not hold any more is undone and taken again.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.runbook import steps_before, steps_cut, steps_over
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook import handover, steps_before, steps_cut, steps_over
 from mirror_lib.runbook.desk import Desk
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
-from mirror_lib.runbook.order import CONFIRMED, STEPS, has_passed, is_released, last_attempts
+from mirror_lib.runbook.order import (
+    CONFIRMED,
+    CONFIRMED_BY,
+    LASTING_FACTS,
+    REFUSED_BY,
+    STEPS,
+    has_passed,
+    is_released,
+    last_attempts,
+)
 from mirror_lib.runbook.outcome import Outcome
-from mirror_lib.runbook.records import attempt_of, step_row
-from mirror_lib.runbook.rollback import undo_switch
+from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
 
 _POLL_SECONDS = 0.3
 #: Between two rounds while a person stops the writers: the copy stays close, and the ledger is not filled with runs.
 _FOLLOW_SECONDS = 5.0
-#: What stands in the facts of an attempt once a person has spoken.
-CONFIRMED_BY, REFUSED_BY = "confirmed_by", "refused_by"
+#: They may be taken anew as often as anybody likes, until the writers are stopped.
+_REPEATABLE = frozenset({Step.INVENTORY, Step.PREFLIGHT, Step.REHEARSE})
+_LEASE_SECONDS = 30.0
 
 _WORK: Mapping[Step, Callable[[Desk], Outcome]] = {
     Step.INVENTORY: steps_before.inventory,
@@ -95,11 +107,6 @@ def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, desk: Desk
     )
 
 
-def attempts_of(ledger: Ledger, name: str) -> dict[Step, Attempt]:
-    """The newest attempt at each step of a cutover."""
-    return last_attempts([attempt_of(row) for row in ledger.cutovers.steps(name)])
-
-
 def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     """Where a cutover is, as the ledger has it."""
     row = ledger.cutovers.find(definition.name)
@@ -147,8 +154,22 @@ def _speak(
     )
 
 
+def lock_name(name: str) -> str:
+    """What the lock of a cutover is called among the run locks of flows; no flow's name has a blank in it."""
+    return f"cutover {name}"
+
+
+def _lasting(before: Attempt | None) -> dict[str, Any]:
+    """What a further attempt has to know of the one before: what stands on the clusters because of it."""
+    if before is None:
+        return {}
+    # A switch that was undone has handed over nothing; a fence stands until it is lowered.
+    kept = ("fence",) if before.state is StepState.UNDONE else LASTING_FACTS
+    return {name: before.facts[name] for name in kept if name in before.facts}
+
+
 class Machine:
-    """Takes one cutover on. One process at a time: the run lock of the flow and the ledger's rows keep the rest."""
+    """Takes one cutover on; a lock of its own keeps a second process from doing the same."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -167,13 +188,27 @@ class Machine:
 
         Raises:
             ConfigurationError: it has ended already.
+            RunLockedError: another process takes it on.
         """
-        present = progress(self._desk.ledger, self._desk.definition)
-        if present.state.ended:
-            raise ConfigurationError(
-                f"cutover {self._name} is {present.state.value}.", action="Begin a new one under another name."
-            )
+        with hold_lock(
+            self._desk.ledger,
+            flow=lock_name(self._name),
+            run_id=f"cutover-{uuid.uuid4()}",
+            lease_seconds=_LEASE_SECONDS,
+        ):
+            present = progress(self._desk.ledger, self._desk.definition)
+            if present.state.ended:
+                raise ConfigurationError(
+                    f"cutover {self._name} is {present.state.value}.", action="Begin a new one under another name."
+                )
+            self._read()
+            return self._run(until, wait_seconds)
+
+    def _run(self, until: Step | None, wait_seconds: float) -> Progress:
         self._look_again()
+        wanted = None if until is None else self._desk.last.get(until)
+        if until in _REPEATABLE and wanted is not None and has_passed(wanted) and not self._is_frozen():
+            self._save(replace(wanted, state=StepState.UNDONE))
         for step in STEPS[self._desk.definition.style]:
             if not has_passed(self._desk.last.get(step)):
                 state = self._take(step, wait_seconds)
@@ -182,6 +217,9 @@ class Machine:
             if step is until:
                 return self._at(CutoverState.FINISHED if step is Step.FINISH else CutoverState.RUNNING, step)
         return self._at(CutoverState.FINISHED, Step.FINISH)
+
+    def _is_frozen(self) -> bool:
+        return has_passed(self._desk.last.get(Step.FREEZE))
 
     def _at(self, state: CutoverState, step: Step) -> Progress:
         self._desk.ledger.cutovers.move(self._name, state=state.value, step=step.value)
@@ -206,11 +244,12 @@ class Machine:
         order = STEPS[self._desk.definition.style]
         for later in order[order.index(step) + 1 :]:
             attempt = self._desk.last.get(later)
-            if attempt is None or not has_passed(attempt):
+            if attempt is None or attempt.state is StepState.UNDONE:
                 continue
             if later is Step.SWITCH:
                 # The flow has to copy again what was written in the meantime.
-                undo_switch(self._desk, attempt)
+                handover.undo(self._desk, attempt)
+            # Also what waits: a word that was given then was given about something else.
             self._save(replace(attempt, state=StepState.UNDONE))
 
     def _take(self, step: Step, wait_seconds: float) -> StepState:
@@ -222,6 +261,7 @@ class Machine:
             state=StepState.RUNNING,
             by=desk.by,
             started_at=desk.now(),
+            facts=_lasting(before),
         )
         if before is not None and before.state is StepState.WAITING:
             # The same question is still open.
@@ -234,14 +274,22 @@ class Machine:
                 attempt, asked = self._ask(attempt, wait_seconds)
                 if not asked:
                     return attempt.state
+                self._save(attempt)
+            desk.keep = lambda facts: self._keep(step, facts)
             outcome = _WORK[step](desk)
         except MirrorError as error:
-            return self._end(attempt, StepState.FAILED, error=error)
+            return self._end(desk.last[step], StepState.FAILED, error=error)
         except BaseException:
-            self._end(attempt, StepState.FAILED)
+            self._end(desk.last[step], StepState.FAILED)
+            self._at(CutoverState.FAILED, step)
             raise
+        attempt = desk.last[step]
         merged = replace(attempt, facts={**attempt.facts, **outcome.facts}, gates=(*attempt.gates, *outcome.gates))
         return self._end(merged, StepState.PASSED if outcome.passed else StepState.FAILED)
+
+    def _keep(self, step: Step, facts: Mapping[str, Any]) -> None:
+        attempt = self._desk.last[step]
+        self._save(replace(attempt, facts={**attempt.facts, **facts}))
 
     def _ask(self, attempt: Attempt, wait_seconds: float) -> tuple[Attempt, bool]:
         """Wait for a person; False where the step ends here: a gate does not hold, or nobody has spoken yet."""
@@ -261,6 +309,8 @@ class Machine:
         while True:
             self._read()
             attempt = desk.last[step]
+            if attempt.state is not StepState.WAITING:
+                return attempt, False
             if REFUSED_BY in attempt.facts:
                 refused = Gate("agreed", False, f"{attempt.facts[REFUSED_BY]} did not agree.", "Go on, or roll back.")
                 self._end(replace(attempt, gates=(*attempt.gates, refused)), StepState.FAILED)

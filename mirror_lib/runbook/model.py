@@ -113,6 +113,8 @@ class CutoverDefinition:
     groups: tuple[str, ...] = (".*",)
     style: Style = Style.TOGETHER
     fence: Fence = Fence.OPERATOR
+    #: Principals such as `User:app` that the fence keeps from writing. Everybody would be the flow back, too.
+    writers: tuple[str, ...] = ()
     scope: VerifyScope = VerifyScope.RECENT
     #: Records that all groups together may read again.
     max_read_again: int = 0
@@ -138,6 +140,10 @@ class CutoverDefinition:
             )
         if not self.topics:
             raise ConfigurationError("a cutover needs topics.", action="Name some, or `.*` for all of the flow.")
+        if self.fence is Fence.ACL and not self.writers:
+            raise ConfigurationError(
+                "a fence of ACLs needs to know whom to keep out.", action="Name the writers' principals: User:app."
+            )
         for patterns in (self.topics, self.groups):
             try:
                 compile_list(patterns)
@@ -156,7 +162,7 @@ class CutoverDefinition:
         """The inverse of `to_dict`; settings of a newer version are ignored, missing ones have their defaults."""
         known = {each.name for each in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
-        for name in ("topics", "groups"):
+        for name in ("topics", "groups", "writers"):
             if name in values:
                 values[name] = tuple(values[name])
         for name, kind in (("style", Style), ("fence", Fence), ("scope", VerifyScope)):

@@ -22,6 +22,12 @@ STEPS: Mapping[Style, tuple[Step, ...]] = {
 CONFIRMED = frozenset({Step.FREEZE, Step.APPROVE})
 #: Between the first and the last of them the writers stand still.
 WRITERS_STOP, WRITERS_GO = Step.FREEZE, Step.RELEASE
+#: What stands in the facts of an attempt once a person has spoken.
+CONFIRMED_BY, REFUSED_BY = "confirmed_by", "refused_by"
+#: Stands in the facts of a release from before its first grant on.
+RELEASING = "releasing"
+#: Facts that a further attempt at a step takes over: what stands on the clusters or in the ledger because of it.
+LASTING_FACTS = (RELEASING, "handovers", "fence")
 
 
 def last_attempts(attempts: Sequence[Attempt]) -> dict[Step, Attempt]:
@@ -46,9 +52,9 @@ def comes_before(style: Style, first: Step, second: Step) -> bool:
 
 
 def is_released(attempts: Sequence[Attempt]) -> bool:
-    """Whether somebody may have written to the target: an attempt to release may have released."""
+    """Whether somebody may have written to the target: the first right to write may have been given."""
     released = last_attempts(attempts).get(Step.RELEASE)
-    return released is not None and released.state is not StepState.UNDONE
+    return released is not None and released.state is not StepState.UNDONE and bool(released.facts.get(RELEASING))
 
 
 def writers_stood_still(attempts: Sequence[Attempt]) -> float | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Gate, Step, StepState
+from mirror_lib.runbook.order import last_attempts
 
 
 def attempt_of(row: CutoverStepRow) -> Attempt:
@@ -40,3 +42,8 @@ def step_row(cutover: str, attempt: Attempt) -> CutoverStepRow:
 def definition_of(row: CutoverRow) -> CutoverDefinition:
     """What a cutover is."""
     return CutoverDefinition.from_dict(row.definition)
+
+
+def attempts_of(ledger: Ledger, name: str) -> dict[Step, Attempt]:
+    """The newest attempt at each step of a cutover."""
+    return last_attempts([attempt_of(row) for row in ledger.cutovers.steps(name)])

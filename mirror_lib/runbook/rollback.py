@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from mirror_lib.errors import MirrorError, Where
-from mirror_lib.ledger.cutover_rows import HandedOverRow
-from mirror_lib.ledger.handovers import opposite_of
-from mirror_lib.runbook import fences, gates
+from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError, Where
+from mirror_lib.relay.run_lock import RunLease
+from mirror_lib.runbook import fences, gates, handover
 from mirror_lib.runbook.desk import Desk
-from mirror_lib.runbook.model import Attempt, CutoverState, Gate, Step, StepState
-from mirror_lib.runbook.order import STEPS, has_passed, is_released
-from mirror_lib.runbook.records import step_row
+from mirror_lib.runbook.machine import lock_name, progress
+from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState
+from mirror_lib.runbook.order import CONFIRMED_BY, REFUSED_BY, STEPS, is_released
+from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
 from mirror_lib.runbook.steps_cut import cuts
 from mirror_lib.runbook.wave import exactly, log_ends
 from mirror_lib.sync.staged_acls import revoke_acls
+
+_LEASE_SECONDS = 30.0
+#: Whoever waits for a person looks for a word several times a second, and then ends.
+_LEAVE_SECONDS = 60.0
 
 
 class NoWayBackError(MirrorError):
@@ -27,41 +35,83 @@ class NoWayBackError(MirrorError):
 def roll_back(desk: Desk, *, note: str = "") -> tuple[Gate, ...]:
     """Undo a cutover's steps, the last one first; doing it again does what is left.
 
-    Positions that were committed for groups on the target stay: nobody goes on by them until a group moves there.
+    A process that waits for a person's word ends; one that is in the middle of a step is not disturbed. Positions that
+    were committed for groups on the target stay: nobody goes on by them until a group moves there.
 
     Returns:
         What was undone. When all of it was, the cutover has ended.
 
     Raises:
+        ConfigurationError: the cutover has ended already.
         NoWayBackError: records were written to the target that are on no other cluster: a failback brings them home.
+        RunLockedError: another process takes the cutover on.
         MirrorError: a cluster or the ledger cannot be used.
     """
-    definition, flow = desk.definition, desk.whole_flow
-    if is_released(list(desk.last.values())):
-        _check_untouched(desk)
+    _send_away(desk)
+    with _alone(desk):
+        state = progress(desk.ledger, desk.definition).state
+        if state.ended:
+            raise ConfigurationError(f"cutover {desk.definition.name} is {state.value}.", action="It stays so.")
+        desk.last = attempts_of(desk.ledger, desk.definition.name)
+        undone = _undo(desk)
+        if all(gate.passed for gate in undone):
+            _note_undone(desk)
+            ended = CutoverState.ROLLED_BACK.value
+            desk.ledger.cutovers.move(desk.definition.name, state=ended, step=Step.INVENTORY.value)
+    desk.ledger.audits.note(
+        by=desk.by,
+        action="cutover-rollback",
+        subject=desk.definition.name,
+        flow=desk.definition.flow,
+        detail={"note": note, "undone": [gate.to_dict() for gate in undone]},
+    )
+    return undone
+
+
+def _send_away(desk: Desk) -> None:
+    for attempt in attempts_of(desk.ledger, desk.definition.name).values():
+        if attempt.state is StepState.WAITING and CONFIRMED_BY not in attempt.facts:
+            refused = replace(attempt, facts={**attempt.facts, REFUSED_BY: desk.by})
+            desk.ledger.cutovers.save_step(step_row(desk.definition.name, refused))
+
+
+@contextmanager
+def _alone(desk: Desk) -> Iterator[None]:
+    deadline, run_id = time.monotonic() + _LEAVE_SECONDS, f"rollback-{uuid.uuid4()}"
+    while True:
+        lease = RunLease(desk.ledger, flow=lock_name(desk.definition.name), run_id=run_id, lease_seconds=_LEASE_SECONDS)
+        try:
+            lease.acquire()
+            break
+        except RunLockedError:
+            if time.monotonic() >= deadline:
+                raise
+    try:
+        yield
+    finally:
+        lease.release()
+
+
+def _undo(desk: Desk) -> tuple[Gate, ...]:
+    flow = desk.whole_flow
     undone: list[Gate] = []
-    if (attempt := desk.last.get(Step.RELEASE)) is not None and attempt.state is not StepState.UNDONE:
+    released = desk.last.get(Step.RELEASE)
+    if released is not None and is_released([released]):
+        _check_untouched(desk)
         done = revoke_acls(flow, desk.ledger, by=desk.by, topics=exactly(topic.target for topic in desk.topics))
         failed = [str(error) for _, error in done.failed]
         good = done.notice or f"{len(done.changed):,} grants to write wait again."
         undone.append(gates.counts("grants to write", failed, good, "Revoke them by `mirror acls revoke`."))
         # Between the look and this nobody could be kept from writing.
         _check_untouched(desk)
-    if (attempt := desk.last.get(Step.SWITCH)) is not None and attempt.state is not StepState.UNDONE:
-        undone.append(undo_switch(desk, attempt))
-    if (attempt := desk.last.get(Step.FREEZE)) is not None and (fence := attempt.facts.get("fence")):
+    switched = desk.last.get(Step.SWITCH)
+    if switched is not None and switched.state is not StepState.UNDONE:
+        undone.append(handover.undo(desk, switched))
+    # Every attempt may have put some of it there.
+    attempts = [attempt_of(row) for row in desk.ledger.cutovers.steps(desk.definition.name)]
+    fence = [acl for each in attempts if each.step is Step.FREEZE for acl in each.facts.get("fence", ())]
+    if fence:
         undone.append(fences.lower_fence(flow, fence))
-    if all(gate.passed for gate in undone):
-        _note_undone(desk)
-        state, step = CutoverState.ROLLED_BACK, Step.INVENTORY
-        desk.ledger.cutovers.move(definition.name, state=state.value, step=step.value)
-    desk.ledger.audits.note(
-        by=desk.by,
-        action="cutover-rollback",
-        subject=definition.name,
-        flow=definition.flow,
-        detail={"note": note, "undone": [gate.to_dict() for gate in undone]},
-    )
     return tuple(undone)
 
 
@@ -75,34 +125,9 @@ def _check_untouched(desk: Desk) -> None:
         )
 
 
-def undo_switch(desk: Desk, attempt: Attempt) -> Gate:
-    """Let the flow copy again what an attempt at the switch has handed over."""
-    handovers = attempt.facts.get("handovers", {})
-    flow, store = desk.definition.flow, desk.ledger.cutovers
-    away, home = handovers.get("away", []), handovers.get("home", [])
-    store.take_back(flow, away)
-    back = opposite_of(desk.config, desk.whole_flow)
-    if home and back is not None:
-        now, names = desk.now(), {topic.target: topic.source for topic in desk.topics}
-        store.hand_over(
-            [
-                HandedOverRow(
-                    flow=str(back.flow),
-                    topic=topic,
-                    target_topic=names.get(topic, topic),
-                    cutover=desk.definition.name,
-                    since=now,
-                    by=desk.by,
-                )
-                for topic in home
-            ]
-        )
-    return Gate("handed over", True, f"flow {flow} copies {len(away) or len(home):,} topics again.")
-
-
 def _note_undone(desk: Desk) -> None:
     for step in STEPS[desk.definition.style]:
         attempt = desk.last.get(step)
-        if attempt is not None and (has_passed(attempt) or attempt.state is StepState.WAITING):
+        if attempt is not None and attempt.state is not StepState.UNDONE:
             undone = replace(attempt, state=StepState.UNDONE)
             desk.ledger.cutovers.save_step(step_row(desk.definition.name, undone))

@@ -12,7 +12,7 @@ from mirror_lib.relay.flow_forecast import forecast_plan
 from mirror_lib.relay.replicate import plan_flow
 from mirror_lib.runbook import gates
 from mirror_lib.runbook.desk import Desk
-from mirror_lib.runbook.model import CutoverState, Gate, Step, VerifyScope
+from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState, VerifyScope
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
 from mirror_lib.runbook.wave import WaveTopic, log_ends, wave_groups, wave_topics
@@ -47,8 +47,13 @@ def inventory(desk: Desk) -> Outcome:
 
 
 def inventory_holds(desk: Desk) -> tuple[Gate, ...]:
-    """What moves is still what was found."""
-    return (gates.topics_same(desk.topics, wave_topics(desk.flow, desk.definition.topics)),)
+    """What moves is still what was found. After the switch the flow takes it no more, so its names are looked for."""
+    switched = desk.last.get(Step.SWITCH)
+    if switched is not None and switched.state is not StepState.UNDONE:
+        present = wave_topics(desk.whole_flow, desk.topic_regexes)
+    else:
+        present = wave_topics(desk.flow, desk.definition.topics)
+    return (gates.topics_same(desk.topics, present),)
 
 
 def _no_other_cutover(desk: Desk, topics: tuple[WaveTopic, ...]) -> Gate:
@@ -143,7 +148,7 @@ def rehearse(desk: Desk) -> Outcome:
     groups = wave_groups(flow, desk.topics, wanted.groups)
     names = {group.name for group in groups}
     plan = plan_flow_groups(flow, desk.topology(), commit=True, ledger=desk.ledger).plan
-    rows = [row for row in plan.rows if row.group in names]
+    rows = gates.rows_of_wave(plan, names, desk.topics)
     read_again = sum(row.read_again or 0 for row in rows)
     expected = wanted.still_seconds + tail_seconds + tail.seconds
     return Outcome(
@@ -151,6 +156,7 @@ def rehearse(desk: Desk) -> Outcome:
             gates.counts("copied", problems, "every partition copies.", "`mirror plan` tells each reason."),
             gates.is_equal(report),
             gates.lag_is_small(log_ends(flow, desk.topics), copied_to(flow), wanted.max_lag),
+            gates.groups_can_move(plan, rows),
             Gate("read again", True, f"{read_again:,} records would be read again if the groups moved now."),
         ),
         {

@@ -12,7 +12,8 @@ from mirror_lib.runbook.model import Fence, Gate, Step
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
-from mirror_lib.runbook.wave import LogEnds, log_ends
+from mirror_lib.runbook.steps_before import preflight
+from mirror_lib.runbook.wave import LogEnds, log_ends, wave_topics
 from mirror_lib.verify.model import VerifyMode
 
 _LOOK_SECONDS = 0.5
@@ -27,9 +28,11 @@ def before_freeze(desk: Desk) -> Outcome:
         desk.copy()
         ends = log_ends(flow, desk.topics)
         lag = gates.lag_is_small(ends, copied_to(flow), desk.definition.max_lag)
+    # The rehearsal may be days ago.
+    ready = preflight(desk).gates
     expected = desk.facts_of(Step.REHEARSE).get("expected_stop_seconds")
     told = Gate("duration", True, f"the writers will stand still for about {expected} s, and as long as people take.")
-    return Outcome((lag, told) if expected is not None else (lag,))
+    return Outcome((*ready, lag, told) if expected is not None else (*ready, lag))
 
 
 def while_waiting(desk: Desk) -> None:
@@ -42,8 +45,9 @@ def freeze(desk: Desk) -> Outcome:
     """The writers are stopped, a person says; the fence makes sure of it, when the definition asks for one."""
     if desk.definition.fence is not Fence.ACL:
         return Outcome((Gate("writers stopped", True, "a person has said so."),))
-    done = fences.raise_fence(desk.whole_flow, [topic.source for topic in desk.topics])
-    return Outcome((done.gate,), {"fence": done.to_facts()})
+    topics = [topic.source for topic in desk.topics]
+    known = desk.facts_of(Step.FREEZE).get("fence", ())
+    return Outcome((fences.raise_fence(desk.whole_flow, topics, desk.definition.writers, known, desk.keep),))
 
 
 def freeze_holds(desk: Desk) -> tuple[Gate, ...]:
@@ -78,17 +82,20 @@ def drain(desk: Desk) -> Outcome:
 
 
 def _is_behind(desk: Desk, ends: LogEnds) -> bool:
-    positions = copied_to(desk.flow)
-    return any(positions.get(place, 0) < end for place, end in ends.source.items())
+    return bool(ends.behind(copied_to(desk.flow)))
 
 
 def _cut(desk: Desk, ends: LogEnds, still: float, rounds: int, seconds: float) -> Outcome:
     plan = plan_flow(desk.flow, desk.run_options(), desk.ledger)
     after = log_ends(desk.flow, desk.topics)
-    waiting = [each.source for each in plan.partitions]
+    # Somebody may have stopped a partition: then nothing is planned for it, and it is not copied all the same.
+    waiting = {each.source for each in plan.partitions} | set(after.behind(copied_to(desk.flow)))
     problems = [f"{each.source}: {each.error.reason}" for each in plan.problems]
+    if plan.stopped:
+        problems.append(f"{plan.stopped:,} partitions that somebody decided not to replicate (`mirror gaps`)")
     long_enough = still >= desk.definition.still_seconds and after.source == ends.source
     found = (
+        gates.topics_same(desk.topics, wave_topics(desk.flow, desk.definition.topics)),
         *gates.everything_copied(after, waiting, problems),
         Gate(
             "source stands still",
@@ -101,7 +108,7 @@ def _cut(desk: Desk, ends: LogEnds, still: float, rounds: int, seconds: float) -
     )
     outcome = Outcome(found, {"rounds": rounds, "seconds": round(seconds, 3), "still_seconds": round(still, 3)})
     if outcome.passed:
-        desk.ledger.cutovers.save_cuts(list(_cut_rows(desk, after)))
+        desk.ledger.cutovers.save_cuts(desk.definition.name, list(_cut_rows(desk, after)))
     return outcome
 
 

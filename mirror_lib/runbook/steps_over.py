@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from mirror_lib.cluster.admin_groups import GroupState
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.ledger.cutover_rows import HandedOverRow
 from mirror_lib.ledger.handovers import opposite_of
-from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.runbook import fences, gates
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.runbook import fences, gates, handover
 from mirror_lib.runbook.desk import Desk
 from mirror_lib.runbook.model import Gate, Step, Style
-from mirror_lib.runbook.order import STEPS, comes_before, last_attempts, writers_stood_still
+from mirror_lib.runbook.order import RELEASING, STEPS, comes_before, last_attempts, writers_stood_still
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import written_to
 from mirror_lib.runbook.records import attempt_of
 from mirror_lib.runbook.steps_cut import cut_holds, cuts
-from mirror_lib.runbook.wave import LogEnds, WaveGroup, exactly, log_ends, unrestricted, wave_groups
+from mirror_lib.runbook.wave import WaveGroup, exactly, log_ends, unrestricted, wave_groups
 from mirror_lib.runbook.way_back import prepare_way_back, why_no_way_back
 from mirror_lib.sync.flow_groups import apply_flow_groups, plan_flow_groups
+from mirror_lib.sync.groups import GroupRow
 from mirror_lib.sync.staged_acls import release_acls
 from mirror_lib.topology.names import TopicPartition
 
@@ -33,35 +34,63 @@ def translate(desk: Desk) -> Outcome:
     groups = wave_groups(flow, desk.topics, wanted.groups)
     first = [gates.readers_stopped(groups)]
     if wanted.style is Style.PRODUCERS_FIRST:
-        first.append(gates.readers_finished(groups, _cut_ends(desk)))
+        first.append(gates.readers_finished(_left_to_read(desk, groups)))
     if not all(gate.passed for gate in first):
         return Outcome(tuple(first))
     if comes_before(wanted.style, Step.TRANSLATE, Step.FREEZE) and desk.engine is not None:
         # What they have read must be there before they go on there.
         desk.copy()
     names = {group.name for group in groups}
-    moving = flow.model_copy(update={"groups": exactly(sorted(names))}) if names else flow
     if names:
-        apply_flow_groups(moving, desk.topology(), commit=True, ledger=desk.ledger)
-    plan = plan_flow_groups(moving, desk.topology(), commit=True, ledger=desk.ledger).plan
-    rows = [row for row in plan.rows if row.group in names]
+        apply_flow_groups(_moving(flow, names), desk.topology(), commit=True, ledger=desk.ledger)
+    placed, rows = _placed(desk, groups)
     facts = {
         "groups": len(names),
         "positions": len(rows),
         "read_again": sum(row.read_again or 0 for row in rows),
         "by_group": {name: sum(row.read_again or 0 for row in rows if row.group == name) for name in sorted(names)},
     }
-    return Outcome((*first, *gates.groups_in_place(plan, names, wanted.max_read_again)), facts)
+    return Outcome((*first, *placed), facts)
 
 
-def _cut_ends(desk: Desk) -> LogEnds:
-    source = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts(desk)}
-    return LogEnds(source, {}, source)
+def _moving(flow: FlowConfig, names: Collection[str]) -> FlowConfig:
+    return flow.model_copy(update={"groups": exactly(sorted(names))}) if names else flow
+
+
+def _placed(desk: Desk, groups: Sequence[WaveGroup] | None = None) -> tuple[tuple[Gate, ...], list[GroupRow]]:
+    """Whether the groups stand on the target where they go on, and their positions there."""
+    flow, wanted = desk.whole_flow, desk.definition
+    if groups is None:
+        groups = wave_groups(flow, desk.topics, wanted.groups)
+    names = {group.name for group in groups}
+    plan = plan_flow_groups(_moving(flow, names), desk.topology(), commit=True, ledger=desk.ledger).plan
+    rows = gates.rows_of_wave(plan, names, desk.topics)
+    # Readers that moved first have read on by the time that this is done again.
+    gone_on = wanted.style is Style.CONSUMERS_FIRST and desk.last[Step.TRANSLATE].number > 1
+    return gates.groups_in_place(plan, rows, names, wanted.max_read_again, gone_on=gone_on), rows
+
+
+def _left_to_read(desk: Desk, groups: Sequence[WaveGroup]) -> dict[str, int]:
+    """How many records each group has still to read on the source; what is no record, such as a marker, is none."""
+    ends = {TopicPartition(cut.topic, cut.partition): cut.source_end for cut in cuts(desk)}
+    left = {}
+    for group in groups:
+        left[group.name] = sum(
+            OffsetMap.of_segments(desk.ledger.segments(desk.definition.flow, *place)).source_records_between(
+                committed.offset, ends[place]
+            )
+            for place, committed in group.committed.items()
+            if committed.offset < ends.get(place, 0)
+        )
+    return left
 
 
 def before_approval(desk: Desk) -> Outcome:
     """What a person is to agree on: everything that was found, and that it still holds."""
-    return Outcome(cut_holds(desk))
+    found = [*cut_holds(desk), *_readers_stay_away(desk)]
+    if desk.definition.style is Style.TOGETHER:
+        found += _placed(desk)[0]
+    return Outcome(tuple(found))
 
 
 def approve(desk: Desk) -> Outcome:
@@ -72,58 +101,44 @@ def approve(desk: Desk) -> Outcome:
 def switch(desk: Desk) -> Outcome:
     """Let the flow copy these topics no more, and prepare the way back."""
     flow, wanted = desk.whole_flow, desk.definition
-    found = list(cut_holds(desk))
     opposite = desk.opposite
     missing = why_no_way_back(flow, opposite, desk.topics)
-    if missing is not None and wanted.require_way_back:
-        found.append(Gate("way back", False, missing, "Add it to the file, or give it up by a new cutover without it."))
-    if not all(gate.passed for gate in found):
-        return Outcome(tuple(found))
-    facts: dict[str, object] = {}
-    # No run of the flow is under way when its topics are taken from it; the way back has its own lock.
-    if missing is None and opposite is not None:
-        prepared = prepare_way_back(flow, opposite, cuts(desk), desk.ledger)
-        facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
-    run_id = f"cutover-{wanted.name}"
-    with hold_lock(desk.ledger, flow=wanted.flow, run_id=run_id, lease_seconds=flow.run_lease_seconds):
-        facts["handovers"] = _hand_over(desk, flow)
+    # No run of the flow is under way when its topics are taken from it: it could copy what a straggler writes.
+    with desk.locked(flow):
+        found = [*cut_holds(desk), *_readers_stay_away(desk)]
+        if missing is not None and wanted.require_way_back:
+            found.append(Gate("way back", False, missing, "Add it to the file, or begin anew without it."))
+        if not all(gate.passed for gate in found):
+            return Outcome(tuple(found))
+        facts: dict[str, object] = {}
+        if missing is None and opposite is not None:
+            with desk.locked(opposite):
+                prepared = prepare_way_back(flow, opposite, cuts(desk), desk.ledger)
+            facts["way_back"] = {"flow": prepared.flow, "partitions": prepared.partitions}
+        change = handover.plan(desk)
+        # Noted before it is done, so that whatever happens in between can be undone.
+        desk.keep(change.to_facts())
+        handover.apply(desk, change)
     what = f"flow {wanted.flow} copies {len(desk.topics):,} topics no more."
     return Outcome((*found, Gate("handed over", True, what)), facts)
 
 
-def _hand_over(desk: Desk, flow: FlowConfig) -> dict[str, list[str]]:
-    """What the opposite flow had handed over comes home; everything else goes away."""
-    back = opposite_of(desk.config, flow)
-    gone = {} if back is None else {row.target_topic: row for row in desk.ledger.cutovers.handed_over(str(back.flow))}
-    home = [topic for topic in desk.topics if topic.source in gone]
-    returned = [gone[topic.source].topic for topic in home]
-    if back is not None and returned:
-        desk.ledger.cutovers.take_back(str(back.flow), returned)
-    way_back = desk.flow.way_back
-    away = [topic for topic in desk.topics if not (way_back and topic in home)]
-    now = desk.now()
-    desk.ledger.cutovers.hand_over(
-        [
-            HandedOverRow(
-                flow=desk.definition.flow,
-                topic=topic.source,
-                target_topic=topic.target,
-                cutover=desk.definition.name,
-                since=now,
-                by=desk.by,
-            )
-            for topic in away
-        ]
-    )
-    return {"away": [topic.source for topic in away], "home": returned}
+def _readers_stay_away(desk: Desk) -> tuple[Gate, ...]:
+    """Readers that have moved commit on the source no more; those that move first or last are somewhere else."""
+    if desk.definition.style is not Style.TOGETHER:
+        return ()
+    return (gates.readers_stopped(wave_groups(desk.whole_flow, desk.topics, desk.definition.groups)),)
 
 
 def release(desk: Desk) -> Outcome:
     """Put the staged grants to write on the target, and take away an earlier fence there."""
     flow, wanted = desk.whole_flow, desk.definition
-    found = list(cut_holds(desk))
+    # Once it has begun, somebody may write to the target.
+    began = bool(desk.facts_of(Step.RELEASE).get(RELEASING))
+    found = list(gates.cut_holds(cuts(desk), log_ends(flow, desk.topics), target_too=not began))
     if not all(gate.passed for gate in found):
         return Outcome(tuple(found))
+    desk.keep({RELEASING: True})
     back = opposite_of(desk.config, flow)
     if back is not None and (fence := _earlier_fence(desk, str(back.flow))):
         found.append(fences.lower_fence(unrestricted(back), fence))
@@ -148,15 +163,10 @@ def release(desk: Desk) -> Outcome:
     return Outcome(tuple(found), {"released": len(done.changed), "withdrawn": len(done.withdrawn)})
 
 
-def _earlier_fence(desk: Desk, back: str) -> list[dict[str, object]]:
+def _earlier_fence(desk: Desk, back: str) -> list[Mapping[str, Any]]:
     """What cutovers of the opposite direction forbade on what is now the target."""
     mine = {topic.target for topic in desk.topics}
-    acls: list[dict[str, object]] = []
-    for cutover in desk.ledger.cutovers.newest(back):
-        for row in desk.ledger.cutovers.steps(cutover.name):
-            if row.step == Step.FREEZE.value:
-                acls += [acl for acl in row.facts.get("fence", ()) if acl["name"] in mine]
-    return acls
+    return [acl for acl in desk.ledger.cutovers.fences(back) if acl["name"] in mine]
 
 
 def watch(desk: Desk) -> Outcome:

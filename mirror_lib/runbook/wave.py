@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.admin_groups import CommittedOffset, GroupAdmin, GroupState
@@ -43,6 +43,20 @@ class LogEnds:
     target: Mapping[TopicPartition, int]
     #: Where the last open transaction of the source begins; the end where there is none.
     stable: Mapping[TopicPartition, int]
+    #: Where the source's logs begin.
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def behind(self, positions: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+        """Partitions of which something is not copied.
+
+        Args:
+            positions: the next source offset to copy; a partition that was never copied has none.
+        """
+        return sorted(
+            place
+            for place, end in self.source.items()
+            if (positions[place] if place in positions else self.starts.get(place, 0)) < end
+        )
 
     @property
     def open_transactions(self) -> list[TopicPartition]:
@@ -115,9 +129,10 @@ def log_ends(flow: FlowConfig, topics: Iterable[WaveTopic]) -> LogEnds:
     sources = [source for source, _ in pairs]
     with flow_admins(flow) as (source, target):
         target_ends = _offsets(target, [each for _, each in pairs], OffsetSpec.LATEST)
+        starts = _offsets(source, sources, OffsetSpec.EARLIEST)
         stable = _offsets(source, sources, OffsetSpec.LAST_STABLE)
         ends = _offsets(source, sources, OffsetSpec.LATEST)
-    return LogEnds(ends, {pair[0]: target_ends[pair[1]] for pair in pairs}, stable)
+    return LogEnds(ends, {pair[0]: target_ends[pair[1]] for pair in pairs}, stable, starts)
 
 
 def _offsets(admin: ClusterAdmin, partitions: Sequence[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, int]:

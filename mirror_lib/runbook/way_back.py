@@ -21,7 +21,6 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.wave import WaveTopic, unrestricted
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.internal import ensure_internal_topics
@@ -73,7 +72,8 @@ def ensure_topics(opposite: FlowConfig) -> None:
 def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutRow], ledger: Ledger) -> WayBack:
     """Let the flow back go on at the cut, with the inverse of this flow's offset map.
 
-    Doing it again gives the same. Nothing is copied by it, and what stands on the clusters is not touched.
+    Whoever calls holds the run lock of the flow back. Doing it again gives the same. Nothing is copied by it, and what
+    stands on the clusters is not touched.
 
     Args:
         flow: the one that has led to the cut.
@@ -81,15 +81,11 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         cuts: of partitions that both flows take.
 
     Raises:
-        RunLockedError: a run of the flow back is under way.
         MirrorError: a cluster or the ledger cannot be used.
     """
     ensure_topics(opposite)
     run_id, back = f"way-back-{uuid.uuid4()}", str(opposite.flow)
-    with (
-        hold_lock(ledger, flow=back, run_id=run_id, lease_seconds=opposite.run_lease_seconds),
-        FlowClusters.connect(opposite) as clusters,
-    ):
+    with FlowClusters.connect(opposite) as clusters:
         described = clusters.source_admin.describe_topics({cut.target_topic for cut in cuts})
         snapshot = clusters.positions.read_all()
         written, segments = [], 0

@@ -117,11 +117,16 @@ def gather_acl_facts(flow: FlowConfig, ledger: Ledger, source: ClusterAdmin, tar
     """
     resources = flow.acl_rules.resources
     return AclFacts(
-        source=source.acls(resources),
+        source=source.acls(resources) - _fences(flow, ledger),
         target=target.acls(resources),
         source_topics=tuple(source.list_topics()),
         remembered={binding_of(row): row for row in ledger.acls(str(flow.flow))},
     )
+
+
+def _fences(flow: FlowConfig, ledger: Ledger) -> frozenset[AclBinding]:
+    """What keeps writers from the source while they move: on the target it would keep them from where they go."""
+    return frozenset(AclBinding.from_dict(each) for each in ledger.cutovers.fences(str(flow.flow)))
 
 
 def apply_acls(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 #: As a literal resource name: every resource of the type (`ResourcePattern.WILDCARD_RESOURCE`).
 WILDCARD = "*"
@@ -59,6 +61,19 @@ class AclBinding:
         if self.pattern is AclPattern.PREFIXED:
             return name.startswith(self.name)
         return self.name in (WILDCARD, name)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, str]) -> Self:
+        """The inverse of `dataclasses.asdict`."""
+        return cls(
+            AclResource(data["resource"]),
+            data["name"],
+            AclPattern(data["pattern"]),
+            data["principal"],
+            data["host"],
+            data["operation"],
+            AclPermission(data["permission"]),
+        )
 
     def __str__(self) -> str:
         pattern = " prefixed" if self.pattern is AclPattern.PREFIXED else ""

@@ -16,9 +16,10 @@ from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.desk import Desk, Engine
-from mirror_lib.runbook.machine import Machine, Progress, attempts_of, confirm, create, progress
+from mirror_lib.runbook.machine import Machine, Progress, confirm, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from mirror_lib.runbook.opening import open_cutover
+from mirror_lib.runbook.records import attempts_of
 from mirror_lib.verify.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow

@@ -405,6 +405,7 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
         )
         at = (ended or at) + timedelta(seconds=4)
     ledger.cutovers.save_cuts(
+        definition.name,
         [
             CutRow(
                 cutover=definition.name,
@@ -416,5 +417,5 @@ def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
                 cut_at=at,
             )
             for number in range(12)
-        ]
+        ],
     )

@@ -65,6 +65,7 @@ def test_a_partition_that_is_gone_breaks_the_cut() -> None:
 
 def test_the_inventory_holds_while_topics_and_partitions_of_the_source_are_the_same() -> None:
     assert gates.topics_same([TOPIC], [replace(TOPIC, target_partitions=9)]).passed
+    assert not gates.topics_same([replace(TOPIC, target_partitions=0)], [TOPIC]).passed
     assert not gates.topics_same([TOPIC], [replace(TOPIC, partitions=3)]).passed
     assert not gates.topics_same([TOPIC], []).passed
     assert not gates.topics_same([TOPIC], [TOPIC, replace(TOPIC, source="new")]).passed
@@ -108,12 +109,12 @@ def test_groups_with_members_on_the_source_are_named() -> None:
 
 
 def test_readers_that_move_last_have_read_the_source_to_its_end() -> None:
-    assert gates.readers_finished([group(offset=10)], ends()).passed
-    assert "3 records" in gates.readers_finished([group(offset=7)], ends()).what
+    assert gates.readers_finished({"billing": 0}).passed
+    assert "3 records" in gates.readers_finished({"billing": 3, "shipping": 0}).what
 
 
 def test_groups_in_place_read_nothing_again() -> None:
-    assert all(gate.passed for gate in gates.groups_in_place(plan(ROW), {"billing"}, 0))
+    assert all(gate.passed for gate in gates.groups_in_place(plan(ROW), [ROW], {"billing"}, 0))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,8 @@ def test_groups_in_place_read_nothing_again() -> None:
     [GroupReason.GROUP_ACTIVE_ON_TARGET, GroupReason.TARGET_AHEAD, GroupReason.REFUSED, GroupReason.UNREADABLE],
 )
 def test_a_position_that_is_not_in_place_is_named_with_its_reason(reason: GroupReason) -> None:
-    placed = gates.groups_in_place(plan(replace(ROW, reason=reason)), {"billing"}, 0)[0]
+    row = replace(ROW, reason=reason)
+    placed = gates.groups_in_place(plan(), [row], {"billing"}, 0)[0]
 
     assert not placed.passed
     assert "billing" in placed.what
@@ -130,16 +132,43 @@ def test_a_position_that_is_not_in_place_is_named_with_its_reason(reason: GroupR
 def test_records_that_are_read_again_are_counted_against_what_is_allowed() -> None:
     again = replace(ROW, read_again=5, reason=GroupReason.BETWEEN_SYNCS)
 
-    assert not gates.groups_in_place(plan(again), {"billing"}, 4)[1].passed
-    assert all(gate.passed for gate in gates.groups_in_place(plan(again), {"billing"}, 5))
+    assert not gates.groups_in_place(plan(), [again], {"billing"}, 4)[1].passed
+    assert all(gate.passed for gate in gates.groups_in_place(plan(), [again], {"billing"}, 5))
 
 
 def test_a_position_of_which_nobody_knows_what_is_read_again_does_not_pass() -> None:
-    assert not gates.groups_in_place(plan(replace(ROW, read_again=None)), {"billing"}, 100)[1].passed
+    assert not gates.groups_in_place(plan(), [replace(ROW, read_again=None)], {"billing"}, 100)[1].passed
 
 
-def test_groups_that_do_not_move_do_not_count() -> None:
-    assert all(gate.passed for gate in gates.groups_in_place(plan(replace(ROW, group="other", read_again=9)), set(), 0))
+def test_only_positions_of_groups_and_topics_that_move_count() -> None:
+    elsewhere = replace(ROW, source=TopicPartition("audit", 0))
+
+    found = gates.rows_of_wave(plan(ROW, elsewhere, replace(ROW, group="other")), {"billing"}, [TOPIC])
+
+    assert found == [ROW]
+
+
+def test_groups_that_have_read_on_where_they_moved_first_are_in_place() -> None:
+    ahead = replace(ROW, reason=GroupReason.TARGET_AHEAD)
+
+    assert gates.groups_in_place(plan(), [ahead], {"billing"}, 0, gone_on=True)[0].passed
+
+
+def test_what_will_not_pass_by_itself_is_told_before_the_writers_stop() -> None:
+    assert gates.groups_can_move(plan(), [ROW, replace(ROW, reason=GroupReason.BETWEEN_SYNCS)]).passed
+    assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.TARGET_AHEAD)]).passed
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.none() | st.integers(0, 20))
+def test_a_partition_is_behind_while_records_from_its_position_on_are_left(
+    start: int, length: int, position: int | None
+) -> None:
+    log = LogEnds({ORDERS: start + length}, {}, {}, {ORDERS: start})
+    positions = {} if position is None else {ORDERS: position}
+
+    expected = (start if position is None else position) < start + length
+
+    assert bool(log.behind(positions)) is expected
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.runbook.model import Attempt, CutoverDefinition, Gate, Step, StepState, Style
+from mirror_lib.runbook.model import Attempt, CutoverDefinition, Fence, Gate, Step, StepState, Style
 from mirror_lib.runbook.order import (
     CONFIRMED,
+    RELEASING,
     STEPS,
     comes_before,
     is_released,
@@ -82,9 +84,12 @@ def test_only_the_newest_attempt_at_a_step_counts() -> None:
 
 
 @pytest.mark.parametrize("state", [StepState.RUNNING, StepState.FAILED, StepState.PASSED])
-def test_somebody_may_have_written_as_soon_as_a_release_was_tried(state: StepState) -> None:
-    assert is_released([attempt(Step.RELEASE, state)])
-    assert not is_released([attempt(Step.RELEASE, StepState.UNDONE)])
+def test_somebody_may_have_written_as_soon_as_the_first_grant_was_tried(state: StepState) -> None:
+    began = replace(attempt(Step.RELEASE, state), facts={RELEASING: True})
+
+    assert is_released([began])
+    assert not is_released([attempt(Step.RELEASE, state)])
+    assert not is_released([replace(began, state=StepState.UNDONE)])
     assert not is_released(passed([Step.SWITCH]))
 
 
@@ -118,6 +123,7 @@ def test_a_definition_comes_back_from_the_ledger_as_it_was() -> None:
         ({"groups": ("[",)}, "regular expression"),
         ({"still_seconds": -1.0}, "still_seconds"),
         ({"max_lag": -1}, "max_lag"),
+        ({"fence": Fence.ACL}, "whom to keep out"),
     ],
 )
 def test_what_cannot_be_a_cutover_is_refused_by_name(changed: dict[str, object], named: str) -> None:

@@ -1,0 +1,88 @@
+"""Which topics a switch takes from its flow and which it gives back to the opposite one; undone as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from mirror_lib.ledger.cutover_rows import HandedOverRow
+from mirror_lib.ledger.handovers import opposite_of
+from mirror_lib.runbook.desk import Desk
+from mirror_lib.runbook.model import Attempt, Gate, Step
+
+#: A topic's names on the source and the target of the flow that copies it.
+Names = tuple[str, str]
+_KEY = "handovers"
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What a switch changes in the ledger."""
+
+    flow: str
+    #: What the flow copies no more.
+    away: tuple[Names, ...]
+    back: str
+    #: What the opposite flow had handed over, and copies again.
+    home: tuple[Names, ...]
+
+    def to_facts(self) -> dict[str, Any]:
+        """Plain data for the ledger."""
+        away, home = [list(names) for names in self.away], [list(names) for names in self.home]
+        return {_KEY: {"flow": self.flow, "away": away, "back": self.back, "home": home}}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> Self | None:
+        """The inverse; None where nothing was noted."""
+        noted = facts.get(_KEY)
+        if not noted:
+            return None
+        away, home = (tuple((names[0], names[1]) for names in noted[part]) for part in ("away", "home"))
+        return cls(noted["flow"], away, noted["back"], home)
+
+
+def plan(desk: Desk) -> Handover:
+    """What the switch has to change; what an interrupted attempt has noted stays so, for it may be half done."""
+    noted = Handover.from_facts(desk.facts_of(Step.SWITCH))
+    if noted is not None:
+        return noted
+    flow = desk.whole_flow
+    opposite = opposite_of(desk.config, flow)
+    back = "" if opposite is None else str(opposite.flow)
+    gone = {row.target_topic: row.topic for row in desk.ledger.cutovers.handed_over(back)} if back else {}
+    home = tuple((gone[topic.source], topic.source) for topic in desk.topics if topic.source in gone)
+    came = {names[1] for names in home}
+    # A flow that leads back takes only what was handed over: without that there is nothing to keep from it.
+    leads_back = desk.flow.way_back
+    away = tuple((each.source, each.target) for each in desk.topics if not (leads_back and each.source in came))
+    return Handover(desk.definition.flow, away, back, home)
+
+
+def apply(desk: Desk, change: Handover) -> None:
+    """Change the ledger, at one moment; doing it again changes nothing."""
+    desk.ledger.cutovers.hand_over(
+        _rows(desk, change.flow, change.away),
+        take_back_from=change.back or None,
+        topics=[names[0] for names in change.home],
+    )
+
+
+def undo(desk: Desk, attempt: Attempt) -> Gate:
+    """Let everybody copy as before an attempt at the switch, however far that came."""
+    change = Handover.from_facts(attempt.facts)
+    if change is None:
+        return Gate("handed over", True, "nothing had been handed over.")
+    desk.ledger.cutovers.hand_over(
+        _rows(desk, change.back, change.home), take_back_from=change.flow, topics=[names[0] for names in change.away]
+    )
+    count = len(change.away) or len(change.home)
+    return Gate("handed over", True, f"flow {change.flow} copies {count:,} topics again.")
+
+
+def _rows(desk: Desk, flow: str, topics: Sequence[Names]) -> list[HandedOverRow]:
+    now, name = desk.now(), desk.definition.name
+    return [
+        HandedOverRow(flow=flow, topic=source, target_topic=target, cutover=name, since=now, by=desk.by)
+        for source, target in topics
+    ]

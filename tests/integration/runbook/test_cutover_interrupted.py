@@ -1,0 +1,306 @@
+"""Cutovers that are interrupted, taken back or started twice, and fences: nothing stays behind that nobody knows of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.model import ClientSettings
+from mirror_lib.errors import ConfigurationError, RunLockedError
+from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.runbook import handover, steps_over
+from mirror_lib.runbook.machine import Machine, confirm, create
+from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step, StepState
+from mirror_lib.runbook.opening import failback_of
+from mirror_lib.runbook.order import last_attempts
+from mirror_lib.runbook.rollback import roll_back
+from mirror_lib.sync.flow_acls import plan_flow_acls
+from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import Migration, migration, numbered, wait_for
+from tests.support.kafka import create_topic, produce
+
+PARTITIONS = 2
+
+
+class Killed(BaseException):
+    """What a SIGKILL is to a test in one process: nothing behind it is done, and nobody hears of it."""
+
+
+@pytest.fixture
+def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
+    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
+    made = migration(tmp_path, kafka_pair, topic_name)
+    made.there.run()
+    yield made
+    made.ledger.close()
+
+
+def copied_by_the_flow(moving: Migration, topic: str, first: int) -> int:
+    """How many of ten new records the flow copies."""
+    produce(moving.pair.source, topic, numbered(first, first + 10, PARTITIONS))
+    return moving.there.run(sync=False).records
+
+
+def acls(client: ClientSettings, topic: str) -> set[AclBinding]:
+    with ClusterAdmin(Connection.from_settings(client)) as admin:
+        return {acl for acl in admin.acls([AclResource.TOPIC]) if acl.name == topic}
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "behind"])
+def test_a_switch_that_died_around_the_handover_can_be_taken_back(
+    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch, done: bool
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.APPROVE)
+    apply = handover.apply
+
+    def die(desk: object, change: object) -> None:
+        if done:
+            apply(desk, change)  # type: ignore[arg-type]
+        raise Killed
+
+    monkeypatch.setattr(handover, "apply", die)
+    with pytest.raises(Killed):
+        moving.run(wave)
+    monkeypatch.undo()
+
+    roll_back(moving.desk(wave))
+
+    assert moving.where(wave).state is CutoverState.ROLLED_BACK
+    assert not moving.ledger.cutovers.handed_over()
+    assert copied_by_the_flow(moving, topic_name, 100) == 10
+
+
+def test_a_switch_that_died_goes_on_without_asking_anybody_again(
+    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.APPROVE)
+    apply = handover.apply
+
+    def die(desk: object, change: object) -> None:
+        apply(desk, change)  # type: ignore[arg-type]
+        raise Killed
+
+    monkeypatch.setattr(handover, "apply", die)
+    with pytest.raises(Killed):
+        moving.run(wave)
+    monkeypatch.undo()
+
+    assert moving.run(wave).state is CutoverState.FINISHED
+
+
+@pytest.mark.parametrize("step", [Step.SWITCH, Step.RELEASE, Step.WATCH])
+def test_a_cutover_that_stops_after_the_agreement_goes_on_by_itself(
+    moving: Migration, topic_name: str, step: Step
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.APPROVE)
+    moving.run(wave, until=step)
+
+    assert moving.run(wave).state is CutoverState.FINISHED
+
+
+def test_a_failback_that_stops_after_the_switch_goes_on_and_one_that_died_in_it_can_be_taken_back(
+    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a topic that has moved, and a failback that has switched
+    moving.run_to_the_end(moving.define("wave", topic_name))
+    produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
+    back = failback_of(moving.config, moving.ledger, "wave")
+    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    moving.run_to_the_end(back, until=Step.APPROVE)
+    apply = handover.apply
+
+    def die(desk: object, change: object) -> None:
+        apply(desk, change)  # type: ignore[arg-type]
+        raise Killed
+
+    monkeypatch.setattr(handover, "apply", die)
+    with pytest.raises(Killed):
+        moving.run(back)
+    monkeypatch.undo()
+
+    # When it is taken back
+    roll_back(moving.desk(back))
+
+    # Then the target leads as before: what is written there comes home, and nothing goes there
+    assert [row.flow for row in moving.ledger.cutovers.handed_over()] == ["A->B"]
+    produce(moving.pair.target, topic_name, numbered(110, 120, PARTITIONS))
+    assert moving.back.run(sync=False).records == 10
+    again = failback_of(moving.config, moving.ledger, "wave", "home")
+    create(moving.ledger, again, by="test", desk=moving.desk(again))
+    moving.run_to_the_end(again, until=Step.SWITCH)
+    assert moving.run(again).state is CutoverState.FINISHED
+    assert copied_by_the_flow(moving, topic_name, 200) == 10
+
+
+def test_a_release_that_died_behind_its_grants_goes_on_although_writers_have_begun(
+    moving: Migration, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.SWITCH)
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(steps_over, "release_acls", die)
+    with pytest.raises(Killed):
+        moving.run(wave)
+    monkeypatch.undo()
+    produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
+
+    assert moving.run(wave).state is CutoverState.FINISHED
+
+
+def test_a_straggler_between_switch_and_release_opens_the_freeze_again_and_is_copied(
+    moving: Migration, topic_name: str
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.SWITCH)
+    produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
+
+    waiting = moving.run(wave)
+
+    assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
+    done = moving.run_to_the_end(wave)
+    assert done.state is CutoverState.FINISHED
+    assert last_attempts(done.attempts)[Step.DRAIN].number == 2
+
+
+def test_an_agreement_about_an_earlier_cut_does_not_count(moving: Migration, topic_name: str) -> None:
+    # Given a cutover that waits for agreement
+    wave = moving.define("wave", topic_name)
+    moving.run(wave)
+    confirm(moving.ledger, wave, Step.FREEZE, by="ann")
+    assert moving.run(wave).step is Step.APPROVE
+
+    # When a straggler writes, somebody agrees all the same, and everything is done once more
+    produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
+    confirm(moving.ledger, wave, Step.APPROVE, by="bob")
+    assert moving.run(wave).step is Step.FREEZE
+    confirm(moving.ledger, wave, Step.FREEZE, by="ann")
+
+    # Then the new cut has to be agreed on
+    assert (moving.run(wave).state, moving.where(wave).step) == (CutoverState.WAITING, Step.APPROVE)
+
+
+def test_a_rollback_ends_the_process_that_waits_for_a_person(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    waiting = threading.Thread(target=lambda: moving.run(wave, wait=120))
+    waiting.start()
+    wait_for(lambda: moving.where(wave).state is CutoverState.WAITING, 60)
+
+    roll_back(moving.desk(wave))
+    waiting.join(60)
+
+    assert not waiting.is_alive()
+    assert moving.where(wave).state is CutoverState.ROLLED_BACK
+    with pytest.raises(ConfigurationError, match="rolled-back"):
+        moving.run(wave)
+    with pytest.raises(ConfigurationError, match="rolled-back"):
+        roll_back(moving.desk(wave))
+
+
+def test_two_processes_do_not_take_the_same_cutover_on(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    first = threading.Thread(target=lambda: moving.run(wave, wait=60))
+    first.start()
+    wait_for(lambda: moving.where(wave).state is CutoverState.WAITING, 60)
+    try:
+        with pytest.raises(RunLockedError):
+            Machine(moving.desk(wave)).run()
+    finally:
+        roll_back(moving.desk(wave))
+        first.join(60)
+
+
+def test_a_partition_that_somebody_stopped_keeps_the_writers_from_being_moved(
+    moving: Migration, topic_name: str
+) -> None:
+    # Given a partition that is not replicated any more, with records that were never copied
+    wave = moving.define("wave", topic_name, drain_seconds=2.0)
+    moving.run_to_the_end(wave, until=Step.REHEARSE)
+    stopped = GapRow(
+        id="gap",
+        flow="A->B",
+        topic=topic_name,
+        partition=0,
+        cause="retention-gap",
+        first_offset=0,
+        next_offset=1,
+        detail="stopped by hand",
+        found_at=moving.desk(wave).now(),
+    )
+    moving.ledger.record_gap(stopped)
+    moving.ledger.decide_gap("gap", GapState.STOPPED, by="ann")
+    produce(moving.pair.source, topic_name, numbered(100, 110, PARTITIONS))
+
+    done = moving.run_to_the_end(wave)
+
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
+    assert not moving.ledger.cutovers.handed_over()
+
+
+class TestFence:
+    """Writers that are kept out by ACLs of the source."""
+
+    WRITER = "User:app"
+
+    def fenced(self, moving: Migration, topic: str) -> CutoverDefinition:
+        wave = moving.define("wave", topic, fence=Fence.ACL, writers=(self.WRITER,))
+        moving.run_to_the_end(wave, until=Step.DRAIN)
+        return wave
+
+    def denied(self, moving: Migration, topic: str) -> set[str]:
+        client = moving.config.flow("A->B").clients.source_admin
+        return {acl.principal for acl in acls(client, topic) if acl.permission is AclPermission.DENY}
+
+    def test_named_writers_are_kept_out_and_the_target_hears_nothing_of_it(
+        self, moving: Migration, topic_name: str
+    ) -> None:
+        wave = self.fenced(moving, topic_name)
+
+        assert self.denied(moving, topic_name) == {self.WRITER}
+        flow = moving.config.flow("A->B")
+        plan = plan_flow_acls(flow, moving.desk(wave).topology(), moving.ledger).plan
+        assert not [acl for acl in plan.create if acl.name == topic_name]
+
+    def test_a_rollback_takes_away_what_every_attempt_put_there(self, moving: Migration, topic_name: str) -> None:
+        wave = self.fenced(moving, topic_name)
+        produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
+        moving.run_to_the_end(wave, until=Step.VERIFY)
+        assert last_attempts(moving.where(wave).attempts)[Step.FREEZE].number == 2
+
+        roll_back(moving.desk(wave))
+
+        assert not self.denied(moving, topic_name)
+
+    def test_a_failback_opens_what_the_cutover_has_closed(self, moving: Migration, topic_name: str) -> None:
+        wave = self.fenced(moving, topic_name)
+        moving.run_to_the_end(wave)
+        assert self.denied(moving, topic_name) == {self.WRITER}
+
+        back = failback_of(moving.config, moving.ledger, "wave")
+        create(moving.ledger, back, by="test", desk=moving.desk(back))
+        done = moving.run_to_the_end(back)
+
+        assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
+        assert not self.denied(moving, topic_name)
+
+
+def test_what_was_rehearsed_can_be_rehearsed_again(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run(wave, until=Step.REHEARSE)
+
+    moving.run(wave, until=Step.REHEARSE)
+
+    last = last_attempts(moving.where(wave).attempts)
+    assert (last[Step.REHEARSE].number, last[Step.REHEARSE].state) == (2, StepState.PASSED)
