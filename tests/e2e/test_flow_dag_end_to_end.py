@@ -18,6 +18,7 @@ from tests.support.kafka import Record, admin, consume, create_topic, produce, r
 from tests.support.names import unique_name
 
 DAG_ID = "mirror__east__west"
+BACKFILL_DAG_ID = "mirror_backfill__east__west"
 VERIFY_DAG_ID = "mirror_verify__east__west"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
@@ -151,6 +152,25 @@ def test_the_next_run_copies_just_the_rest(host: DagHost, kafka_pair: KafkaPair,
     assert outcome.report is not None
     assert outcome.report["records"] == (len(topics) - 1) * (3 * 50 + 0 + 1 + 2)
     assert_equal_copies(kafka_pair, topics)
+
+
+@pytest.mark.timeout(600)
+def test_a_dag_of_its_own_backfills_in_parts_and_copies_nothing_twice(
+    host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]
+) -> None:
+    name = topics[0]
+    choices = {"topics": [name], "name": "old", "from": "earliest", "to": "latest", "target_name": ".old"}
+
+    first = host.run(BACKFILL_DAG_ID, {**choices, "max_bytes": 100_000})
+    copied = len(consume(kafka_pair.target, f"east.{name}.old"))
+    rest = host.run(BACKFILL_DAG_ID, {"name": "old"})
+    again = host.run(BACKFILL_DAG_ID, {"name": "old"})
+
+    for outcome in (first, rest, again):
+        assert_done(outcome, host)
+    source = contents(consume(kafka_pair.source, name))
+    assert 0 < copied < sum(map(len, source.values()))
+    assert contents(consume(kafka_pair.target, f"east.{name}.old")) == source
 
 
 @pytest.mark.timeout(600)
