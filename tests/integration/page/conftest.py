@@ -13,7 +13,8 @@ from tests.support.page_app import Airflow, Site, page_app, served_page
 from tests.support.seeded_ledger import STORIES, seed, write_config
 
 
-@pytest.fixture(scope="session")
+# Not for the session: as long as Playwright runs, its event loop does, and whatever begins one in this thread fails.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
