@@ -143,7 +143,9 @@ def _flow_file(folder: Path, pair: KafkaPair, topic: str) -> Path:
     text = text.replace("A->B.topics = .*", f"A->B.topics = {topic}")
     text = text.replace("A->B.mirror.schedule = 5m\n", "")
     path = folder / "mirror.properties"
-    path.write_text(f"{text}\noffset.storage.topic = mm2-offsets.{topic}.internal\n")
+    # Every flow of other tests between these brokers would take heartbeats along.
+    own = f"offset.storage.topic = mm2-offsets.{topic}.internal\nemit.heartbeats.enabled = false\n"
+    path.write_text(f"{text}\n{own}")
     return path
 
 
