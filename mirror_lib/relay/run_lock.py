@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -156,7 +156,15 @@ class RunLease:
 
 
 @contextmanager
-def hold_lock(ledger: Ledger, *, flow: str, run_id: str, lease_seconds: float) -> Iterator[RunLease]:
+def hold_lock(
+    ledger: Ledger,
+    *,
+    flow: str,
+    run_id: str,
+    lease_seconds: float,
+    wait_seconds: float = 0.0,
+    waiting: Callable[[RunLockedError], None] = lambda _: None,
+) -> Iterator[RunLease]:
     """Hold a flow's run lock; waits for a holder that does not renew until its lease ends.
 
     A holder on this host whose process is gone is succeeded at once. The lock is renewed in the background; what works
@@ -167,13 +175,23 @@ def hold_lock(ledger: Ledger, *, flow: str, run_id: str, lease_seconds: float) -
         flow: as configured.
         run_id: the run that is going to hold it.
         lease_seconds: how long the lock holds when it is not renewed.
+        wait_seconds: how long a holder that lives is waited for.
+        waiting: told of it each time that it was found to live.
 
     Raises:
         RunLockedError: another run has the lock and lives.
         LedgerError: the ledger cannot be used.
     """
-    lease = RunLease(ledger, flow=flow, run_id=run_id, lease_seconds=lease_seconds)
-    lease.acquire()
+    deadline = _clock() + wait_seconds
+    while True:
+        lease = RunLease(ledger, flow=flow, run_id=run_id, lease_seconds=lease_seconds)
+        try:
+            lease.acquire()
+            break
+        except RunLockedError as error:
+            if _clock() >= deadline:
+                raise
+            waiting(error)
     try:
         yield lease
     finally:

@@ -17,7 +17,7 @@ from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.ledger.handovers import all_with_handovers, opposite_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, replicate
-from mirror_lib.relay.run_lock import RunLease
+from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.wave import WaveTopic, exactly, unrestricted
@@ -122,21 +122,15 @@ class Desk:
         Raises:
             RunLockedError: it has not ended within the time for the drain.
         """
-        deadline = self.monotonic() + self.definition.drain_seconds
-        run_id = f"cutover-{self.definition.name}-{uuid.uuid4()}"
-        while True:
-            lease = RunLease(self.ledger, flow=str(flow.flow), run_id=run_id, lease_seconds=flow.run_lease_seconds)
-            try:
-                lease.acquire()
-                break
-            except RunLockedError as error:
-                if self.monotonic() >= deadline:
-                    raise
-                self.tell(f"Waiting for a run to end: {error.what}")
-        try:
+        with hold_lock(
+            self.ledger,
+            flow=str(flow.flow),
+            run_id=f"cutover-{self.definition.name}-{uuid.uuid4()}",
+            lease_seconds=flow.run_lease_seconds,
+            wait_seconds=self.definition.drain_seconds,
+            waiting=lambda error: self.tell(f"Waiting for a run to end: {error.what}"),
+        ):
             yield
-        finally:
-            lease.release()
 
     def now(self) -> datetime:
         """This moment."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError, Where
-from mirror_lib.relay.run_lock import RunLease
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook import fences, gates, handover
 from mirror_lib.runbook.desk import Desk
 from mirror_lib.runbook.machine import lock_name, progress
@@ -48,7 +45,13 @@ def roll_back(desk: Desk, *, note: str = "") -> tuple[Gate, ...]:
         MirrorError: a cluster or the ledger cannot be used.
     """
     _send_away(desk)
-    with _alone(desk):
+    with hold_lock(
+        desk.ledger,
+        flow=lock_name(desk.definition.name),
+        run_id=f"rollback-{uuid.uuid4()}",
+        lease_seconds=_LEASE_SECONDS,
+        wait_seconds=_LEAVE_SECONDS,
+    ):
         state = progress(desk.ledger, desk.definition).state
         if state.ended:
             raise ConfigurationError(f"cutover {desk.definition.name} is {state.value}.", action="It stays so.")
@@ -73,23 +76,6 @@ def _send_away(desk: Desk) -> None:
         if attempt.state is StepState.WAITING and CONFIRMED_BY not in attempt.facts:
             refused = replace(attempt, facts={**attempt.facts, REFUSED_BY: desk.by})
             desk.ledger.cutovers.save_step(step_row(desk.definition.name, refused))
-
-
-@contextmanager
-def _alone(desk: Desk) -> Iterator[None]:
-    deadline, run_id = time.monotonic() + _LEAVE_SECONDS, f"rollback-{uuid.uuid4()}"
-    while True:
-        lease = RunLease(desk.ledger, flow=lock_name(desk.definition.name), run_id=run_id, lease_seconds=_LEASE_SECONDS)
-        try:
-            lease.acquire()
-            break
-        except RunLockedError:
-            if time.monotonic() >= deadline:
-                raise
-    try:
-        yield
-    finally:
-        lease.release()
 
 
 def _undo(desk: Desk) -> tuple[Gate, ...]:
