@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import floor
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
+    Integer,
     RowMapping,
     String,
     Table,
     and_,
     case,
+    cast,
     column,
+    extract,
     func,
     select,
+    tuple_,
     values,
 )
 from sqlalchemy.sql.selectable import CTE
@@ -143,18 +149,24 @@ class PageQueries:
         with self._database.read() as connection:
             return {row["flow"]: RunRow(**row) for row in _read(connection, flows, query)}
 
-    def lag_since(self, flows: Collection[str], since: datetime) -> dict[str, list[tuple[datetime, int]]]:
-        """When each flow was how many records behind, from a moment on, oldest first."""
+    def lag_since(self, flows: Collection[str], since: datetime, step: timedelta) -> dict[str, dict[int, int]]:
+        """How many records each flow was behind at most in each step of time from a moment on, by flow and step.
+
+        Steps in which nothing was looked at are left out.
+        """
         wanted = _wanted(flows)
+        # Counted there: there is a row for every run of every flow, and moments are slow to read.
+        seconds = extract("epoch", _FLOWS.c.observed_at) - floor(since.timestamp())
+        place = cast(func.floor(seconds / int(step.total_seconds())), Integer).label("place")
         query = (
-            select(_FLOWS.c.flow, _FLOWS.c.observed_at, _FLOWS.c.records_behind)
+            select(_FLOWS.c.flow, place, func.max(_FLOWS.c.records_behind))
             .join(wanted, and_(_FLOWS.c.flow == wanted.c.flow, _FLOWS.c.observed_at >= since))
-            .order_by(_FLOWS.c.flow, _FLOWS.c.observed_at)
+            .group_by(_FLOWS.c.flow, place)
         )
-        found: dict[str, list[tuple[datetime, int]]] = {}
+        found: dict[str, dict[int, int]] = {}
         with self._database.read() as connection:
-            for row in _read(connection, flows, query):
-                found.setdefault(row["flow"], []).append((row["observed_at"], row["records_behind"]))
+            for flow, at, behind in connection.execute(query) if flows else ():
+                found.setdefault(flow, {})[int(at)] = behind
         return found
 
     def open_gaps(self) -> dict[str, int]:
@@ -178,16 +190,15 @@ class PageQueries:
     def verdicts(self, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
         """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
         columns = _VERIFICATIONS.c
-        ranked = _newest_comparisons(since, flow)
         query = (
             select(
-                ranked.c.flow,
-                func.sum(case((ranked.c.verdict == "equal", 1), else_=0)).label("equal"),
-                func.sum(case((ranked.c.verdict == "different", 1), else_=0)).label("different"),
-                func.max(ranked.c.finished_at, type_=columns.finished_at.type).label("last_at"),
+                columns.flow,
+                func.sum(case((columns.verdict == "equal", 1), else_=0)).label("equal"),
+                func.sum(case((columns.verdict == "different", 1), else_=0)).label("different"),
+                func.max(columns.finished_at, type_=columns.finished_at.type).label("last_at"),
             )
-            .where(ranked.c.place == 1)
-            .group_by(ranked.c.flow)
+            .where(_is_newest_comparison(since, flow))
+            .group_by(columns.flow)
         )
         with self._database.read() as connection:
             return {
@@ -198,12 +209,9 @@ class PageQueries:
     def different_partitions(self, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
         """The comparisons that found a difference and were not followed by one that found none, newest first."""
         columns = _VERIFICATIONS.c
-        ranked = _newest_comparisons(since, flow)
-        same = and_(columns.id == ranked.c.id, columns.topic == ranked.c.topic, columns.partition == ranked.c.partition)
         query = (
             select(_VERIFICATIONS)
-            .join(ranked, same)
-            .where(ranked.c.place == 1, ranked.c.verdict == "different")
+            .where(_is_newest_comparison(since, flow), columns.verdict == "different")
             .order_by(columns.finished_at.desc(), columns.topic, columns.partition)
             .limit(limit)
         )
@@ -356,32 +364,33 @@ def _counts(connection: Connection, query: Any) -> dict[str, int]:
     return {name: int(count) for name, count in connection.execute(query)}
 
 
-def _newest_comparisons(since: datetime, flow: str | None) -> Any:
-    columns = _VERIFICATIONS.c
-    place = func.row_number().over(
-        partition_by=(columns.flow, columns.topic, columns.partition), order_by=columns.finished_at.desc()
-    )
-    chosen = [
-        columns.finished_at >= since,
-        columns.verdict.in_(("equal", "different")),
-        # A sample that finds nothing different says little; one that does is as bad as any.
-        (columns.mode != "sample") | (columns.verdict == "different"),
-    ]
+def _is_newest_comparison(since: datetime, flow: str | None) -> ColumnElement[bool]:
+    """That a verification is the newest of its partition that says whether both sides are equal.
+
+    No window function: with the index over (flow, topic, partition, finished_at) it is found without sorting anything.
+    """
+    columns, later = _VERIFICATIONS.c, _VERIFICATIONS.alias("later")
+    chosen = [columns.finished_at >= since, _says_something(_VERIFICATIONS)]
     if flow is not None:
         chosen.append(columns.flow == flow)
-    return (
-        select(
-            columns.id,
-            columns.flow,
-            columns.topic,
-            columns.partition,
-            columns.verdict,
-            columns.finished_at,
-            place.label("place"),
+    followed = (
+        select(later.c.id)
+        .where(
+            later.c.flow == columns.flow,
+            later.c.topic == columns.topic,
+            later.c.partition == columns.partition,
+            tuple_(later.c.finished_at, later.c.id) > tuple_(columns.finished_at, columns.id),
+            _says_something(later),
         )
-        .where(*chosen)
-        .subquery("ranked")
+        .exists()
     )
+    return and_(*chosen, ~followed)
+
+
+def _says_something(verifications: FromClause) -> ColumnElement[bool]:
+    """A sample that finds nothing different says little; one that does is as bad as any."""
+    columns = verifications.c
+    return columns.verdict.in_(("equal", "different")) & ((columns.mode != "sample") | (columns.verdict == "different"))
 
 
 def _chosen(flow: str, wanted: PartitionFilter) -> list[ColumnElement[bool]]:

@@ -15,7 +15,7 @@ from mirror_lib.page.answers import Problem
 from mirror_lib.page.context import Page, require_visitor
 from mirror_lib.page.control import Control
 from mirror_lib.page.errors import DagRefusedError, DagUnknownError
-from mirror_lib.page.security import add_headers
+from mirror_lib.page.security import SafeAnswers
 from mirror_lib.page.served import FlowSource
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
     known.include_router(assets.router)
     app.include_router(known)
     app.include_router(metrics.router)
-    app.middleware("http")(add_headers)
+    app.add_middleware(SafeAnswers)
     app.add_exception_handler(MirrorError, _tell)
     app.add_exception_handler(HTTPException, _refuse)
     return app

@@ -28,13 +28,13 @@ def _assets() -> dict[str, tuple[bytes, str, str]]:
 
 
 @router.get("/", response_class=HTMLResponse)
-def index() -> Response:
+async def index() -> Response:
     """The page."""
     return HTMLResponse(_assets()["index.html"][0])
 
 
 @router.get("/static/{name}", response_class=Response)
-def asset(request: Request, name: str) -> Response:
+async def asset(request: Request, name: str) -> Response:
     """One of the page's files."""
     found = _assets().get(name)
     if found is None:

@@ -45,7 +45,7 @@ TheVisitor = Annotated[Visitor, Depends(_visitor)]
 DagId = Annotated[str, Path(min_length=1, max_length=250, pattern=r"^[\w.\-]+$")]
 
 
-def require_visitor(visitor: TheVisitor) -> None:
+async def require_visitor(visitor: TheVisitor) -> None:
     """Everybody who asks for anything is somebody who may see the page."""
 
 

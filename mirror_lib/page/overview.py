@@ -100,7 +100,7 @@ class _Known:
 
     observations: Mapping[str, FlowObservationRow] = field(default_factory=dict)
     runs: Mapping[str, RunRow] = field(default_factory=dict)
-    lag: Mapping[str, Sequence[tuple[datetime, int]]] = field(default_factory=dict)
+    lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     gaps: Mapping[str, int] = field(default_factory=dict)
     failed_steps: Mapping[str, int] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
     return _Known(
         observations=pages.newest_observations(flows),
         runs=pages.newest_runs(flows),
-        lag=pages.lag_since(flows, now - _SPARK),
+        lag=pages.lag_since(flows, now - _SPARK, _SPARK / _SPARK_POINTS),
         reasons=ledger.observations.reasons(),
         gaps=pages.open_gaps(),
         failed_steps=pages.failed_steps(),
@@ -219,7 +219,7 @@ def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) 
         last_run_at=None if run is None else run.started_at,
         last_run_records=None if run is None else run.records,
         heartbeat=None if heartbeat is None else heartbeat.verdict,
-        spark=_spark(known.lag.get(name, ()), now),
+        spark=_spark(known.lag.get(name)),
     )
     if row is None:
         return shown
@@ -246,14 +246,5 @@ _COUNTS = (
 _DURATIONS = ("seconds_behind", "catch_up_seconds", "headroom_seconds")
 
 
-def _spark(points: Sequence[tuple[datetime, int]], now: datetime) -> list[int | None]:
-    if not points:
-        return []
-    found: list[int | None] = [None] * _SPARK_POINTS
-    step = _SPARK / _SPARK_POINTS
-    begin = now - _SPARK
-    for at, behind in points:
-        place = min(max(int((at - begin) / step), 0), _SPARK_POINTS - 1)
-        before = found[place]
-        found[place] = behind if before is None else max(before, behind)
-    return found
+def _spark(behind: Mapping[int, int] | None) -> list[int | None]:
+    return [] if behind is None else [behind.get(place) for place in range(_SPARK_POINTS)]

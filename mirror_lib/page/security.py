@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from fastapi import HTTPException, Request, Response
+from fastapi import HTTPException, Request
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirror_lib.page.context import ThePage
 
@@ -23,14 +24,24 @@ _HEADERS = {
 }
 
 
-async def add_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+class SafeAnswers:
     """A middleware: every answer says what it may be used for, and is not kept by anybody."""
-    response = await call_next(request)
-    for name, value in _HEADERS.items():
-        response.headers[name] = value
-    # Answers differ from person to person; only assets say something else.
-    response.headers.setdefault("Cache-Control", "no-store")
-    return response
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add the headers to whatever the app answers."""
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                # Answers differ from person to person; only assets say something else.
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_safely)
 
 
 def require_same_origin(request: Request, here: ThePage) -> None:

@@ -25,7 +25,7 @@ export async function read(path, query = {}, signal = undefined) {
   for (const [name, value] of Object.entries(query)) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
   }
-  const answer = await ask(url, { signal });
+  const answer = await ask(url, { signal }, taken(path));
   if (answer.now) clockAhead = Date.parse(answer.now) - Date.now();
   return answer;
 }
@@ -39,10 +39,18 @@ export async function act(path, body) {
   });
 }
 
-async function ask(url, options) {
+/** What early.js asked for already, once. */
+function taken(path) {
+  const { early } = globalThis;
+  if (early?.path !== path) return null;
+  delete globalThis.early;
+  return early.answer;
+}
+
+async function ask(url, options, asked = null) {
   let response;
   try {
-    response = await fetch(url, { credentials: "same-origin", cache: "no-store", ...options });
+    response = await (asked ?? fetch(url, { credentials: "same-origin", cache: "no-store", ...options }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("Airflow does not answer.", "Check that its API server runs and that you are connected.", 0);

@@ -4,9 +4,6 @@ import { read } from "./api.js";
 import { put } from "./dom.js";
 import { failure, loading } from "./notices.js";
 import { startTheme } from "./theme.js";
-import { showCutover, showCutovers } from "./view_cutovers.js";
-import { showFlow } from "./view_flow.js";
-import { showOverview } from "./view_overview.js";
 
 const AGAIN_MS = 30_000;
 const main = document.getElementById("main");
@@ -43,13 +40,23 @@ async function show(quietly = false) {
   if (!quietly) put(main, loading());
   const scroll = quietly ? window.scrollY : 0;
   try {
+    // What shows it and what is shown are fetched at the same time: an overview does not wait for the code of a flow.
     if (view === "flow") {
-      const detail = await read(`flows/${encodeURIComponent(name)}`, {}, signal);
+      const [{ showFlow }, detail] = await Promise.all(
+        [import("./view_flow.js"), read(`flows/${encodeURIComponent(name)}`, {}, signal)]);
       document.title = `${detail.flow.name} – Replication`;
       await showFlow(main, detail, tab, query, () => show(true), signal);
-    } else if (view === "cutovers") showCutovers(main, await read("cutovers", {}, signal));
-    else if (view === "cutover") showCutover(main, await read(`cutovers/${encodeURIComponent(name)}`, {}, signal));
-    else showOverview(main, await read("overview", {}, signal));
+    } else if (view === "cutovers") {
+      const [{ showCutovers }, all] = await Promise.all([import("./view_cutovers.js"), read("cutovers", {}, signal)]);
+      showCutovers(main, all);
+    } else if (view === "cutover") {
+      const [{ showCutover }, one] = await Promise.all(
+        [import("./view_cutovers.js"), read(`cutovers/${encodeURIComponent(name)}`, {}, signal)]);
+      showCutover(main, one);
+    } else {
+      const [{ showOverview }, all] = await Promise.all([import("./view_overview.js"), read("overview", {}, signal)]);
+      showOverview(main, all);
+    }
     if (view !== "flow") document.title = "Replication";
     freshness.textContent = `read ${new Date().toLocaleTimeString()}`;
     shown = location.hash;

@@ -89,13 +89,13 @@ def test_the_newest_observation_and_run_of_each_wanted_flow_are_found(ledger: Le
     assert ledger.pages.newest_observations([]) == {}
 
 
-def test_the_lag_since_a_moment_is_told_oldest_first(ledger: Ledger) -> None:
-    for minutes in (10, 0, 5):
-        ledger.observations.save_flow(observed("a->b", NOON + timedelta(minutes=minutes), minutes), [])
+def test_the_lag_since_a_moment_is_the_most_of_each_step_of_time(ledger: Ledger) -> None:
+    for minutes, behind in ((12, 3), (0, 9), (5, 5), (14, 1), (31, 7)):
+        ledger.observations.save_flow(observed("a->b", NOON + timedelta(minutes=minutes), behind), [])
 
-    lag = ledger.pages.lag_since(["a->b"], NOON + timedelta(minutes=5))
+    lag = ledger.pages.lag_since(["a->b", "b->c"], NOON + timedelta(minutes=5), timedelta(minutes=6))
 
-    assert lag == {"a->b": [(NOON + timedelta(minutes=5), 5), (NOON + timedelta(minutes=10), 10)]}
+    assert lag == {"a->b": {0: 5, 1: 3, 4: 7}}
 
 
 def test_partitions_are_sorted_by_what_is_behind_and_cut_into_pages(ledger: Ledger) -> None:

@@ -1,0 +1,9 @@
+// Not a module: it runs before they are there, so that the server answers while the browser still loads them.
+// What is asked for here is taken by `read` of api.js.
+
+if (!/^#\/./.test(location.hash) && !new URLSearchParams(location.search).has("dag")) {
+  const path = "overview";
+  globalThis.early = { path, answer: fetch(`api/${path}`, { credentials: "same-origin", cache: "no-store" }) };
+  // A failure is told by whoever takes the answer.
+  globalThis.early.answer.catch(() => {});
+}
