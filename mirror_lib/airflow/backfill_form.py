@@ -18,7 +18,7 @@ from mirror_lib.airflow.form_fields import (
 from mirror_lib.config.model import FlowConfig
 
 _WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"
-_BOUND = "`earliest`, `latest`, an offset (`offset 4711`), or a time such as `2026-01-31T00:00:00Z`."
+_BOUND = "**earliest**, **latest**, an offset (**offset 4711**), or a time such as **2026-01-31T00:00:00Z**."
 
 
 class Target(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_topics
+from mirror_lib.airflow.form_fields import chosen_topics, literal
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
 
@@ -31,14 +31,14 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[GO_ON, ROLL_BACK],
             title="Action",
-            description_md="`roll back` takes a cutover back, as long as nobody has written to the target.",
+            description_md="**roll back** takes a cutover back, as long as nobody has written to the target.",
             section=_WHAT,
         ),
         "back_of": Param(
             None,
             type=["null", "string"],
             title="Brings home",
-            description_md=f"The name of an earlier cutover of `{flow.flow.target}->{flow.flow.source}`: its topics "
+            description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: its topics "
             "and groups come back by this flow, and only what changed since is copied. Topics and groups below then "
             "stay empty.",
             section=_WHAT,
@@ -49,7 +49,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             items={"type": "string"},
             title="Topics",
             description_md="One name or Java regular expression a line, of what the flow takes: "
-            + ", ".join(f"`{pattern}`" for pattern in flow.topics),
+            + ", ".join(literal(pattern) for pattern in flow.topics),
             section=_WHAT,
         ),
         "groups": Param(
@@ -73,7 +73,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[fence.value for fence in Fence],
             title="How writers are kept from the source",
-            description_md="`operator`: you stop them. `acl`: ACLs forbid them to write to these topics there.",
+            description_md="**operator**: you stop them. **acl**: ACLs forbid them to write to these topics there.",
             section=_HOW,
         ),
         "writers": Param(
@@ -81,7 +81,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type=["null", "array"],
             items={"type": "string"},
             title="Writers",
-            description_md="With `acl`: the principals to keep out, one a line, such as `User:app`.",
+            description_md="With **acl**: the principals to keep out, one a line, such as **User:app**.",
             section=_HOW,
         ),
         "scope": Param(
@@ -89,7 +89,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[scope.value for scope in VerifyScope],
             title="What the rehearsal compares",
-            description_md="`recent`: what was never compared. What comes after it is always compared in full.",
+            description_md="**recent**: what was never compared. What comes after it is always compared in full.",
             section=_HOW,
         ),
         "still_seconds": _seconds(10.0, "How long the source must have stood still", _LIMITS),

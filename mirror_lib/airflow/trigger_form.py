@@ -11,6 +11,7 @@ from mirror_lib.airflow.form_fields import (
     USUAL_LOG_LEVEL,
     bytes_per_second_field,
     chosen_topics,
+    literal,
     log_level_field,
     tasks_field,
     topic_names,
@@ -61,7 +62,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             description_md=(
                 "Names of topics or Java regular expressions; empty copies every topic that the flow selects. "
                 "A run can only narrow the flow's own selection, which is:\n\n"
-                + "\n".join(f"- `{pattern}`" for pattern in flow.topics)
+                + "\n".join(f"- {literal(pattern)}" for pattern in flow.topics)
             ),
             section=_WHAT,
             names=topic_names(flow.topics),
@@ -81,9 +82,9 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             description_md=(
                 "What this run does where the source lost records before they were copied, was truncated, or was "
                 "created again:\n\n"
-                "- `ask`: nothing; the partition stands still until somebody decides (`mirror gaps`)\n"
-                "- `accept`: goes on behind what is lost\n"
-                "- `recopy`: copies the source again from its start, behind what stands on the target\n\n"
+                "- **ask**: nothing; the partition stands still until somebody decides (**mirror gaps**)\n"
+                "- **accept**: goes on behind what is lost\n"
+                "- **recopy**: copies the source again from its start, behind what stands on the target\n\n"
                 "The ledger keeps that this run decided so."
             ),
             section=_WHAT,
@@ -97,7 +98,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             title="Steps beside the copy",
             description_md=(
                 "What is taken away is not done by this run. Where a step stays, the file decides whether it is on and "
-                "whether its interval has passed. Without `sync_topics`, topics that lack on the target fail."
+                "whether its interval has passed. Where missing target topics are not made, their partitions fail."
             ),
             section=_BESIDE,
         ),
@@ -109,7 +110,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             title="Time budget (seconds)",
             description_md=(
                 "No new round begins after this time; a round that has begun is finished. 0 makes one round. "
-                f"Empty means `mirror.run.max.seconds` ({flow.copy_settings.run_max_seconds:g})."
+                f"Empty means **mirror.run.max.seconds** ({flow.copy_settings.run_max_seconds:g})."
             ),
             section=_HOW,
         ),

@@ -59,9 +59,9 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             enum=[mode.value for mode in VerifyMode],
             title="Mode",
             description_md=(
-                "- `recent`: what came since it was last found equal\n"
-                "- `full`: everything that both sides still hold\n"
-                "- `sample`: random stretches of it"
+                "- **recent**: what came since it was last found equal\n"
+                "- **full**: everything that both sides still hold\n"
+                "- **sample**: random stretches of it"
             ),
             section=_WHAT,
         ),
