@@ -109,6 +109,7 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tu
         config_path=config_path,
         name=_NAME,
         asked_by=task_id,
+        trigger_rule=TriggerRule.NONE_SKIPPED,
     )
     gates >> asked >> noted
     return gates, noted

@@ -100,7 +100,10 @@ def await_question(step: str, config_path: str, name: str, **context: Any) -> st
 
 
 def answer(step: str, config_path: str, name: str, asked_by: str, **context: Any) -> str:
-    """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before."""
+    """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before.
+
+    A question that failed is a no: without one the Spark job would wait on for an answer that cannot come.
+    """
     from mirror_lib.runbook.machine import confirm, refuse
     from mirror_lib.runbook.model import StepState
     from mirror_lib.runbook.order import last_attempts
@@ -110,6 +113,10 @@ def answer(step: str, config_path: str, name: str, asked_by: str, **context: Any
     by = str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
     with _desk(config_path, name, by) as desk:
         attempt = last_attempts(_progress(desk).attempts).get(Step(step))
+        if not given:
+            if attempt is not None and attempt.state is StepState.WAITING:
+                refuse(desk.ledger, desk.definition, Step(step), by="Airflow", note=f"the task {asked_by} failed")
+            raise AirflowFailException(f"{asked_by} was not answered: trigger this DAG again with the name {name}.")
         agrees = YES in (given.get("chosen_options") or ())
         if attempt is not None and attempt.state is StepState.PASSED:
             if agrees:
