@@ -37,6 +37,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="two small workloads, MM2 default alone, brokers as cold as they are: a minute",
     )
     parser.add_argument("--workloads", help=f"which ones, with commas between; known: {known}")
+    parser.add_argument("--tls", action="store_true", help="copy each workload over TLS as well")
     parser.add_argument("--copiers", help=f"only these: {', '.join(Copier)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
     parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="rounds; medians are compared")
@@ -60,6 +61,8 @@ def make_options(arguments: argparse.Namespace) -> Options:
         raise ValueError("--scale must be above 0.")
     if arguments.scale != 1.0:
         workloads = tuple(each.scaled(max(round(each.records * arguments.scale), 1)) for each in workloads)
+    if arguments.tls:
+        workloads = tuple(each for workload in workloads for each in (workload, workload.over_tls()))
     names = [name.strip() for name in (arguments.copiers or "").split(",") if name.strip()]
     unknown = [name for name in names if name not in list(Copier)]
     if unknown:

@@ -100,13 +100,15 @@ class _Comparison:
         target.delete([practice.name])
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
+        transport = self._pair.tls if workload.tls else self._pair.clear
         setup = CopySetup(
             copier=copier,
             round=number,
             topic=workload.name,
-            source_bootstrap=self._pair.source.bootstrap_servers,
-            target_bootstrap=self._pair.target.bootstrap_servers,
+            source_bootstrap=transport.source_bootstrap,
+            target_bootstrap=transport.target_bootstrap,
             tasks=self._options.processes,
+            client=transport.client,
         )
         directory = self._folder / f"{workload.name}-{setup.source_alias}"
         copy = Copy(workload, setup, self._options.partitions, directory)

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from bench.topics import Topics
+from bench.transport import LISTENERS, Certificates, Transport
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
 
 _HEAP_MEGABYTES = 1024
@@ -30,6 +31,8 @@ class Pair:
     source: Topics
     target: Topics
     processes: tuple[psutil.Process, ...]
+    clear: Transport
+    tls: Transport
 
     def settle(self) -> None:
         """Let the disk take what was written, then wait until the brokers have nothing left to do."""
@@ -59,11 +62,13 @@ class Pair:
 @contextmanager
 def started_pair(directory: Path) -> Iterator[Pair]:
     """Start both clusters as Kafka's own scripts would; they stop at the end."""
+    certificates = Certificates.make(directory / "certificates")
     clusters = [
         KafkaCluster(
             name,
             directory=directory / name,
-            overrides=_OVERRIDES,
+            overrides={**_OVERRIDES, **certificates.broker_settings},
+            listeners=LISTENERS,
             jvm_flags=KAFKA_DEFAULT_JVM,
             heap_megabytes=_HEAP_MEGABYTES,
         )
@@ -74,7 +79,13 @@ def started_pair(directory: Path) -> Iterator[Pair]:
             list(pool.map(KafkaCluster.start, clusters))
         running = [cluster.process(cluster.node_ids[0]) for cluster in clusters]
         source, target = (Topics(cluster.bootstrap_servers) for cluster in clusters)
-        yield Pair(source, target, tuple(psutil.Process(process.pid) for process in running if process is not None))
+        yield Pair(
+            source,
+            target,
+            tuple(psutil.Process(process.pid) for process in running if process is not None),
+            clear=certificates.transport(*clusters, tls=False),
+            tls=certificates.transport(*clusters, tls=True),
+        )
     finally:
         for cluster in clusters:
             cluster.stop()

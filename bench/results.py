@@ -151,8 +151,8 @@ _MEGABYTE = 1024 * 1024
 
 def goals(results: Results) -> tuple[Goal, ...]:
     """What must be reached, each judged by its worst workload."""
-    full = [workload for workload in results.workloads if workload.kind is BatchKind.FULL]
-    small = [workload for workload in results.workloads if workload.kind is BatchKind.SMALL]
+    full = [workload for workload in results.workloads if workload.kind is BatchKind.FULL and not workload.tls]
+    small = [workload for workload in results.workloads if workload.kind is BatchKind.SMALL and not workload.tls]
     growth = [each.own.worker_growth_bytes / _MEGABYTE for each in results.measurements if each.own is not None]
     copies = len(results.measurements)
     complete = sum(each.complete for each in results.measurements)
@@ -182,7 +182,7 @@ def _speed(text: str, limit: float, results: Results, workloads: Iterable[Worklo
 
 
 def _cpu(text: str, limit: float, results: Results, peer: Copier) -> Goal:
-    shares = {workload.name: results.cpu_share(workload, peer) for workload in results.workloads}
+    shares = {workload.name: results.cpu_share(workload, peer) for workload in results.workloads if not workload.tls}
     worst = max(((share, name) for name, share in shares.items() if share is not None), default=None)
     if worst is None:
         return Goal(text, limit, None, "not measured", None)

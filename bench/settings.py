@@ -7,7 +7,7 @@ copies never meet: `tuned1.orders`, `mm2-offsets.tuned1.internal`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 TARGET_ALIAS = "target"
@@ -40,6 +40,8 @@ class CopySetup:
     source_bootstrap: str
     target_bootstrap: str
     tasks: int
+    #: What both clusters' clients need beside the addresses, under the names of Java's clients.
+    client: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source_alias(self) -> str:
@@ -98,6 +100,8 @@ def properties(setup: CopySetup) -> dict[str, str]:
         "emit.checkpoints.enabled": "false",
         "sync.topic.acls.enabled": "false",
     }
+    for alias in (source, target):
+        settings |= {f"{alias}.{name}": value for name, value in setup.client.items()}
     if setup.copier is Copier.MM2_TUNED:
         settings |= {f"{target}.producer.{name}": value for name, value in TUNED_PRODUCER.items()}
         settings |= {f"{source}.consumer.{name}": value for name, value in TUNED_CONSUMER.items()}

@@ -46,6 +46,7 @@ class Workload:
     Attributes:
         value_bytes: size of each record's value; keys have 14 bytes besides.
         records_per_batch: every batch holds so many, but for the last one of a partition.
+        tls: copiers reach both clusters over TLS; the goals do not speak of these.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Workload:
     codec: Codec
     records_per_batch: int
     kind: BatchKind
+    tls: bool = False
 
     @property
     def payload_bytes(self) -> int:
@@ -64,6 +66,10 @@ class Workload:
     def scaled(self, records: int) -> Workload:
         """The same workload with another number of records."""
         return replace(self, records=records, title=self.title.replace(_amount(self.records), _amount(records), 1))
+
+    def over_tls(self) -> Workload:
+        """The same workload, copied over TLS."""
+        return replace(self, name=f"{self.name}-tls", title=f"{self.title}, over TLS", tls=True)
 
     def records_of(self, partition: int, partitions: int) -> int:
         """How many records this partition gets: the same everywhere, the remainder goes to the first ones."""

@@ -33,6 +33,14 @@ def test_a_scale_changes_records_and_nothing_else() -> None:
     assert scaled[0].title == "10 k x 1 kB, uncompressed, full batches"
 
 
+def test_with_tls_every_workload_is_copied_in_clear_and_then_over_tls() -> None:
+    clear, secured = _options("--tls", "--workloads", "1kb-none").workloads
+
+    assert clear == WORKLOADS[1]
+    assert (secured.name, secured.title) == ("1kb-none-tls", "1 M x 1 kB, uncompressed, full batches, over TLS")
+    assert (secured.records, secured.codec, secured.tls) == (clear.records, clear.codec, True)
+
+
 def test_a_tiny_scale_leaves_one_record() -> None:
     assert _options("--quick", "--scale", "0.0000001").workloads[0].records == 1
 

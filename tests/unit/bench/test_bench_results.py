@@ -122,6 +122,16 @@ def test_a_copy_that_differs_fails_the_comparison(fault: dict[str, int]) -> None
     assert (goal.reached, goal.detail) == (False, "1 of 2")
 
 
+def test_goals_do_not_speak_of_tls() -> None:
+    secured = WORKLOADS[0].over_tls()
+    measured = (_measured(secured, Copier.MM2_DEFAULT, 10e3, cpu=1.0), _measured(secured, Copier.MIRROR, 10e3, cpu=9.0))
+    results = Results((secured,), measured, ())
+
+    assert results.speedup(secured, Copier.MM2_DEFAULT) == pytest.approx(1.0)
+    assert _goal(results, "Full batches: times MM2 default").reached is None
+    assert _goal(results, "CPU of the copier: share of MM2 default").reached is None
+
+
 def test_nothing_measured_reaches_nothing() -> None:
     assert {goal.reached for goal in goals(_results())} == {None}
 

@@ -1,5 +1,7 @@
 """The properties files of the copiers."""
 
+from dataclasses import replace
+
 import javaproperties
 import pytest
 
@@ -8,6 +10,14 @@ from bench.settings import Copier, CopySetup, properties, render
 
 def _setup(copier: Copier, number: int = 1) -> CopySetup:
     return CopySetup(copier, number, "1kb-lz4", "localhost:1", "localhost:2", 2)
+
+
+@pytest.mark.parametrize("copier", Copier)
+def test_what_clients_need_is_said_for_both_clusters(copier: Copier) -> None:
+    settings = properties(replace(_setup(copier), client={"security.protocol": "SSL"}))
+
+    assert settings["target.security.protocol"] == "SSL"
+    assert settings[f"{_setup(copier).source_alias}.security.protocol"] == "SSL"
 
 
 def test_default_mm2_gets_only_what_it_needs() -> None:
