@@ -99,16 +99,22 @@ def await_question(step: str, config_path: str, name: str, **context: Any) -> st
             time.sleep(_POLL_SECONDS)
 
 
-def answer(step: str, config_path: str, name: str, asked_by: str, **context: Any) -> str:
+def answer(
+    step: str, config_path: str, name: str, asked_by: str, patience_seconds: float = 10.0, **context: Any
+) -> str:
     """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before.
 
-    A question that failed is a no: without one the Spark job would wait on for an answer that cannot come.
+    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come. The answer
+    of one that failed counts: a scheduler of Airflow 3.3 that is behind takes the end of the asking for the end of the
+    task, and marks it as failed while it still passes the answer on.
     """
     from mirror_lib.runbook.machine import confirm, refuse
     from mirror_lib.runbook.model import StepState
     from mirror_lib.runbook.order import last_attempts
 
-    given = context["ti"].xcom_pull(task_ids=asked_by) or {}
+    deadline = time.monotonic() + patience_seconds
+    while not (given := context["ti"].xcom_pull(task_ids=asked_by) or {}) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
     user = given.get("responded_by_user") or {}
     by = str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
     with _desk(config_path, name, by) as desk:

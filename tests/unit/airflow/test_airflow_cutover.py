@@ -72,7 +72,7 @@ def waiting_at_freeze(config: Path, state: StepState = StepState.WAITING) -> Non
 
 
 def pass_on(config: Path, answered: dict[str, Any] | None) -> str:
-    return answer("freeze", str(config), WAVE.name, "writers_stopped", ti=TaskInstance(answered))
+    return answer("freeze", str(config), WAVE.name, "writers_stopped", patience_seconds=0.0, ti=TaskInstance(answered))
 
 
 def facts_of_freeze(config: Path) -> dict[str, Any]:
