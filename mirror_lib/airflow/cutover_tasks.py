@@ -112,17 +112,16 @@ def answer(
     from mirror_lib.runbook.model import StepState
     from mirror_lib.runbook.order import last_attempts
 
-    deadline = time.monotonic() + patience_seconds
-    while not (given := context["ti"].xcom_pull(task_ids=asked_by) or {}) and time.monotonic() < deadline:
-        time.sleep(_POLL_SECONDS)
-    user = given.get("responded_by_user") or {}
-    by = str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
-    with _desk(config_path, name, by) as desk:
+    with _desk(config_path, name, "Airflow") as desk:
         attempt = last_attempts(_progress(desk).attempts).get(Step(step))
-        if not given:
-            if attempt is not None and attempt.state is StepState.WAITING:
-                refuse(desk.ledger, desk.definition, Step(step), by="Airflow", note=f"the task {asked_by} failed")
+        is_asked = attempt is not None and attempt.state is StepState.WAITING
+        given = _answered(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
+        if not given and is_asked:
+            refuse(desk.ledger, desk.definition, Step(step), by="Airflow", note=f"the task {asked_by} failed")
             raise AirflowFailException(f"{asked_by} was not answered: trigger this DAG again with the name {name}.")
+        if not given:
+            raise AirflowFailException(f"the cutover has not come to {step}: an earlier task tells why.")
+        by = _who(given)
         agrees = YES in (given.get("chosen_options") or ())
         if attempt is not None and attempt.state is StepState.PASSED:
             if agrees:
@@ -133,6 +132,21 @@ def answer(
             return f"{step} is confirmed by {by}"
         refuse(desk.ledger, desk.definition, Step(step), by=by)
     raise AirflowFailException(f"{by} did not agree to {step}: the cutover stands still, and can be rolled back.")
+
+
+def _answered(task_instance: Any, asked_by: str, patience_seconds: float) -> Mapping[str, Any]:
+    """What the person has answered; empty where there is no answer."""
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        given: Mapping[str, Any] = task_instance.xcom_pull(task_ids=asked_by) or {}
+        if given or time.monotonic() >= deadline:
+            return given
+        time.sleep(_POLL_SECONDS)
+
+
+def _who(given: Mapping[str, Any]) -> str:
+    user = given.get("responded_by_user") or {}
+    return str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
 
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:

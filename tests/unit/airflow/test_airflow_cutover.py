@@ -114,7 +114,7 @@ def test_a_question_that_failed_refuses_the_step_so_that_the_spark_job_does_not_
 def test_where_nothing_was_asked_there_is_nothing_to_refuse(config: Path) -> None:
     waiting_at_freeze(config, StepState.FAILED)
 
-    with pytest.raises(AirflowFailException, match="writers_stopped was not answered"):
+    with pytest.raises(AirflowFailException, match="has not come to freeze"):
         pass_on(config, None)
 
     assert "refused_by" not in facts_of_freeze(config)
