@@ -1,21 +1,30 @@
-"""`mirror acls`: what the source's ACLs mean on the target, and the grants to write that wait for the cutover."""
+"""`mirror acls`: what the source's ACLs mean on the target, the grants to write that wait for the cutover, and what the
+flow's own user must be allowed.
+"""
 
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mirror_lib.access.model import AccessTask
 from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, TopicsOption, capped_errors, capped_table
-from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.output import JsonOption, JsonOutput, Output, reporting
 from mirror_lib.topology.acls import AclBinding
 
 if TYPE_CHECKING:
+    from mirror_lib.access.model import RequiredAccess
+    from mirror_lib.config.model import ClientSettings
     from mirror_lib.sync.flow_acls import AclSync
     from mirror_lib.sync.staged_acls import StagedAclChange
 
-_app = typer.Typer(name="acls", help="Carry topic ACLs to the target.", no_args_is_help=True)
+_app = typer.Typer(
+    name="acls", help="Carry topic ACLs to the target, and list what the flow itself needs.", no_args_is_help=True
+)
 
 _COLUMNS = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 _TargetTopicsOption = Annotated[
@@ -107,6 +116,99 @@ def revoke(
         with open_ledger(whole) as ledger, output.progress(f"Revoking grants to write of {settings.flow}"):
             done = revoke_acls(settings, ledger, by=_person(), topics=topics or ())
         _show_change(output, done, "revoked")
+
+
+class AclFormat(StrEnum):
+    """How rights are printed."""
+
+    TABLE = "table"
+    KAFKA_ACLS = "kafka-acls"
+    JSON = "json"
+
+
+@_app.command()
+def required(
+    config: ConfigOption,
+    flow: FlowOption,
+    principal: Annotated[
+        str | None,
+        typer.Option(
+            "--principal", help="Who is to be granted the rights; default the user of the file's sasl.jaas.config."
+        ),
+    ] = None,
+    task: Annotated[
+        list[AccessTask] | None, typer.Option("--task", help="Only what this task needs; may be given several times.")
+    ] = None,
+    form: Annotated[AclFormat, typer.Option("--format", help="A table, commands of kafka-acls.sh, or JSON.")] = (
+        AclFormat.TABLE
+    ),
+    command_config: Annotated[
+        str | None,
+        typer.Option("--command-config", help="For kafka-acls.sh: client properties of whoever may alter ACLs."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the least that the flow's user must be allowed on both clusters; asks no cluster.
+
+    The table has all tasks. Commands are for what runs by itself: others, such as verify, backfill and cutover, are
+    named by --task.
+    """
+    from mirror_lib.access.commands import acl_commands
+    from mirror_lib.access.required import required_access, scheduled
+    from mirror_lib.config.load import load_flow
+
+    with reporting(as_json or form is AclFormat.JSON) as output:
+        whole, settings = load_flow(config, flow)
+        needed = [each for each in required_access(whole, settings) if not task or each.task in task]
+        clients = {client.cluster: client for client in (settings.clients.source_admin, settings.clients.target_admin)}
+        principals = {cluster: principal or _user(client) for cluster, client in clients.items()}
+        commands = acl_commands(
+            needed if task else scheduled(settings, needed),
+            principals=principals,
+            bootstrap_servers={cluster: client.properties["bootstrap.servers"] for cluster, client in clients.items()},
+            command_config=command_config,
+        )
+        output.document({"required": [each.to_dict() for each in needed], "principals": principals})
+        output.document({"commands": [line for line in commands if line and not line.startswith("#")]})
+        if form is AclFormat.KAFKA_ACLS:
+            for line in commands:
+                output.note(line)
+            if not task:
+                output.note(
+                    "\n# That is what runs by themselves need; add --task verify, backfill or cutover for these."
+                )
+        else:
+            _required_tables(output, needed)
+
+
+def _required_tables(output: Output, needed: Sequence[RequiredAccess]) -> None:
+    if isinstance(output, JsonOutput):
+        return
+    for cluster, side in dict.fromkeys((each.cluster, each.side) for each in needed):
+        rows = [
+            (
+                each.task.value,
+                each.grant.operation.value,
+                each.grant.place,
+                each.why + (f" (before Kafka {each.before})" if each.before else ""),
+                each.mirror_maker,
+            )
+            for each in needed
+            if (each.cluster, each.side) == (cluster, side)
+        ]
+        output.table(f"cluster {cluster} ({side})", ("task", "operation", "on", "why", "MirrorMaker 2 too"), rows)
+    output.note("Whoever may READ, WRITE or ALTER may DESCRIBE, and whoever may ALTER_CONFIGS may DESCRIBE_CONFIGS.")
+
+
+def _user(client: ClientSettings) -> str:
+    """The principal that a client logs in as, where its properties tell."""
+    from mirror_lib.cluster.jaas import parse_jaas
+
+    try:
+        name = parse_jaas(client.properties.get("sasl.jaas.config", "")).options.get("username")
+    except ValueError:
+        name = None
+    return f"User:{name or 'mirror'}"
 
 
 def _show(output: Output, done: AclSync) -> None:

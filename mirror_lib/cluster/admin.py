@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,6 +42,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for_code, is_retriable
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.acls import AclBinding, AclResource
 from mirror_lib.topology.names import TopicPartition
 
@@ -141,7 +143,8 @@ class ClusterAdmin:
             return {resource.name: future for resource, future in answers.items()}
 
         deadline = self._calls.begin()
-        question = Question("read the configs of a topic", _TOPICS_AT_ONCE, ask, self._topic)
+        needs = partial(Grant.on_topic, Operation.DESCRIBE_CONFIGS)
+        question = Question("read the configs of a topic", _TOPICS_AT_ONCE, ask, self._topic, needs)
         return per_topic(self._calls.answers(question, sorted(set(names)), deadline), configs)
 
     def list_offsets(self, partitions: Iterable[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
@@ -173,7 +176,7 @@ class ClusterAdmin:
             )
             return {TopicPartition(key.topic, key.partition): future for key, future in answers.items()}
 
-        question = Question(doing, _PARTITIONS_AT_ONCE, ask, self._partition)
+        question = Question(doing, _PARTITIONS_AT_ONCE, ask, self._partition, lambda each: _described(each.topic))
         answers = self._ask_leaders(question, sorted(specs))
         return {partition: offset_fact(answer) for partition, answer in answers.items()}
 
@@ -195,7 +198,7 @@ class ClusterAdmin:
                 operation_timeout=seconds,
                 request_timeout=seconds,
             )
-            outcome |= self._changed(answers, seconds, "create a topic")
+            outcome |= self._changed(answers, seconds, "create a topic", Operation.CREATE)
         return outcome
 
     def create_partitions(
@@ -215,7 +218,7 @@ class ClusterAdmin:
                 operation_timeout=seconds,
                 request_timeout=seconds,
             )
-            outcome |= self._changed(answers, seconds, "add partitions to a topic")
+            outcome |= self._changed(answers, seconds, "add partitions to a topic", Operation.ALTER)
         return outcome
 
     def alter_topic_configs(
@@ -259,7 +262,7 @@ class ClusterAdmin:
         def ask(topics: Sequence[str], seconds: float) -> dict[str, Future[Any]]:
             return self._calls.client.describe_topics(TopicCollection(list(topics)), request_timeout=seconds)
 
-        question = Question("describe a topic", _TOPICS_AT_ONCE, ask, self._topic)
+        question = Question("describe a topic", _TOPICS_AT_ONCE, ask, self._topic, _described)
         answers = self._calls.answers(question, sorted(set(names)), deadline)
         return per_topic(answers, lambda _, native: description(native))
 
@@ -307,9 +310,12 @@ class ClusterAdmin:
                 problems[partition] = error_for_code(code, where=where, doing=question.doing)
         return problems
 
-    def _changed(self, futures: Mapping[str, Future[Any]], seconds: float, doing: str) -> dict[str, MirrorError | None]:
+    def _changed(
+        self, futures: Mapping[str, Future[Any]], seconds: float, doing: str, operation: Operation
+    ) -> dict[str, MirrorError | None]:
         outcome = {
-            topic: self._calls.wait(future, seconds, doing, self._topic(topic)) for topic, future in futures.items()
+            topic: self._calls.wait(future, seconds, doing, self._topic(topic), Grant.on_topic(operation, topic))
+            for topic, future in futures.items()
         }
         raise_if_unreachable(outcome.values())
         return outcome
@@ -319,6 +325,10 @@ class ClusterAdmin:
 
     def _partition(self, partition: TopicPartition) -> Where:
         return Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+
+
+def _described(topic: str) -> Grant:
+    return Grant.on_topic(Operation.DESCRIBE, topic)
 
 
 def _left(deadline: float) -> float:

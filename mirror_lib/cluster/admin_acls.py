@@ -24,7 +24,8 @@ from mirror_lib.cluster.admin_calls import AdminCalls, raise_if_unreachable
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.kafka_errors import SecurityDisabledError, UnsupportedRequestError
 from mirror_lib.cluster.raw import open_clients
-from mirror_lib.errors import AuthorizationError, MirrorError, Where
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 #: A KRaft controller makes one metadata record of every ACL, and refuses requests that make more than 10,000.
@@ -47,10 +48,7 @@ def list_acls(connection: Connection, resources: Iterable[AclResource]) -> froze
         async with open_clients(connection) as (client,):
             return frozenset().union(*[await client.acls(resource) for resource in sorted(set(resources))])
 
-    try:
-        return asyncio.run(ask())
-    except AuthorizationError as error:
-        raise _advised(error, "DESCRIBE") from error
+    return asyncio.run(ask())
 
 
 def create_acls(calls: AdminCalls, cluster: str, acls: Iterable[AclBinding]) -> dict[AclBinding, MirrorError | None]:
@@ -91,8 +89,9 @@ def _change(
         for native, future in ask(part, seconds).items():
             acl = wanted[native]
             topic = acl.name if acl.resource is AclResource.TOPIC else None
-            answer = calls.wait(future, seconds, doing, Where(cluster=cluster, topic=topic))
-            outcome[acl] = _advised(answer, "ALTER") if isinstance(answer, MirrorError) else None
+            where, needs = Where(cluster=cluster, topic=topic), Grant.on_cluster(Operation.ALTER)
+            answer = calls.wait(future, seconds, doing, where, needs)
+            outcome[acl] = answer if isinstance(answer, MirrorError) else None
     raise_if_unreachable(outcome.values())
     for error in outcome.values():
         if isinstance(error, SecurityDisabledError):
@@ -106,12 +105,6 @@ def _unwritable(cluster: str, acl: AclBinding) -> MirrorError:
         where=Where(cluster=cluster),
         action="Create it by kafka-acls.",
     )
-
-
-def _advised(error: MirrorError, operation: str) -> MirrorError:
-    if not isinstance(error, AuthorizationError):
-        return error
-    return AuthorizationError(error.what, where=error.where, action=f"Grant {operation} on the cluster to this user.")
 
 
 def _exactly(acl: AclBinding) -> AclBindingFilter:

@@ -22,6 +22,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
 from mirror_lib.cluster.kafka_errors import error_for, error_for_code, is_retriable
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
+from mirror_lib.topology.access import Grant
 
 _Key = TypeVar("_Key")
 
@@ -46,6 +47,8 @@ class Question(Generic[_Key]):
     ask: Callable[[Sequence[_Key], float], Mapping[_Key, Future[Any]]]
     #: The place of an error.
     where: Callable[[_Key], Where]
+    #: What the user must be allowed for it.
+    needs: Callable[[_Key], Grant]
 
 
 class AdminCalls:
@@ -160,7 +163,8 @@ class AdminCalls:
         begun = time.monotonic()
         for key in keys:
             future, where = futures[key], question.where(key)
-            found[key] = self.wait(future, max(begun + seconds - time.monotonic(), 0.0), question.doing, where)
+            left = max(begun + seconds - time.monotonic(), 0.0)
+            found[key] = self.wait(future, left, question.doing, where, question.needs(key))
             if (code := _code(future)) is not None:
                 codes[key] = code
             elif no_answer(found[key]):
@@ -169,8 +173,11 @@ class AdminCalls:
                 found[key] = error_for_code(LocalCode.TRANSPORT, where=where, doing=question.doing)
         return found, codes
 
-    def wait(self, future: Future[Any], seconds: float, doing: str, where: Where) -> Any:
+    def wait(self, future: Future[Any], seconds: float, doing: str, where: Where, needs: Grant | None = None) -> Any:
         """A future's result, or its error as a value.
+
+        Args:
+            needs: what the user must be allowed for it, for errors.
 
         Raises:
             AuthenticationError: the cluster refused us while we waited.
@@ -190,9 +197,11 @@ class AdminCalls:
             return future.result()
         if not isinstance(error, KafkaException):
             raise error
-        return self.failure(error, doing, where)
+        return self.failure(error, doing, where, needs)
 
-    def failure(self, error: KafkaException, doing: str, where: Where | None = None) -> MirrorError:
+    def failure(
+        self, error: KafkaException, doing: str, where: Where | None = None, needs: Grant | None = None
+    ) -> MirrorError:
         """The named error for one of librdkafka's.
 
         Raises:
@@ -200,7 +209,7 @@ class AdminCalls:
         """
         self.client.poll(0)
         self._errors.raise_refusal()
-        named = error_for(error.args[0], where=where or self._where, doing=doing)
+        named = error_for(error.args[0], where=where or self._where, doing=doing, needs=needs)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
 
     def _brokers_lost(self) -> bool:

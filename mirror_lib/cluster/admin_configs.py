@@ -18,6 +18,7 @@ from confluent_kafka.admin import ConfigEntry as NativeEntry  # type: ignore[att
 from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.admin_calls import AdminCalls, raise_if_unreachable
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.topology.access import Grant, Operation
 
 #: A KRaft controller makes one metadata record of every change, and refuses requests that make more than 10,000.
 _CHANGES_AT_ONCE = 5_000
@@ -57,10 +58,9 @@ def alter_topic_configs(
                 request_timeout=seconds,
             ).items()
         }
-        outcome |= {
-            topic: calls.wait(future, seconds, "change the configs of a topic", Where(cluster=cluster, topic=topic))
-            for topic, future in futures.items()
-        }
+        for topic, future in futures.items():
+            where, needs = Where(cluster=cluster, topic=topic), Grant.on_topic(Operation.ALTER_CONFIGS, topic)
+            outcome[topic] = calls.wait(future, seconds, "change the configs of a topic", where, needs)
     raise_if_unreachable(outcome.values())
     return outcome
 

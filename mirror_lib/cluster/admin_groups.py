@@ -30,6 +30,7 @@ from mirror_lib.cluster.group_protocol import CommittedOffset, GroupOffsets, Lis
 from mirror_lib.cluster.kafka_errors import error_for_code, is_retriable
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import BrokerUnreachableError, MirrorError, RetriesExhaustedError, Where
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 __all__ = ["Committed", "CommittedOffset", "GroupActiveError", "GroupAdmin", "GroupKind", "GroupState", "ListedGroup"]
@@ -149,10 +150,14 @@ class GroupAdmin:
 
     async def _committed(self, groups: Sequence[str]) -> Committed:
         found: dict[str, GroupOffsets] = {}
-        errors = await self._by_coordinator(groups, lambda node, part: self._fetch(node, part, found))
+        errors = await self._by_coordinator(
+            groups, lambda node, part: self._fetch(node, part, found), Operation.DESCRIBE
+        )
         offsets = {group: answer.offsets for group, answer in found.items()}
         partition_errors = {
-            (group, partition): self._error(code, f"read the offsets of group {group}", partition)
+            (group, partition): self._error(
+                code, f"read the offsets of group {group}", Operation.DESCRIBE, group, partition
+            )
             for group, answer in found.items()
             for partition, code in answer.partition_errors.items()
         }
@@ -196,14 +201,15 @@ class GroupAdmin:
                     again[group] = moved
             return again
 
-        errors = await self._by_coordinator([group for group in offsets if offsets[group]], commit)
+        errors = await self._by_coordinator([group for group in offsets if offsets[group]], commit, Operation.READ)
         outcome: dict[str, dict[TopicPartition, MirrorError | None]] = {
             group: dict.fromkeys(offsets[group], error) for group, error in errors.items()
         }
         for group, codes in done.items():
             doing = f"commit offsets of group {group}"
             outcome[group] = {
-                partition: self._error(code, doing, partition) if code else None for partition, code in codes.items()
+                partition: self._error(code, doing, Operation.READ, group, partition) if code else None
+                for partition, code in codes.items()
             }
         return outcome
 
@@ -218,12 +224,16 @@ class GroupAdmin:
     # Coordinators
 
     async def _by_coordinator(
-        self, groups: Sequence[str], ask: Callable[[int, Sequence[str]], Awaitable[dict[str, int]]]
+        self,
+        groups: Sequence[str],
+        ask: Callable[[int, Sequence[str]], Awaitable[dict[str, int]]],
+        operation: Operation,
     ) -> dict[str, MirrorError]:
         """Ask every group's coordinator, again after errors that pass; the errors of groups that got no answer.
 
         Args:
             ask: asks one broker about some groups, keeps the answers, and returns error codes of groups without one.
+            operation: what the user must be allowed on a group for it.
         """
         deadline = time.monotonic() + self._timeout
         left = list(groups)
@@ -236,7 +246,7 @@ class GroupAdmin:
                 if code in _COORDINATION or is_retriable(code):
                     left.append(group)
                 else:
-                    failed[group] = self._error(code, f"use group {group}")
+                    failed[group] = self._error(code, f"use group {group}", operation, group)
             if not left:
                 break
             if time.monotonic() > deadline:
@@ -307,17 +317,21 @@ class GroupAdmin:
         # Without topics this only renews what is known of brokers.
         await self._client.refresh_leaders([])
 
-    def _error(self, code: int, doing: str, partition: TopicPartition | None = None) -> MirrorError:
-        where = self._where
+    def _error(
+        self, code: int, doing: str, operation: Operation, group: str, partition: TopicPartition | None = None
+    ) -> MirrorError:
+        where, needs = self._where, Grant.on_group(operation, group)
         if partition is not None:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+            if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                needs = Grant.on_topic(operation, partition.topic)
         if code in _ACTIVE:
             return GroupActiveError(
                 f"could not {doing}: it has members on this cluster.",
                 where=where,
                 action="Its own members decide where it goes on; stop them to have its offsets synchronised.",
             )
-        return error_for_code(code, where=where, doing=doing)
+        return error_for_code(code, where=where, doing=doing, needs=needs)
 
     def _gave_up(self, group: str, code: int) -> MirrorError:
         return RetriesExhaustedError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.error_codes import RETRIABLE, ErrorCode, LocalCode
@@ -20,6 +22,7 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
+from mirror_lib.topology.access import Grant, Resource
 
 if TYPE_CHECKING:
     # Executors use this module without confluent-kafka being loaded.
@@ -99,7 +102,7 @@ _KINDS: dict[int, type[ClusterError]] = {
 _ACTIONS_BY_CODE: dict[int, str] = {
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
-        "Allow WRITE and DESCRIBE on the transactional ids that begin with `mirror:`."
+        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them."
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
@@ -116,7 +119,8 @@ _ACTIONS_BY_CODE: dict[int, str] = {
 
 _ACTIONS: dict[type[ClusterError], str] = {
     AuthenticationError: "Check security.protocol, sasl.mechanism, sasl.jaas.config and the user on the cluster.",
-    AuthorizationError: "Grant the permission to this user (kafka-acls), or leave the topic out of the flow.",
+    AuthorizationError: "Grant the permission to this user, or leave the topic out of the flow; `mirror acls required` "
+    "lists all that the flow needs.",
     BrokerUnreachableError: "Check that the brokers run and that bootstrap.servers and security.protocol are right.",
     CorruptBatchError: "Find out whether the broker's disk or log is damaged before anything is skipped.",
     FencedError: "Another run has taken over; let it finish.",
@@ -144,13 +148,24 @@ def code_name(code: int) -> str:
     return _NAMES.get(code, f"error {code}")
 
 
-def error_for_code(code: int, *, where: Where, doing: str, detail: str = "") -> MirrorError:
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What the user must be allowed, where the place of an error does not name the cluster that refused."""
+
+    grant: Grant
+    cluster: str
+
+
+def error_for_code(
+    code: int, *, where: Where, doing: str, detail: str = "", needs: Grant | Needed | None = None
+) -> MirrorError:
     """The named error for a code that a broker or librdkafka answered with.
 
     Args:
         code: never `NONE`.
         doing: what was tried, to be read after "could not", such as `read from the source`.
         detail: the broker's or client's own message.
+        needs: what the user must be allowed for it, told when the broker says that it is not.
 
     Returns:
         An error to raise or to keep as a value. Retriable codes that have no type of their own become
@@ -160,6 +175,8 @@ def error_for_code(code: int, *, where: Where, doing: str, detail: str = "") -> 
     if code == ErrorCode.NONE:
         raise ValueError("code 0 is not an error")
     kind = _KINDS.get(code) or (TransientError if code in RETRIABLE else ClusterError)
+    if kind is AuthorizationError and needs is not None:
+        return _not_allowed(code, where, doing, needs)
     message = f": {detail}" if detail else ""
     return kind(
         f"could not {doing}: {code_name(code)} (error code {code}){message.rstrip('.')}.",
@@ -168,6 +185,18 @@ def error_for_code(code: int, *, where: Where, doing: str, detail: str = "") -> 
     )
 
 
-def error_for(error: KafkaError, *, where: Where, doing: str) -> MirrorError:
+def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> AuthorizationError:
+    grant, cluster = (needs.grant, needs.cluster) if isinstance(needs, Needed) else (needs, where.cluster)
+    named = " " if grant.resource is Resource.CLUSTER else " of cluster "
+    place = f"{named}{cluster}" if cluster else ""
+    return AuthorizationError(
+        f"could not {doing}: the user needs {grant}{place} ({code_name(code)}, error code {code}).",
+        where=where,
+        action=f"Grant it: kafka-acls.sh --add --allow-principal User:NAME {shlex.join(grant.arguments)}; "
+        "`mirror acls required` lists all that the flow needs.",
+    )
+
+
+def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Needed | None = None) -> MirrorError:
     """The named error for one that confluent-kafka reports."""
-    return error_for_code(error.code(), where=where, doing=doing, detail=error.str())
+    return error_for_code(error.code(), where=where, doing=doing, detail=error.str(), needs=needs)

@@ -21,6 +21,7 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
+from mirror_lib.topology.access import Grant, Operation
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +66,9 @@ class RecordPlace(NamedTuple):
 
 class _Client:
     """What a reader and a writer have in common: one librdkafka client, and what it tells beside its answers."""
+
+    #: What the user must be allowed on the topic.
+    _operation: Operation
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float) -> None:
         self.topic = topic
@@ -120,12 +124,18 @@ class _Client:
             AuthenticationError: the cluster has refused us, which the error itself may not say.
         """
         self._errors.raise_refusal()
-        named = error_for(error, where=self._where, doing=doing)
+        needs = Grant.on_topic(self._operation, self.topic)
+        if error.code() == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            # Only idempotent writers ask for anything of the cluster (KIP-679).
+            needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
+        named = error_for(error, where=self._where, doing=doing, needs=needs)
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
 
 
 class SmallTopicReader(_Client):
     """Reads a topic up to its end without joining a group or committing anything. Transactions are respected."""
+
+    _operation = Operation.READ
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0) -> None:
         super().__init__(connection, topic, timeout=timeout)
@@ -225,6 +235,8 @@ _ONE_IN_FLIGHT: Mapping[str, Any] = {"max.in.flight": 1}
 
 class SmallTopicWriter(_Client):
     """Writes records with all acknowledgements, in the given order within each partition."""
+
+    _operation = Operation.WRITE
 
     def __init__(self, connection: Connection, topic: str, *, timeout: float = 30.0, exactly_once: bool = True) -> None:
         """Args:

@@ -11,6 +11,7 @@ from mirror_lib.cluster.internal_topics import PositionStore, StoredPosition
 from mirror_lib.config.first_start import FirstStarts, parse_first_start
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ExistingTarget, FirstStart, FlowConfig, Rename
+from mirror_lib.config.name_patterns import named_topics, names_of
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.ledger.rows import BackfillRow
 from mirror_lib.ledger.store import Ledger
@@ -20,6 +21,7 @@ from mirror_lib.relay.backfill_plan import BackfillEstimate, bound_offset, estim
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -242,8 +244,12 @@ def _targets(
     """
     where = Where(flow=str(flow.flow))
     live = flow_topology(flow)
-    replicated = [topic for topic in clusters.source_admin.list_topics() if live.replicates(topic)]
+    listed = clusters.source_admin.list_topics()
+    replicated = [topic for topic in listed if live.replicates(topic)]
     chosen = flow_topology(flow, request.topics)
+    named = named_topics(flow) | {each.name for regex in request.topics for each in names_of(regex) if each.is_name}
+    for refusal in hidden_topics(clusters.source_admin, filter(chosen.replicates, named), listed).values():
+        raise refusal
     names = [topic for topic in replicated if chosen.replicates(topic)]
     if not names:
         raise ConfigurationError(

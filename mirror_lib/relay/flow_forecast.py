@@ -7,7 +7,7 @@ six moments. Nothing is changed, and what cannot be had leaves a verdict open in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -138,10 +138,13 @@ def forecast_plan(
     rates = _rates(backlogs, history.speed)
     at_least = history.speed is None or history.speed.at_least
     forecasts = [
-        forecast(
-            backlog,
-            facts.retentions.get(backlog.source.topic),
-            Pace(wait, rates.get(backlog.source, 0.0), at_least=at_least),
+        _explained(
+            facts,
+            forecast(
+                backlog,
+                facts.retentions.get(backlog.source.topic),
+                Pace(wait, rates.get(backlog.source, 0.0), at_least=at_least),
+            ),
         )
         for backlog in backlogs
     ]
@@ -203,6 +206,8 @@ class _Facts:
     starts: _Offsets
     #: By topic; those that may not be read are missing.
     retentions: Mapping[str, Retention]
+    #: By topic: why its retention may not be read.
+    refusals: Mapping[str, MirrorError]
     #: By seconds ago.
     windows: Mapping[int, _Offsets]
     #: By part of the topic's retention.
@@ -218,12 +223,21 @@ def _read_facts(flow: FlowConfig, plan: RunPlan, now: datetime) -> _Facts:
         return _Facts(
             starts=admin.list_offsets(sources, OffsetSpec.EARLIEST),
             retentions=retentions,
+            refusals=configs.errors,
             windows={
                 seconds: admin.offsets_at(dict.fromkeys(sources, milliseconds - seconds * 1000))
                 for seconds in _WRITE_WINDOWS
             },
             ages={part: _offsets_of_age(admin, sources, retentions, part, milliseconds) for part in _AGE_PARTS},
         )
+
+
+def _explained(facts: _Facts, expected: PartitionForecast) -> PartitionForecast:
+    """A forecast that cannot be made for want of the topic's configs tells what the cluster answered."""
+    refusal = facts.refusals.get(expected.source.topic)
+    if refusal is None or expected.outlook is not Outlook.UNKNOWN:
+        return expected
+    return replace(expected, reason=f"{expected.reason}: {refusal.what} {refusal.action}".rstrip(". "))
 
 
 def _offsets_of_age(

@@ -16,11 +16,13 @@ from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionState
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
+from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
 from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -117,7 +119,8 @@ def gather_facts(
     Raises:
         ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
     """
-    names = [topic for topic in clusters.source_admin.list_topics() if topology.replicates(topic)]
+    listed = clusters.source_admin.list_topics()
+    names = [topic for topic in listed if topology.replicates(topic)]
     sources = clusters.source_admin.describe_topics(names)
     remote = {topic: topology.remote_topic(topic) for topic in sources}
     collisions = topology.name_table({topic: len(each.partitions) for topic, each in sources.items()}).errors(
@@ -132,6 +135,10 @@ def gather_facts(
         # Deleted since it was listed: there is nothing to copy any more.
         if not isinstance(error, TopicMissingError)
     ]
+    known = named_topics(flow) | {source.topic for source in clusters.positions_at_plan.positions}
+    for topic, refusal in hidden_topics(clusters.source_admin, filter(topology.replicates, known), listed).items():
+        whole = TopicPartition(topic, WHOLE_TOPIC)
+        problems.append(PartitionProblem(whole, of_flow(flow, refusal, whole)))
     pairs: list[tuple[TopicPartition, TopicPartition]] = []
     facts = []
     for topic, description in sorted(sources.items()):

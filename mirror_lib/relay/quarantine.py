@@ -31,6 +31,7 @@ from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Bytes of one record's value; what is longer is cut.
@@ -108,7 +109,8 @@ class Omissions:
             (answer,) = await self._client.produce(leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS)
             code = answer.error_code
         if code:
-            raise error_for_code(code, where=where, doing=f"write to {self._topic.topic}")
+            needs = Grant.on_topic(Operation.WRITE, self._topic.topic)
+            raise error_for_code(code, where=where, doing=f"write to {self._topic.topic}", needs=needs)
 
     def _not_kept(self, error: MirrorError) -> MirrorError:
         return type(error)(

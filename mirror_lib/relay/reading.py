@@ -10,7 +10,7 @@ from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.fetch_protocol import UNKNOWN_EPOCH
-from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import (
@@ -26,6 +26,7 @@ from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import may_pass
 from mirror_lib.relay.throttle import Throttle
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 #: Two requests per leader: one is answered by the broker while the records of the other are worked on.
@@ -348,7 +349,9 @@ class SourceReader:
             )
             self._settled(copy)
             return
-        error = error_for_code(answer.error_code, where=copy.where(offset), doing="read from the source")
+        error = error_for_code(
+            answer.error_code, where=copy.where(offset), doing="read from the source", needs=self._needed(copy)
+        )
         # Java's consumer asks again after an unknown error too; brokers answer so when their remote storage fails.
         if may_pass(error) or answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
             self._retry(copy, error)
@@ -393,12 +396,14 @@ class SourceReader:
                 continue
             code = failed.get(copy.source.topic)
             if code is not None or self._client.leader(copy.source) is None:
-                doing = "find the leader on the source"
-                self._retry_later(
-                    copy, error_for_code(code or ErrorCode.LEADER_NOT_AVAILABLE, where=copy.where(), doing=doing)
-                )
+                code, doing = code or ErrorCode.LEADER_NOT_AVAILABLE, "find the leader on the source"
+                cause = error_for_code(code, where=copy.where(), doing=doing, needs=self._needed(copy))
+                self._retry_later(copy, cause)
         await asyncio.sleep(0.05)
         self.wake()
+
+    def _needed(self, copy: PartitionCopy) -> Needed:
+        return Needed(Grant.on_topic(Operation.READ, copy.source.topic), self._client.cluster)
 
     def _retry_later(self, copy: PartitionCopy, error: MirrorError) -> None:
         """As `_retry`, but never twice for one pause: refreshing is itself a consequence of a failure."""

@@ -37,6 +37,7 @@ from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.retry import Backoff, may_pass
 from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 #: Each reads both logs, so this bounds memory too.
@@ -373,7 +374,8 @@ class _LogReader:
             )
         if answer.error_code:
             where = replace(self._where, offset=offset)
-            raise error_for_code(answer.error_code, where=where, doing="read the end of the log")
+            needs = Grant.on_topic(Operation.READ, self._partition.topic)
+            raise error_for_code(answer.error_code, where=where, doing="read the end of the log", needs=needs)
         stretches, _ = read_stretches(answer.records, answer.aborted, read_committed=self._read_committed)
         return stretches
 
@@ -389,7 +391,8 @@ class _LogReader:
             leader = self._client.leader(self._partition)
             if leader is None:
                 code = failed.get(self._partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                raise error_for_code(code, where=self._where, doing="find the leader")
+                needs = Grant.on_topic(Operation.READ, self._partition.topic)
+                raise error_for_code(code, where=self._where, doing="find the leader", needs=needs)
         return leader
 
     async def pause(self, backoff: Backoff, error: MirrorError) -> None:

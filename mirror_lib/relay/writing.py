@@ -25,7 +25,7 @@ from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
 from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError, TransientError, Where
@@ -34,6 +34,7 @@ from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import may_pass
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
@@ -232,6 +233,7 @@ class TargetWriter:
             answer.error_code,
             where=outgoing.copy.where(batch.source_runs[0][0]),
             doing=f"append {batch.count} records ({len(batch.payload)} bytes) to {writer.target}",
+            needs=self._needed(writer, answer.error_code),
         )
 
     async def _divide(self, writer: PartitionWriter) -> None:
@@ -282,7 +284,10 @@ class TargetWriter:
         cause = writer.resend[0].answer
         if isinstance(cause, ProducedPartition):
             cause = error_for_code(
-                cause.error_code, where=writer.resend[0].copy.where(), doing=f"append to {writer.target}"
+                cause.error_code,
+                where=writer.resend[0].copy.where(),
+                doing=f"append to {writer.target}",
+                needs=self._needed(writer, cause.error_code),
             )
         assert cause is not None
         writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
@@ -409,6 +414,13 @@ class TargetWriter:
     def _where(self, writer: PartitionWriter) -> Where:
         return writer.copies[0].where()
 
+    def _needed(self, writer: PartitionWriter, code: int) -> Needed:
+        """What whoever appends to a partition must be allowed, as far as the broker asks for it."""
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            # Only brokers before Kafka 2.8 (KIP-679).
+            return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self._client.cluster)
+        return Needed(Grant.on_topic(Operation.WRITE, writer.target.topic), self._client.cluster)
+
     def _refresh_leaders(self) -> None:
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = self._background.start(self._refresh())
@@ -422,7 +434,9 @@ class TargetWriter:
         for writer in self._writers.values():
             code = failed.get(writer.target.topic)
             if code is not None and writer.failed is None and writer.waiting:
-                self._postpone(writer, error_for_code(code, where=self._where(writer), doing="write to the target"))
+                needs = self._needed(writer, code)
+                error = error_for_code(code, where=self._where(writer), doing="write to the target", needs=needs)
+                self._postpone(writer, error)
             else:
                 self._pump(writer)
 

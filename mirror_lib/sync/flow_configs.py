@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.configs import ConfigFacts, ConfigPlan, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.topology.rename import NameFault
 from mirror_lib.topology.selection import FlowTopology
 
@@ -59,7 +62,7 @@ def plan_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
         MirrorError: a cluster cannot be used, or the flow's rules are wrong.
     """
     with flow_admins(flow) as (source, target):
-        return ConfigSync(plan_configs(flow, gather_config_facts(topology, source, target)))
+        return ConfigSync(plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow))))
 
 
 def apply_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
@@ -69,7 +72,7 @@ def apply_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
         MirrorError: a cluster cannot be used, or the flow's rules are wrong.
     """
     with flow_admins(flow) as (source, target):
-        plan = plan_configs(flow, gather_config_facts(topology, source, target))
+        plan = plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow)))
         return ConfigSync(plan, applied=True, failed=apply_configs(plan, target))
 
 
@@ -109,8 +112,13 @@ def sync_flow_configs(
     }
 
 
-def gather_config_facts(topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin) -> ConfigFacts:
+def gather_config_facts(
+    topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin, named: Iterable[str] = ()
+) -> ConfigFacts:
     """Read what a plan needs: a few requests for thousands of topics.
+
+    Args:
+        named: topics of the source that the configuration calls by their names.
 
     Raises:
         MirrorError: a cluster cannot be reached.
@@ -124,6 +132,8 @@ def gather_config_facts(topology: FlowTopology, source: ClusterAdmin, target: Cl
         topic: errors[topic] for topic in selected if names.targets[topic] in unusable and topic in errors
     }
     existing = set(target.list_topics())
+    unreadable |= hidden_topics(source, filter(topology.replicates, named), selected)
+    unreadable |= hidden_topics(target, (names.targets[topic] for topic in selected), existing)
     sources: dict[str, str] = {}
     for topic in selected:
         remote = names.targets[topic]
@@ -137,7 +147,7 @@ def gather_config_facts(topology: FlowTopology, source: ClusterAdmin, target: Cl
         unreadable |= {
             name: error for name, error in answers.errors.items() if not isinstance(error, TopicMissingError)
         }
-    not_created = sum(names.targets[topic] not in existing for topic in selected)
+    not_created = sum(names.targets[topic] not in existing | unreadable.keys() for topic in selected)
     return ConfigFacts(sources, source_configs, target_configs, unreadable, not_created)
 
 

@@ -18,11 +18,13 @@ from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.cluster.internal_topics import PositionStore
 from mirror_lib.config.flow_topology import group_filter
 from mirror_lib.config.model import FlowConfig, GroupTranslation
+from mirror_lib.config.name_patterns import named_groups, named_topics
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.sync.admins import source_admin
 from mirror_lib.sync.due import Interval, SyncStep
 from mirror_lib.sync.groups import (
     GroupFacts,
@@ -35,6 +37,7 @@ from mirror_lib.sync.groups import (
     plan_groups,
     select_groups,
 )
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic, offset_syncs_topic
 from mirror_lib.sync.observed import save_groups
 from mirror_lib.topology.names import TopicPartition
@@ -223,22 +226,26 @@ def gather_group_facts(
     """
     takes = group_filter(flow).should_replicate_group
     listed = [each for each in source.list_groups().values() if takes(each.group)]
-    accepted = {each.group for each in listed if each.kind.of_consumers}
+    checkpoints, notices = _read_checkpoints(flow)
+    # Groups that we may not describe are not listed: those that are known from elsewhere are asked for all the same.
+    known = named_groups(flow) | {place.group for place in checkpoints or ()}
+    unseen = {group for group in known if takes(group)} - {each.group for each in listed}
+    accepted = {each.group for each in listed if each.kind.of_consumers} | unseen
     committed = source.committed(accepted)
     groups = select_groups(topology, accepted, committed.offsets)
-    checkpoints, notices = _read_checkpoints(flow)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
+    copied_to = _copied_to(flow)
     return GroupFacts(
         committed=groups,
         syncs=syncs,
         checkpoints=checkpoints or {},
         target=_target_groups(target, groups) if commit else None,
-        copied_to=_copied_to(flow),
+        copied_to=copied_to,
         maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, committed),
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
-        notices=(*notices, *more_notices),
+        notices=(*notices, *more_notices, *_about_hidden_topics(flow, topology, copied_to)),
     )
 
 
@@ -316,6 +323,17 @@ def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
         f"{count} records of {topic} on cluster {cluster} are not of MirrorMaker's format and were passed over; "
         "a record without a value stops MirrorMaker's own readers."
     ]
+
+
+def _about_hidden_topics(
+    flow: FlowConfig, topology: FlowTopology, copied_to: Iterable[TopicPartition]
+) -> Iterator[str]:
+    """A group's offsets come without those on topics that we may not describe."""
+    known = {place.topic for place in copied_to} | named_topics(flow)
+    with source_admin(flow) as admin:
+        hidden = hidden_topics(admin, filter(topology.replicates, known), ())
+    for error in hidden.values():
+        yield f"Nothing is known of groups' offsets there: {error}"
 
 
 def _copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:

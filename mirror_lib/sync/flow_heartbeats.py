@@ -30,6 +30,7 @@ from mirror_lib.sync.heartbeats import (
     newest_of,
     topics_to_read,
 )
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.sync.waiting import wait_until_visible
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -178,7 +179,11 @@ def check_flow_heartbeats(
     allowed = default_max_age_seconds(flow.schedule) if max_age_seconds is None else max_age_seconds
     admin_connection = Connection.from_settings(flow.clients.target_admin)
     with ClusterAdmin(admin_connection, flow.admin_timeout_ms / 1000) as admin:
-        topics = topics_to_read(topology, admin.list_topics())
+        listed = admin.list_topics()
+        topics = topics_to_read(topology, listed)
+        expected = filter(topology.replicates, [topology.policy.heartbeats_topic()])
+        for refusal in hidden_topics(admin, map(topology.remote_topic, expected), listed).values():
+            raise refusal
         ends = _ends(admin, topics)
     tails = []
     for topic in topics:
@@ -189,14 +194,16 @@ def check_flow_heartbeats(
 
 
 def _ensure_topic(pair: FlowConfig, admin: ClusterAdmin, spec: TopicSpec) -> None:
-    """As MM2: a topic that we may not create is taken to be there (`MirrorUtils.createCompactedTopic`)."""
+    """As MM2: one that cannot be created or seen is taken to be there (`MirrorUtils.createCompactedTopic`)."""
     if not isinstance(admin.describe_topics([spec.name]).errors.get(spec.name), TopicMissingError):
         return
     error = admin.create_topics([spec])[spec.name]
     if error is None:
         for late in wait_until_visible(admin, {spec.name: spec.partitions}).values():
             raise late
-    elif not isinstance(error, TopicExistsError | AuthorizationError | UnsupportedRequestError):
+    elif isinstance(error, AuthorizationError):
+        raise error
+    elif not isinstance(error, TopicExistsError | UnsupportedRequestError):
         raise type(error)(
             error.what,
             where=Where(flow=str(pair.flow), cluster=admin.cluster, topic=spec.name),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.topics import TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
@@ -58,7 +59,8 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     """
     with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
-        return TopicSync(plan_topics(flow, topology, gather_topic_facts(topology, source, target)), internal)
+        facts = gather_topic_facts(topology, source, target, named_topics(flow))
+        return TopicSync(plan_topics(flow, topology, facts), internal)
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
@@ -69,7 +71,7 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     """
     with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target)
-        plan = plan_topics(flow, topology, gather_topic_facts(topology, source, target))
+        plan = plan_topics(flow, topology, gather_topic_facts(topology, source, target, named_topics(flow)))
         return TopicSync(plan, internal, apply_plan(plan, target))
 
 

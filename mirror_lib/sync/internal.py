@@ -26,7 +26,7 @@ class InternalTopicState(StrEnum):
     CREATED = "created"
     #: In a dry run.
     MISSING = "missing"
-    #: The cluster lets us neither see nor create it: MM2 takes it to be there, and so do we.
+    #: The cluster lets nobody create it: MM2 takes it to be there, and so do we.
     ASSUMED = "assumed"
 
 
@@ -99,8 +99,8 @@ def ensure_internal_topics(
 ) -> tuple[InternalTopic, ...]:
     """Create the position topic and, if the flow uses them, the offset-syncs and quarantine topics, unless they exist.
 
-    As in MM2, topics that may not be created are taken to exist: already there, creation not supported or not allowed
-    (mm2 `MirrorUtils.createCompactedTopic`). A position topic that is not compacted would lose positions by retention.
+    As in MM2, topics that cannot be created are taken to exist (mm2 `MirrorUtils.createCompactedTopic`): already there,
+    or creation not supported. A position topic that is not compacted would lose positions by retention.
 
     Raises:
         ConfigurationError: the position topic is there but not compacted.
@@ -120,6 +120,10 @@ def ensure_internal_topics(
 def _ensure(flow: FlowConfig, admin: ClusterAdmin, specs: Iterable[TopicSpec], *, dry_run: bool) -> list[InternalTopic]:
     wanted = {spec.name: spec for spec in specs}
     found = admin.describe_topics(wanted)
+    for refused in found.errors.values():
+        if isinstance(refused, AuthorizationError):
+            # The copy could neither read nor write it: better known before.
+            raise refused
     missing = {name for name, error in found.errors.items() if isinstance(error, TopicMissingError)}
     states = dict.fromkeys(found, InternalTopicState.EXISTS) | dict.fromkeys(missing, InternalTopicState.MISSING)
     if missing and not dry_run:
@@ -136,8 +140,16 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
         return InternalTopicState.CREATED
     if isinstance(error, TopicExistsError):
         return InternalTopicState.EXISTS
-    if isinstance(error, AuthorizationError | UnsupportedRequestError):
+    if isinstance(error, UnsupportedRequestError):
         return InternalTopicState.ASSUMED
+    if isinstance(error, AuthorizationError):
+        # We may see that it is missing.
+        raise type(error)(
+            f"{spec.name} does not exist: {error.what}",
+            where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
+            action=f"{error.action} Or create it by hand, with {spec.partitions} partition(s) and "
+            f"{_CLEANUP_POLICY}={spec.configs[_CLEANUP_POLICY]}.",
+        ) from error
     settings = {
         flow.offset_storage_topic: f"{flow.flow.target}.offset.storage.replication.factor",
         checkpoints_topic(flow).name: "checkpoints.topic.replication.factor",

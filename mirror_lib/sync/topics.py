@@ -6,15 +6,16 @@ shown, compared and tested without a cluster. Topics are never shrunk and never 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, TopicDescription, TopicSpec
 from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.sync.configs import ConfigRulebook
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.sync.waiting import wait_until_visible
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.rename import NameFault, NameTable
@@ -194,26 +195,37 @@ def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bo
     return tuple(TopicResult(step, errors.get(step.name)) for step in steps)
 
 
-def gather_topic_facts(topology: FlowTopology, source_admin: ClusterAdmin, target_admin: ClusterAdmin) -> TopicFacts:
+def gather_topic_facts(
+    topology: FlowTopology, source_admin: ClusterAdmin, target_admin: ClusterAdmin, named: Iterable[str] = ()
+) -> TopicFacts:
     """Read what a plan needs.
+
+    Args:
+        named: topics of the source that the configuration calls by their names.
 
     Raises:
         MirrorError: a cluster cannot be reached.
     """
     selected = [topic for topic in source_admin.list_topics() if topology.replicates(topic)]
+    hidden = hidden_topics(source_admin, filter(topology.replicates, named), selected)
     sources = source_admin.describe_topics(selected)
     remote = {topic: topology.remote_topic(topic) for topic in sources}
     targets = target_admin.describe_topics(set(remote.values()))
     unreadable: dict[str, MirrorError] = {
         # A topic that vanished after it was listed is simply not there any more.
         name: error
-        for name, error in {**sources.errors, **targets.errors}.items()
+        for name, error in {**hidden, **sources.errors, **targets.errors}.items()
         if not isinstance(error, TopicMissingError)
     }
     missing = [topic for topic, name in remote.items() if name not in targets and name not in unreadable]
+    source_configs = source_admin.topic_configs(missing)
+    # Created with the cluster's own settings, a compacted topic would begin to delete its records.
+    unreadable |= {
+        remote[topic]: error for topic, error in source_configs.errors.items() if isinstance(error, AuthorizationError)
+    }
     return TopicFacts(
         sources=sources,
-        source_configs=source_admin.topic_configs(missing) if missing else {},
+        source_configs=source_configs,
         targets=targets,
         target_brokers=len(target_admin.brokers()) if missing else None,
         unreadable=unreadable,

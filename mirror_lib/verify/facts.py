@@ -15,10 +15,19 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.errors import ClusterError, MirrorError, OffsetMapError, SourceRecreatedError, TopicMissingError, Where
+from mirror_lib.errors import (
+    AuthorizationError,
+    ClusterError,
+    MirrorError,
+    OffsetMapError,
+    SourceRecreatedError,
+    TopicMissingError,
+    Where,
+)
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.verify.model import KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
@@ -71,6 +80,7 @@ class _Gathering:
         self._positions = positions
         self._unverifiable: list[PartitionVerdict] = []
         self._topic_ids: dict[str, str | None] = {}
+        self._listed: list[str] = []
 
     def run(self) -> Gathered:
         pairs = self._pairs()
@@ -98,7 +108,8 @@ class _Gathering:
             offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
             stored = snapshot.positions.get(pair[0])
             position = stored.position if stored else None
-            error = _error(offsets) or self._recreated(pair[0], position)
+            refused = source_configs.errors.get(pair[0].topic) or target_configs.errors.get(pair[1].topic)
+            error = _error(offsets) or self._recreated(pair[0], position) or _of_authorization(refused)
             if error is not None and pair[0] in maps:
                 self._unverifiable.append(PartitionVerdict.failed(*pair, error))
                 continue
@@ -122,7 +133,17 @@ class _Gathering:
                     shared_target=sharing[pair[1]] > 1 or self._topology.rename.merge or pair[1] in backfilled,
                 )
             )
+        self._note_hidden(snapshot)
         return Gathered(tuple(facts), tuple(self._unverifiable))
+
+    def _note_hidden(self, snapshot: PositionSnapshot) -> None:
+        """What was copied from topics that we may not see any more cannot be compared."""
+        copied = [place for place in snapshot.positions if self._topology.replicates(place.topic)]
+        hidden = hidden_topics(self._source, {place.topic for place in copied}, self._listed)
+        for place in sorted(copied):
+            if place.topic in hidden:
+                target = TopicPartition(self._topology.remote_topic(place.topic), place.partition)
+                self._unverifiable.append(PartitionVerdict.failed(place, target, hidden[place.topic]))
 
     def _backfilled(self) -> set[TopicPartition]:
         """Target partitions that backfills wrote to beside the flow: their records are not in the flow's own map."""
@@ -135,7 +156,8 @@ class _Gathering:
 
     def _pairs(self) -> list[_Pair]:
         """The partitions that both sides have."""
-        names = [topic for topic in self._source.list_topics() if self._topology.replicates(topic)]
+        self._listed = self._source.list_topics()
+        names = [topic for topic in self._listed if self._topology.replicates(topic)]
         sources = self._source.describe_topics(names)
         remote = {topic: self._topology.remote_topic(topic) for topic in sources}
         targets = self._target.describe_topics(sorted(set(remote.values())))
@@ -222,6 +244,11 @@ def _left_out(position: Position | None) -> Iterator[KnownGap]:
     """What a run has left out that did not come to tell the ledger."""
     for each in position.left_out if position is not None else ():
         yield KnownGap(each.first_offset, each.next_offset, each.cause)
+
+
+def _of_authorization(error: MirrorError | None) -> MirrorError | None:
+    """Not knowing whether a log is compacted, its holes would be taken for losses."""
+    return error if isinstance(error, AuthorizationError) else None
 
 
 def _compacted(configs: PerTopic[TopicConfigs], topic: str) -> bool:

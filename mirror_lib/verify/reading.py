@@ -18,6 +18,7 @@ from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TopicMissingError, TransientError, Where
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.model import KnownGap
 
@@ -120,7 +121,8 @@ class LogReader:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return await self._behind_retention(offset, where)
         if answer.error_code:
-            raise error_for_code(answer.error_code, where=where, doing="read the log")
+            needs = Grant.on_topic(Operation.READ, self._partition.topic)
+            raise error_for_code(answer.error_code, where=where, doing="read the log", needs=needs)
         if not len(answer.records):
             return await self._nothing(answer, leader, offset, end, surely_empty=surely_empty)
         return self._chunk(answer, offset, where)
@@ -193,7 +195,8 @@ class LogReader:
             leader = self._client.leader(self._partition)
             if leader is None:
                 code = failed.get(self._partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                raise error_for_code(code, where=self._where, doing="find the leader")
+                needs = Grant.on_topic(Operation.READ, self._partition.topic)
+                raise error_for_code(code, where=self._where, doing="find the leader", needs=needs)
         return leader
 
 

@@ -404,7 +404,7 @@ def test_a_user_who_may_not_list_acls_is_refused_instead_of_told_that_there_are_
     with pytest.raises(AuthorizationError) as caught:
         alice.acls([AclResource.TOPIC])
 
-    assert "DESCRIBE on the cluster" in caught.value.action
+    assert "DESCRIBE on the cluster" in caught.value.what
 
 
 def test_every_acl_that_cannot_be_created_has_its_error(alice: ClusterAdmin, topic_name: str) -> None:

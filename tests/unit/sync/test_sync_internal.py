@@ -147,13 +147,21 @@ def test_a_position_topic_that_is_not_compacted_is_refused(policy: str) -> None:
     ("refusal", "state"),
     [
         (TopicExistsError("there."), InternalTopicState.EXISTS),
-        (AuthorizationError("no."), InternalTopicState.ASSUMED),
         (UnsupportedRequestError("old."), InternalTopicState.ASSUMED),
     ],
 )
 def test_failures_that_mm2_tolerates_are_tolerated(refusal: MirrorError, state: InternalTopicState) -> None:
     source = FakeAdmin("A", refusals={"mm2-offset-syncs.B.internal": refusal})
     assert ensure(a_flow(), source, FakeAdmin("B"))[1].state is state
+
+
+def test_a_topic_that_is_missing_and_may_not_be_created_is_told_at_once() -> None:
+    source = FakeAdmin("A", refusals={"mm2-offset-syncs.B.internal": AuthorizationError("the user needs CREATE.")})
+
+    with pytest.raises(
+        AuthorizationError, match=r"mm2-offset-syncs\.B\.internal does not exist: the user needs CREATE"
+    ):
+        ensure(a_flow(), source, FakeAdmin("B"))
 
 
 def test_other_failures_name_the_flow_the_topic_and_the_setting() -> None:

@@ -1,0 +1,314 @@
+"""The least that the user of a flow must be allowed, task by task, from the flow's settings alone. Pure.
+
+What each request of Kafka's protocol asks for is in Kafka's documentation ("Operations and Resources on Protocols"),
+which requests a task sends is this program's affair: tests/integration/access takes away one right after the other,
+and has the task fail by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, Side
+from mirror_lib.config import name_patterns as patterns
+from mirror_lib.config.flow_topology import flow_topology, offset_syncs_topic, quarantine_topic, replication_policy
+from mirror_lib.config.model import Fencing, FlowConfig, MirrorConfig, OffsetSyncsLocation, PoisonPolicy
+from mirror_lib.config.name_patterns import NamePattern
+from mirror_lib.sync.flow_groups import why_not_emitted
+from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.topology.access import Grant, Operation, Resource, without_covered
+
+#: Producers without a transactional id may write idempotently wherever they may write, since this version (KIP-679).
+_FREE_IDEMPOTENCE = "2.8"
+
+
+def required_access(config: MirrorConfig, flow: FlowConfig) -> tuple[RequiredAccess, ...]:
+    """Every right that a flow's tasks need on both clusters; tasks that are switched off need none.
+
+    Within a task and a cluster no right makes another superfluous; over several tasks some do
+    (`access.model.grants_by_cluster`).
+
+    Args:
+        config: the file, whose other flows emit heartbeats that this flow's runs write, too.
+
+    Raises:
+        ConfigurationError: a class or a regex of the flow cannot be used.
+    """
+    names = _Names.of(flow)
+    found = [each for task, needs in _TASKS.items() for each in _necessary(needs(names, task))]
+    return tuple(_in_order([*found, *_necessary(_emitted(config, flow))]))
+
+
+def scheduled(flow: FlowConfig, required: Iterable[RequiredAccess]) -> tuple[RequiredAccess, ...]:
+    """What the flow's scheduled runs need, without what a person asks for now and then."""
+    left_out = ON_DEMAND - ({AccessTask.VERIFY} if flow.verify_schedule is not None else set())
+    return tuple(each for each in required if each.task not in left_out)
+
+
+def transactional_id_prefix(flow: FlowConfig) -> str:
+    """What the transactional ids of all writers of a flow begin with."""
+    return f"mirror:{flow.flow}:"
+
+
+def backfill_id_prefix(flow: FlowConfig) -> str:
+    """What the transactional ids of all writers of a flow's backfills begin with."""
+    return f"mirror:{flow.flow}#backfill-"
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names that rights of a flow are about."""
+
+    flow: FlowConfig
+    sources: tuple[NamePattern, ...]
+    targets: tuple[NamePattern, ...]
+    groups: tuple[NamePattern, ...]
+
+    @classmethod
+    def of(cls, flow: FlowConfig) -> _Names:
+        return cls(flow, patterns.source_topics(flow), patterns.target_topics(flow), patterns.groups(flow))
+
+    @property
+    def positions(self) -> tuple[NamePattern]:
+        return (patterns.literal(self.flow.offset_storage_topic),)
+
+    @property
+    def checkpoints(self) -> tuple[NamePattern]:
+        return (patterns.literal(replication_policy(self.flow).checkpoints_topic(self.flow.flow.source)),)
+
+    @property
+    def quarantine(self) -> tuple[NamePattern, ...]:
+        quarantines = self.flow.copy_settings.poison_policy is PoisonPolicy.QUARANTINE
+        return (patterns.literal(quarantine_topic(self.flow)),) if quarantines else ()
+
+    @property
+    def syncs(self) -> tuple[NamePattern, ...]:
+        return (patterns.literal(offset_syncs_topic(self.flow)),) if self.flow.emit_offset_syncs_enabled else ()
+
+    @property
+    def syncs_side(self) -> Side:
+        on_source = self.flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
+        return Side.SOURCE if on_source else Side.TARGET
+
+    def topics(
+        self,
+        task: AccessTask,
+        side: Side,
+        operation: Operation,
+        names: Iterable[NamePattern],
+        why: str,
+        *,
+        mirror_maker: bool = True,
+    ) -> Iterator[RequiredAccess]:
+        for each in names:
+            grant = Grant(Resource.TOPIC, each.name, each.pattern, operation)
+            yield self.access(task, side, grant, why, mirror_maker=mirror_maker)
+
+    def of_groups(self, task: AccessTask, side: Side, operation: Operation, why: str) -> Iterator[RequiredAccess]:
+        for each in self.groups:
+            yield self.access(task, side, Grant(Resource.GROUP, each.name, each.pattern, operation), why)
+
+    def access(
+        self,
+        task: AccessTask,
+        side: Side,
+        grant: Grant,
+        why: str,
+        *,
+        mirror_maker: bool = True,
+        before: str | None = None,
+    ) -> RequiredAccess:
+        cluster = self.flow.flow.source if side is Side.SOURCE else self.flow.flow.target
+        return RequiredAccess(task, side, cluster, grant, why, mirror_maker, before)
+
+
+def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    see, configs = "see the topics and their partitions", "create target topics with the source's configs"
+    yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE, names.sources, see)
+    yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE_CONFIGS, names.sources, configs)
+    target = Side.TARGET
+    yield from names.topics(task, target, Operation.CREATE, names.targets, "create target topics")
+    yield from names.topics(task, target, Operation.ALTER, names.targets, "add partitions to target topics")
+    why = "create the position topic"
+    yield from _created(names, task, target, names.positions, why)
+    yield from _created(names, task, target, names.quarantine, "create the quarantine topic", mirror_maker=False)
+    yield from _created(names, task, names.syncs_side, names.syncs, "create the offset-syncs topic")
+
+
+def _created(
+    names: _Names,
+    task: AccessTask,
+    side: Side,
+    topics: Iterable[NamePattern],
+    why: str,
+    *,
+    mirror_maker: bool = True,
+) -> Iterator[RequiredAccess]:
+    """Creating begins with a look whether it is there."""
+    for operation in (Operation.DESCRIBE, Operation.CREATE):
+        yield from names.topics(task, side, operation, topics, why, mirror_maker=mirror_maker)
+
+
+def _copy(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "read the records")
+    target = Side.TARGET
+    yield from names.topics(task, target, Operation.WRITE, names.targets, "write the records")
+    yield from _positions(names, task)
+    yield from names.topics(
+        task, target, Operation.WRITE, names.quarantine, "keep records that cannot be copied", mirror_maker=False
+    )
+    yield from names.topics(task, names.syncs_side, Operation.WRITE, names.syncs, "write offset-syncs")
+    yield from _fencing(names, task, transactional_id_prefix(names.flow))
+
+
+def _positions(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    for operation, why in ((Operation.READ, "read positions"), (Operation.WRITE, "store positions")):
+        yield from names.topics(task, Side.TARGET, operation, names.positions, why)
+    idempotent = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
+    why = "write each record once"
+    yield names.access(task, Side.TARGET, idempotent, why, mirror_maker=False, before=_FREE_IDEMPOTENCE)
+
+
+def _fencing(names: _Names, task: AccessTask, prefix: str) -> Iterator[RequiredAccess]:
+    if names.flow.fencing is Fencing.TRANSACTIONAL:
+        writers = patterns.prefixed(prefix)
+        grant = Grant(Resource.TRANSACTIONAL_ID, writers.name, writers.pattern, Operation.WRITE)
+        yield names.access(task, Side.TARGET, grant, "keep writers of earlier runs out", mirror_maker=False)
+
+
+def _take_over(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    why = "compare what an interrupted run has written"
+    yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
+    why = "find out where MirrorMaker 2 ended"
+    yield from names.topics(task, names.syncs_side, Operation.READ, names.syncs, why, mirror_maker=False)
+
+
+def _check_heartbeats(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    topology = flow_topology(names.flow)
+    heartbeats = topology.policy.heartbeats_topic()
+    if topology.replicates(heartbeats):
+        topic = patterns.literal(topology.remote_topic(heartbeats))
+        why = "read the heartbeats that came"
+        yield from names.topics(task, Side.TARGET, Operation.READ, (topic,), why, mirror_maker=False)
+
+
+def _sync_topic_configs(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    if not names.flow.sync_topic_configs_enabled:
+        return
+    for side, topics in ((Side.SOURCE, names.sources), (Side.TARGET, names.targets)):
+        yield from names.topics(task, side, Operation.DESCRIBE, topics, "see which topics there are")
+    yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE_CONFIGS, names.sources, "read topic configs")
+    yield from names.topics(task, Side.TARGET, Operation.ALTER_CONFIGS, names.targets, "read and set topic configs")
+
+
+def _sync_topic_acls(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    if not names.flow.sync_topic_acls_enabled:
+        return
+    yield names.access(task, Side.SOURCE, Grant.on_cluster(Operation.DESCRIBE), "list the ACLs")
+    yield names.access(task, Side.TARGET, Grant.on_cluster(Operation.ALTER), "list and create ACLs")
+
+
+def _translate_offsets(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    if why_not_emitted(names.flow) is not None:
+        return
+    yield from names.of_groups(task, Side.SOURCE, Operation.DESCRIBE, "read what groups have committed")
+    yield from names.topics(task, Side.SOURCE, Operation.DESCRIBE, names.sources, "read what groups have committed")
+    yield from names.topics(task, names.syncs_side, Operation.READ, names.syncs, "translate by offset-syncs")
+    target = Side.TARGET
+    for operation, why in (
+        (Operation.CREATE, "create the topic of checkpoints"),
+        (Operation.READ, "read earlier checkpoints"),
+        (Operation.WRITE, "write checkpoints"),
+    ):
+        yield from names.topics(task, target, operation, names.checkpoints, why)
+    why = "know how far topics are copied"
+    yield from names.topics(task, target, Operation.READ, names.positions, why, mirror_maker=False)
+
+
+def _sync_group_offsets(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    if not names.flow.sync_group_offsets_enabled or why_not_emitted(names.flow) is not None:
+        return
+    yield from names.of_groups(task, Side.TARGET, Operation.READ, "commit offsets for groups")
+    yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, "commit offsets on the topics")
+
+
+def _observe(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    yield from names.topics(
+        task, Side.SOURCE, Operation.DESCRIBE, names.sources, "see where logs end", mirror_maker=False
+    )
+    yield from names.topics(
+        task, Side.SOURCE, Operation.DESCRIBE_CONFIGS, names.sources, "forecast retention", mirror_maker=False
+    )
+    yield from names.topics(
+        task, Side.TARGET, Operation.DESCRIBE, names.targets, "see whether target topics are there", mirror_maker=False
+    )
+    yield from names.topics(task, Side.TARGET, Operation.READ, names.positions, "read positions", mirror_maker=False)
+
+
+def _verify(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    for side, topics in ((Side.SOURCE, names.sources), (Side.TARGET, names.targets)):
+        yield from names.topics(task, side, Operation.READ, topics, "compare the records", mirror_maker=False)
+        yield from names.topics(
+            task, side, Operation.DESCRIBE_CONFIGS, topics, "know which topics are compacted", mirror_maker=False
+        )
+    yield from names.topics(task, Side.TARGET, Operation.READ, names.positions, "read positions", mirror_maker=False)
+
+
+def _backfill(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "read the records", mirror_maker=False)
+    yield from names.topics(task, Side.TARGET, Operation.WRITE, names.targets, "write the records", mirror_maker=False)
+    yield from _positions(names, task)
+    yield from _fencing(names, task, backfill_id_prefix(names.flow))
+
+
+def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    alter, why = Grant.on_cluster(Operation.ALTER), "forbid writers to write, by ACLs (fence=acl)"
+    yield names.access(task, Side.SOURCE, alter, why, mirror_maker=False)
+    if names.flow.acl_rules.stage_writes:
+        why = "put the grants to write in force"
+        yield names.access(task, Side.TARGET, alter, why, mirror_maker=False)
+
+
+_TASKS: Mapping[AccessTask, Callable[[_Names, AccessTask], Iterator[RequiredAccess]]] = {
+    AccessTask.SYNC_TOPICS: _sync_topics,
+    AccessTask.COPY: _copy,
+    AccessTask.TAKE_OVER: _take_over,
+    AccessTask.CHECK_HEARTBEATS: _check_heartbeats,
+    AccessTask.SYNC_TOPIC_CONFIGS: _sync_topic_configs,
+    AccessTask.SYNC_TOPIC_ACLS: _sync_topic_acls,
+    AccessTask.TRANSLATE_OFFSETS: _translate_offsets,
+    AccessTask.SYNC_GROUP_OFFSETS: _sync_group_offsets,
+    AccessTask.OBSERVE: _observe,
+    AccessTask.VERIFY: _verify,
+    AccessTask.BACKFILL: _backfill,
+    AccessTask.CUTOVER: _cutover,
+}
+
+
+def _emitted(config: MirrorConfig, flow: FlowConfig) -> Iterator[RequiredAccess]:
+    """Heartbeats of the flow and of its reverse pair, each written into its own target."""
+    for pair in emitting_flows(config, flow.flow):
+        cluster = pair.flow.target
+        side = Side.SOURCE if cluster == flow.flow.source else Side.TARGET
+        topic = replication_policy(pair).heartbeats_topic()
+        for operation, why in ((Operation.CREATE, "create the topic"), (Operation.WRITE, "write a heartbeat")):
+            grant = Grant.on_topic(operation, topic)
+            yield RequiredAccess(AccessTask.EMIT_HEARTBEATS, side, cluster, grant, why)
+
+
+def _necessary(needs: Iterable[RequiredAccess]) -> list[RequiredAccess]:
+    """Without what another right of the same task on the same cluster makes superfluous, and nothing twice."""
+    found = list(needs)
+    kept: dict[tuple[str, Grant], RequiredAccess] = {}
+    for cluster in {each.cluster for each in found}:
+        grants = set(without_covered(each.grant for each in found if each.cluster == cluster))
+        for each in found:
+            if each.cluster == cluster and each.grant in grants:
+                kept.setdefault((cluster, each.grant), each)
+    return list(kept.values())
+
+
+def _in_order(needs: Iterable[RequiredAccess]) -> list[RequiredAccess]:
+    tasks, sides = list(AccessTask), list(Side)
+    return sorted(needs, key=lambda each: (sides.index(each.side), tasks.index(each.task), each.grant))

@@ -1,0 +1,177 @@
+"""Every task works with just what `required_access` lists for it, and names what is missing when one right is.
+
+The rights of a task are taken away one at a time. If nothing failed then, the right was none that the task needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
+from mirror_lib.access.required import scheduled
+from mirror_lib.errors import MirrorError
+from mirror_lib.topology.access import Grant, Operation, Resource
+from mirror_lib.topology.acls import AclPattern
+from tests.support.kafka import produce, records, set_config
+from tests.support.restricted import RestrictedPair, World, example_rights, new_world
+from tests.support.restricted_tasks import TASKS
+
+#: What errors say: an operation, on what, and on which cluster.
+_SAID = re.compile(r"needs (\w+) on (?:(topic|group|transactional id) (\S+) of cluster (\w+)|the cluster (\w+))")
+
+
+def _try(world: World, task: AccessTask, grants: dict[str, tuple[Grant, ...]]) -> list[str]:
+    """What the task tells of trouble when the user may do this alone."""
+    with world.pair.granting(world.flow, grants):
+        try:
+            return TASKS[task].do(world, world.named, world.flow)
+        except MirrorError as error:
+            return [str(error)]
+
+
+def _world(pair: RestrictedPair, folder: Path, task: AccessTask, operation: Operation | None = None) -> World:
+    """A flow of which the task has something to do."""
+    world = new_world(pair, folder, TASKS[task].settings)
+    about = TASKS[task]
+    prepare = about.prepare if operation is None else about.prepare_for.get(operation, about.prepare)
+    prepare(world)
+    return world
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_needs_no_more_than_its_rights(
+    task: AccessTask, restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    for operation in (None, *TASKS[task].prepare_for):
+        world = _world(restricted_pair, tmp_path, task, operation)
+
+        told = _try(world, task, grants_by_cluster(TASKS[task].needs(task, world)))
+
+        assert told == []
+
+
+def _rights(task: AccessTask, world: World) -> list[RequiredAccess]:
+    return [each for each in world.required if each.task is task]
+
+
+def _seen(grant: Grant) -> Grant:
+    """What still shows the resource to whoever lacks the grant."""
+    return replace(grant, operation=Operation.DESCRIBE)
+
+
+def _examples(task: AccessTask) -> list[RequiredAccess]:
+    """The rights of a task, in the order of `_rights`, known without clusters."""
+    return [each for each in example_rights(TASKS[task].settings) if each.task is task]
+
+
+def _cases(*, also_seen: bool = False) -> list[Any]:
+    """Every right of every task, by its place in the list, which is the same for all flows of these tests.
+
+    Args:
+        also_seen: only rights that come with DESCRIBE.
+    """
+    return [
+        pytest.param(task, place, id=f"{task}: {each.side} {each.grant}".replace(" ", "_"))
+        for task in TASKS
+        for place, each in enumerate(_examples(task))
+        if not also_seen or (each.grant != _seen(each.grant) and each.grant.covers(_seen(each.grant)))
+    ]
+
+
+@pytest.mark.parametrize(("task", "place"), _cases())
+def test_a_right_that_is_missing_is_named(
+    task: AccessTask, place: int, restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    about = TASKS[task]
+    world = _world(restricted_pair, tmp_path, task, _examples(task)[place].grant.operation)
+    missing = _rights(task, world)[place]
+    others = [each for each in about.needs(task, world) if each != missing]
+
+    told = _try(world, task, grants_by_cluster(others))
+
+    assert _names(told, missing), told
+    assert all("mirror acls required" in text for text in told if "needs" in text), told
+
+
+@pytest.mark.parametrize(("task", "place"), _cases(also_seen=True))
+def test_a_right_is_missed_even_where_the_topic_can_be_seen(
+    task: AccessTask, place: int, restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    about = TASKS[task]
+    world = _world(restricted_pair, tmp_path, task, _examples(task)[place].grant.operation)
+    missing = _rights(task, world)[place]
+    seen = replace(missing, grant=_seen(missing.grant))
+    others = [each for each in about.needs(task, world) if each != missing]
+
+    told = _try(world, task, grants_by_cluster([*others, seen]))
+
+    assert _names(told, missing, exactly=True), told
+
+
+def test_runs_need_no_more_than_the_commands_grant(restricted_pair: RestrictedPair, tmp_path: Path) -> None:
+    patterns = {"topics": "orders-NUMBER.*", "groups": "billing-NUMBER.*", "heartbeats.replication.enabled": "true"}
+    world = new_world(restricted_pair, tmp_path, patterns)
+    TASKS[AccessTask.SYNC_GROUP_OFFSETS].prepare(world)
+    grants = grants_by_cluster(scheduled(world.flow, world.required))
+
+    told = {task: _try(world, task, grants) for task in TASKS if task not in ON_DEMAND}
+
+    assert not any(told.values()), told
+
+
+def test_a_topic_that_only_a_regex_selects_is_missed_once_it_was_copied(
+    restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    world = new_world(restricted_pair, tmp_path, {"topics": "orders-NUMBER[0-9]*"})
+    TASKS[AccessTask.VERIFY].prepare(world)
+    positions_only = [each for each in world.required if each.task in (AccessTask.COPY, AccessTask.VERIFY)]
+    source_topics = [each for each in positions_only if each.grant.name.startswith("orders-")]
+    grants = grants_by_cluster(each for each in positions_only if each not in source_topics)
+
+    copied, verified = _try(world, AccessTask.COPY, grants), _try(world, AccessTask.VERIFY, grants)
+
+    for told in (copied, verified):
+        assert any(f"needs DESCRIBE on topic {world.orders} of cluster {world.source_alias}" in text for text in told)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_keeping_what_cannot_be_copied_needs_the_quarantine_topic(
+    restricted_pair: RestrictedPair, tmp_path: Path, allowed: bool
+) -> None:
+    world = new_world(restricted_pair, tmp_path, {"mirror.poison.policy": "quarantine"})
+    TASKS[AccessTask.COPY].prepare(world)
+    set_config(restricted_pair.target.cluster, f"{world.source_alias}.{world.orders}", "max.message.bytes", "300")
+    produce(restricted_pair.source.cluster, world.orders, records(1, size=2_000, start=20))
+    needed = TASKS[AccessTask.COPY].needs(AccessTask.COPY, world)
+    (keeping,) = [each for each in needed if each.grant.name.startswith("mm2-quarantine.")]
+
+    told = _try(world, AccessTask.COPY, grants_by_cluster(each for each in needed if allowed or each != keeping))
+
+    assert _names(told, keeping) is not allowed, told
+    assert bool(told) is not allowed
+
+
+def _names(told: Iterable[str], missing: RequiredAccess, *, exactly: bool = False) -> bool:
+    """Whether one of the texts says that the right is missing, or one that it brings with it."""
+    return any(
+        cluster == missing.cluster
+        and missing.grant.covers(grant)
+        and (not exactly or grant.operation is missing.grant.operation)
+        for text in told
+        for grant, cluster in _said(text)
+    )
+
+
+def _said(text: str) -> Iterator[tuple[Grant, str]]:
+    for operation, kind, name, cluster, whole in _SAID.findall(text):
+        if whole:
+            yield Grant.on_cluster(Operation(operation)), whole
+        else:
+            resource = Resource(kind.replace(" ", "-"))
+            yield Grant(resource, name, AclPattern.LITERAL, Operation(operation)), cluster

@@ -1,0 +1,143 @@
+"""Which ACL patterns cover what filters select."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.name_patterns import (
+    EVERYTHING,
+    NamePattern,
+    groups,
+    literal,
+    named_groups,
+    named_topics,
+    names_of,
+    prefixed,
+    source_topics,
+    target_topics,
+)
+from mirror_lib.topology.acls import AclPattern
+
+
+@pytest.mark.parametrize(
+    ("regex", "covered_by"),
+    [
+        ("orders", [literal("orders")]),
+        ("orders.eu", [literal("orders.eu")]),
+        (r"orders\.eu", [literal("orders.eu")]),
+        (r"\Qorders.eu\E", [literal("orders.eu")]),
+        ("^orders$", [literal("orders")]),
+        (".*", [EVERYTHING]),
+        (".+", [EVERYTHING]),
+        (".*-events", [EVERYTHING]),
+        ("(a|b)-events", [EVERYTHING]),
+        ("[ab]-events", [EVERYTHING]),
+        ("orders.*", [prefixed("orders")]),
+        (r"orders\..*", [prefixed("orders.")]),
+        ("orders-(eu|us)", [prefixed("orders-")]),
+        (r"orders-\d+", [prefixed("orders-")]),
+        ("orders?", [prefixed("order")]),
+        ("orders*", [prefixed("order")]),
+        ("orders+", [prefixed("orders")]),
+        ("orders{0,2}", [prefixed("order")]),
+        ("a|b.*", [literal("a"), prefixed("b")]),
+        ("a|.*", [EVERYTHING]),
+        ("orders|orders.*", [prefixed("orders")]),
+        (r"a\|b", [literal("a|b")]),
+    ],
+)
+def test_the_names_that_a_regex_matches_are_covered(regex: str, covered_by: list[NamePattern]) -> None:
+    assert sorted(names_of(regex)) == sorted(covered_by)
+
+
+_PIECES = st.sampled_from(["a", "b", "-", ".*", "[ab]", "(a|b)", "a?", "b+", "a*", r"\.", "|", "(ab)?", r"\w", "x{2}"])
+_NAMES = st.text(alphabet="ab-.x", max_size=6)
+
+
+@given(st.lists(_PIECES, min_size=1, max_size=6).map("".join), _NAMES)
+def test_no_match_of_a_regex_is_left_out(regex: str, name: str) -> None:
+    if re.fullmatch(regex, name):
+        assert any(_holds(pattern, name) for pattern in names_of(regex)), (regex, name)
+
+
+def _holds(pattern: NamePattern, name: str) -> bool:
+    if pattern == EVERYTHING:
+        return True
+    return name.startswith(pattern.name) if pattern.pattern is AclPattern.PREFIXED else name == pattern.name
+
+
+def _flow(config: MirrorConfig) -> tuple[tuple[NamePattern, ...], tuple[NamePattern, ...]]:
+    flow = config.flow("A->B")
+    return source_topics(flow), target_topics(flow)
+
+
+def test_all_topics_need_all_of_the_source_and_a_prefix_of_the_target(
+    config_with: Callable[..., MirrorConfig],
+) -> None:
+    assert _flow(config_with()) == ((EVERYTHING,), (prefixed("A."),))
+
+
+def test_named_topics_and_heartbeats_are_covered_by_name(config_with: Callable[..., MirrorConfig]) -> None:
+    sources, targets = _flow(config_with("topics = orders, payments"))
+
+    assert sources == (literal("heartbeats"), literal("orders"), literal("payments"))
+    assert targets == (literal("A.heartbeats"), literal("A.orders"), literal("A.payments"))
+
+
+def test_topics_that_are_excluded_need_nothing(config_with: Callable[..., MirrorConfig]) -> None:
+    sources, _ = _flow(config_with("topics = orders, __consumer_offsets", "heartbeats.replication.enabled = false"))
+
+    assert sources == (literal("orders"),)
+
+
+def test_a_prefix_stays_a_prefix_behind_the_alias_and_separator(config_with: Callable[..., MirrorConfig]) -> None:
+    sources, targets = _flow(
+        config_with("topics = orders.*", "replication.policy.separator = _", "heartbeats.replication.enabled = false")
+    )
+
+    assert (sources, targets) == ((prefixed("orders"),), (prefixed("A_orders"),))
+
+
+def test_the_identity_policy_keeps_names(config_with: Callable[..., MirrorConfig]) -> None:
+    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+    _, targets = _flow(config_with(identity, "topics = orders, shop-.*"))
+
+    # Heartbeats alone get the alias.
+    assert targets == (literal("A.heartbeats"), literal("orders"), prefixed("shop-"))
+
+
+def test_renames_are_covered_by_what_they_give(config_with: Callable[..., MirrorConfig]) -> None:
+    _, targets = _flow(
+        config_with(
+            "mirror.topics.rename = orders:sales",
+            "mirror.topics.rename.regex = eu-(.*)",
+            "mirror.topics.rename.replacement = europe-$1",
+        )
+    )
+
+    assert targets == (literal("sales"), prefixed("A."), prefixed("europe-"))
+
+
+def test_a_replacement_that_begins_with_a_group_may_be_anything(config_with: Callable[..., MirrorConfig]) -> None:
+    _, targets = _flow(config_with("mirror.topics.rename.regex = (.*)-eu", "mirror.topics.rename.replacement = $1"))
+
+    assert targets == (EVERYTHING,)
+
+
+def test_groups_are_covered_as_topics_are(config_with: Callable[..., MirrorConfig]) -> None:
+    flow = config_with("groups = billing, shop-.*").flow("A->B")
+
+    assert groups(flow) == (literal("billing"), prefixed("shop-"))
+    assert named_groups(flow) == {"billing"}
+
+
+def test_only_names_are_known_without_asking_the_cluster(config_with: Callable[..., MirrorConfig]) -> None:
+    assert named_topics(config_with("topics = orders, shop-.*, __x").flow("A->B")) == {"orders"}
+    assert named_topics(config_with().flow("A->B")) == set()
