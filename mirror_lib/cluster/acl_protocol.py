@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.garbled import answer_of
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 #: The first version with prefixed ACLs (KIP-290); Kafka 2.0 and every later one speaks it.
@@ -61,6 +62,7 @@ def encode_describe_acls(resource: AclResource) -> list[Buffer]:
     ]
 
 
+@answer_of("DescribeAcls")
 def parse_describe_acls(view: memoryview) -> DescribedAcls:
     """The answer to it."""
     answer = _Reader(view)
@@ -99,6 +101,8 @@ class _Reader:
         """A string; null reads as empty."""
         length = max(self.int16(), 0)
         start, self._position = self._position, self._position + length
+        if self._position > len(self._view):
+            raise ValueError(f"a text of {length} bytes does not fit it")
         return str(self._view[start : self._position], "utf-8")
 
     def _number(self, kind: struct.Struct) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.garbled import answer_of
 
 #: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
 PRODUCE, PRODUCE_VERSION = 0, 7
@@ -42,9 +43,15 @@ def by_topic(partitions: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def read_string(view: memoryview, position: int) -> tuple[str, int]:
-    """A text and the place behind it."""
+    """A text and the place behind it.
+
+    Raises:
+        ValueError: its length is negative or leads beyond the end, or it is no UTF-8.
+    """
     (length,) = _INT16.unpack_from(view, position)
     position += 2
+    if not 0 <= length <= len(view) - position:
+        raise ValueError(f"a text of {length} bytes does not fit it")
     return str(view[position : position + length], "utf-8"), position + length
 
 
@@ -54,6 +61,7 @@ def encode_string(text: str) -> bytes:
     return _INT16.pack(len(raw)) + raw
 
 
+@answer_of("Produce")
 def parse_produce(view: memoryview) -> list[ProducedPartition]:
     """Read a Produce answer."""
     position = 0
@@ -71,6 +79,7 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
     return result
 
 
+@answer_of("DescribeLogDirs")
 def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     """Read a DescribeLogDirs answer: topic, partition and bytes of every replica that is not being moved."""
     position = 0
@@ -132,6 +141,7 @@ class ListedEnd(NamedTuple):
     leader_epoch: int
 
 
+@answer_of("ListOffsets")
 def parse_list_end(view: memoryview) -> ListedEnd:
     """Read the answer to `encode_list_end`."""
     # The throttle time and one topic; then its one partition.
@@ -151,6 +161,7 @@ def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:
     return [head + _ONE + size + name + _ONE + wanted + 3 * _NO_TAGS]
 
 
+@answer_of("ListOffsets")
 def parse_local_log_start(view: memoryview) -> tuple[int, int]:
     """Read the answer to `encode_local_log_start`: error code and offset."""
     # The header's tagged fields, the throttle time, one topic.
@@ -195,6 +206,7 @@ def encode_epoch_ends(epochs: Sequence[tuple[str, int, int]]) -> list[Buffer]:
     return parts
 
 
+@answer_of("OffsetForLeaderEpoch")
 def parse_epoch_ends(view: memoryview) -> list[EpochEnd]:
     """Read the answer to `encode_epoch_ends`."""
     _throttle, topics = struct.unpack_from(">ii", view, 0)

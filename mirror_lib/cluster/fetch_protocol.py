@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.data_protocol import by_topic, encode_string, read_string
+from mirror_lib.cluster.garbled import answer_of, read_varint
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.errors import Where
 
@@ -100,10 +101,12 @@ def encode_fetch(
     return [*parts, _EMPTY + _EMPTY + _NO_TAGS]
 
 
+@answer_of("Fetch")
 def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedPartition]:
     """Read a Fetch answer.
 
     Raises:
+        GarbledAnswerError: it cannot be read.
         MirrorError: what concerns the request as a whole.
     """
     checking = version >= EPOCH_CHECKING_VERSION
@@ -134,40 +137,49 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             # The preferred replica is for consumers that gave a rack.
             (size,) = _INT32.unpack_from(view, position + 4)
             position += 8
-            records = view[position : position + max(size, 0)]
-            position += len(records)
+            records, position = _records(view, position, size)
             yield FetchedPartition(topic, number, code, high_watermark, last_stable, log_start, tuple(aborted), records)
 
 
 def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
-    topics, position = _read_varint(view, position)
+    topics, position = read_varint(view, position)
     for _ in range(topics - 1):
-        length, position = _read_varint(view, position)
+        length, position = read_varint(view, position)
+        if length < 1:
+            raise ValueError("a topic has no name")
         topic = str(view[position : position + length - 1], "utf-8")
-        count, position = _read_varint(view, position + length - 1)
+        count, position = read_varint(view, position + length - 1)
         for _ in range(count - 1):
             number, code, high_watermark, last_stable, log_start = _PARTITION.unpack_from(view, position)
-            aborted_count, position = _read_varint(view, position + _PARTITION.size)
+            aborted_count, position = read_varint(view, position + _PARTITION.size)
             aborted = []
             for _ in range(aborted_count - 1):
                 aborted.append(_ABORTED.unpack_from(view, position))
                 position = _skip_tags(view, position + _ABORTED.size)
-            size, position = _read_varint(view, position + 4)
-            records = view[position : position + max(size - 1, 0)]
-            diverging_end, position = _diverging_end(view, position + len(records))
+            size, position = read_varint(view, position + 4)
+            records, position = _records(view, position, size - 1)
+            diverging_end, position = _diverging_end(view, position)
             yield FetchedPartition(
                 topic, number, code, high_watermark, last_stable, log_start, tuple(aborted), records, diverging_end
             )
         position = _skip_tags(view, position)
 
 
+def _records(view: memoryview, position: int, size: int) -> tuple[memoryview, int]:
+    """The batches of a partition, none where they are null; and the place behind."""
+    end = position + max(size, 0)
+    if end > len(view):
+        raise ValueError(f"records of {size} bytes do not fit it")
+    return view[position:end], end
+
+
 def _diverging_end(view: memoryview, position: int) -> tuple[int | None, int]:
     """Where the epoch that was asked about ends in the leader's log, if it does not fit; and the place behind."""
     found = None
-    count, position = _read_varint(view, position)
+    count, position = read_varint(view, position)
     for _ in range(count):
-        tag, position = _read_varint(view, position)
-        size, position = _read_varint(view, position)
+        tag, position = read_varint(view, position)
+        size, position = read_varint(view, position)
         if tag == _DIVERGING_EPOCH_TAG:
             _epoch, found = _EPOCH_END.unpack_from(view, position)
         position += size
@@ -175,28 +187,12 @@ def _diverging_end(view: memoryview, position: int) -> tuple[int | None, int]:
 
 
 def _skip_tags(view: memoryview, position: int) -> int:
-    count, position = _read_varint(view, position)
+    count, position = read_varint(view, position)
     for _ in range(count):
-        _tag, position = _read_varint(view, position)
-        size, position = _read_varint(view, position)
+        _tag, position = read_varint(view, position)
+        size, position = read_varint(view, position)
         position += size
     return position
-
-
-def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint and the place behind it."""
-    value = view[position]
-    if value < _MORE_BITS:
-        return value, position + 1
-    value &= _LOW_BITS
-    shift = 7
-    while True:
-        position += 1
-        byte = view[position]
-        value |= (byte & _LOW_BITS) << shift
-        if byte < _MORE_BITS:
-            return value, position + 1
-        shift += 7
 
 
 def _varint(value: int) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.garbled import answer_of, read_varint
 from mirror_lib.topology.names import TopicPartition
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, LIST_GROUPS = 8, 9, 10, 16
@@ -73,6 +74,7 @@ def encode_list_groups(version: int) -> list[Buffer]:
     return [_NO_TAGS + filters + _NO_TAGS]
 
 
+@answer_of("ListGroups")
 def parse_list_groups(view: memoryview, version: int) -> tuple[int, list[ListedGroupFields]]:
     """Read a ListGroups answer: its error code and the groups."""
     flexible = version >= LIST_GROUPS_WITH_STATES
@@ -96,6 +98,7 @@ def encode_find_coordinators(groups: Sequence[str]) -> list[Buffer]:
     return [_NO_TAGS + _INT8.pack(_GROUP_KEY) + _varint(len(groups) + 1) + names + _NO_TAGS]
 
 
+@answer_of("FindCoordinator")
 def parse_find_coordinators(view: memoryview) -> list[CoordinatorFields]:
     """Read the answer to `encode_find_coordinators`."""
     reader = _Reader(view, flexible=True)
@@ -116,6 +119,7 @@ def encode_find_coordinator(group: str) -> list[Buffer]:
     return [_plain(group) + _INT8.pack(_GROUP_KEY)]
 
 
+@answer_of("FindCoordinator")
 def parse_find_coordinator(view: memoryview, group: str) -> CoordinatorFields:
     """Read the answer to `encode_find_coordinator`."""
     reader = _Reader(view, flexible=False)
@@ -133,6 +137,7 @@ def encode_fetch_offsets(groups: Sequence[str]) -> list[Buffer]:
     return [_NO_TAGS + _varint(len(groups) + 1) + body + _INT8.pack(0) + _NO_TAGS]
 
 
+@answer_of("OffsetFetch")
 def parse_fetch_offsets(view: memoryview) -> list[GroupOffsets]:
     """Read the answer to `encode_fetch_offsets`."""
     reader = _Reader(view, flexible=True)
@@ -153,6 +158,7 @@ def encode_fetch_group_offsets(group: str) -> list[Buffer]:
     return [_plain(group) + _INT32.pack(-1)]
 
 
+@answer_of("OffsetFetch")
 def parse_fetch_group_offsets(view: memoryview, group: str) -> GroupOffsets:
     """Read the answer to `encode_fetch_group_offsets`."""
     reader = _Reader(view, flexible=False)
@@ -174,6 +180,7 @@ def encode_commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset])
     return [b"".join(parts)]
 
 
+@answer_of("OffsetCommit")
 def parse_commit(view: memoryview) -> dict[TopicPartition, int]:
     """Read the answer to `encode_commit`: an error code, possibly 0, for every partition."""
     reader = _Reader(view, flexible=False)
@@ -220,6 +227,8 @@ class _Reader:
         if length <= 0:
             return ""
         end = self._at + length
+        if end > len(self._view):
+            raise ValueError(f"a text of {length} bytes does not fit it")
         text = str(self._view[self._at : end], "utf-8", "replace")
         self._at = end
         return text
@@ -253,14 +262,8 @@ class _Reader:
         return offsets, errors
 
     def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._view[self._at]
-            self._at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
+        value, self._at = read_varint(self._view, self._at)
+        return value
 
 
 def _varint(number: int) -> bytes:

@@ -25,6 +25,8 @@ _T = TypeVar("_T")
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 #: `offset` of a partition of which nothing is copied yet; MM2 then starts at the beginning.
 NOTHING_COPIED = -1
+#: Bytes that the part of an offset map in a position may become; writers close a position long before.
+_LARGEST_MAP = 16 * 1024 * 1024
 _ACTION = "Find out which program writes to the position topic: only MirrorMaker 2 and its replacements may."
 
 
@@ -211,7 +213,7 @@ def _text(name: str, value: Any) -> str:
 
 def _runs(name: str, value: Any) -> tuple[OffsetRun, ...]:
     try:
-        return decode(base64.b64decode(_text(name, value), validate=True))
+        return decode(base64.b64decode(_text(name, value), validate=True), largest=_LARGEST_MAP)
     except (ValueError, OffsetMapError):
         raise RecordFormatError(f"{name} is no offset map", action=_ACTION) from None
 

@@ -25,6 +25,10 @@ _PRESET_SECONDS = {
 }
 
 
+_LONGEST = timedelta(days=3660)
+_MOST_DIGITS = len("316224000")
+
+
 def parse_schedule(text: str | None) -> str | timedelta | None:
     """What Airflow takes as a schedule: a cron expression or preset, an interval, or None for runs by hand only.
 
@@ -36,7 +40,11 @@ def parse_schedule(text: str | None) -> str | timedelta | None:
         return None
     interval = _INTERVAL.match(stripped)
     if interval:
-        return timedelta(**{_UNITS[interval[2]]: int(interval[1])})
+        digits, unit = interval[1], _UNITS[interval[2]]
+        # Longer ones lead beyond what calendars hold.
+        if len(digits) > _MOST_DIGITS or timedelta(**{unit: int(digits)}) > _LONGEST:
+            raise ValueError(f"an interval of at most {_LONGEST.days} days")
+        return timedelta(**{unit: int(digits)})
     if stripped.startswith("@"):
         if stripped not in PRESETS:
             raise ValueError(f"one of {', '.join(PRESETS)}")

@@ -20,6 +20,8 @@ from mirror_lib.errors import OffsetMapError
 _FORMAT = 1
 _COLUMNS = 3
 _WIDTH = 8
+#: Bytes that a map may become: forty million runs, as many as one run of a flow could ever hold in memory.
+_LARGEST = 1 << 30
 
 
 class OffsetRun(NamedTuple):
@@ -138,13 +140,16 @@ def encode(runs: Sequence[OffsetRun]) -> bytes:
     return pack(b"".join(_planes(column) for column in (source_gaps, target_gaps, counts)))
 
 
-def decode(data: bytes) -> tuple[OffsetRun, ...]:
+def decode(data: bytes, *, largest: int = _LARGEST) -> tuple[OffsetRun, ...]:
     """The inverse of `encode`.
 
+    Args:
+        largest: bytes that the map may become; a run takes 24.
+
     Raises:
-        OffsetMapError: the bytes are damaged, or of a format that this version does not know.
+        OffsetMapError: the bytes are damaged, become too many, or are of a format that this version does not know.
     """
-    body = unpack(data)
+    body = unpack(data, largest=largest)
     size = len(body) // _COLUMNS
     columns = (_numbers(body[start : start + size]) for start in range(0, len(body), size)) if size else ((), (), ())
     runs: list[OffsetRun] = []
@@ -163,21 +168,27 @@ def pack(body: bytes) -> bytes:
     return bytes((_FORMAT,)) + zlib.compress(body)
 
 
-def unpack(data: bytes) -> bytes:
+def unpack(data: bytes, *, largest: int = _LARGEST) -> bytes:
     """The inverse of `pack`: the bytes of whole runs.
 
     Raises:
-        OffsetMapError: the bytes are damaged, or of a format that this version does not know.
+        OffsetMapError: the bytes are damaged, become too many, or are of a format that this version does not know.
     """
     if data[:1] != bytes((_FORMAT,)):
         raise OffsetMapError(
             f"an offset map begins with {data[:1].hex() or 'nothing'} instead of format {_FORMAT}.",
             action="If a newer version of this project wrote it, use that version.",
         )
+    inflater = zlib.decompressobj()
     try:
-        body = zlib.decompress(data[1:])
+        # The bytes may come out of a record in Kafka, where a few of them can become gigabytes.
+        body = inflater.decompress(data[1:], largest + 1)
     except zlib.error as error:
         raise damaged(str(error)) from error
+    if len(body) > largest:
+        raise damaged(f"it becomes more than {largest} bytes")
+    if not inflater.eof or inflater.unused_data:
+        raise damaged("it does not end where its bytes end")
     if len(body) % (_COLUMNS * _WIDTH):
         raise damaged(f"{len(body)} bytes are not whole runs")
     return body

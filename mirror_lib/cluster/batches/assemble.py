@@ -18,7 +18,7 @@ from dataclasses import replace
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.codecs import BodyTooLargeError, CodecError, decompress
 from mirror_lib.cluster.batches.damage import damage_under_checksum, measure_damage
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
@@ -65,7 +65,8 @@ def _clock() -> int:
 class BatchAssembler:
     """Turns [start, end) of one source partition into ready batches, fetch by fetch.
 
-    Nothing here raises: what cannot be read or sent is kept in `failure`, and what precedes it is still delivered.
+    Nothing here raises but `MemoryError`, which says nothing of the source: what cannot be read or sent is kept in
+    `failure`, and what precedes it is still delivered.
     """
 
     def __init__(
@@ -151,6 +152,8 @@ class BatchAssembler:
                     used = self._take_legacy(view[position:], out)
                 else:
                     used = self._take(view, position, size, transactions, out)
+            except MemoryError:
+                raise
             except Exception as error:
                 used = self._pass_over(error, view[position:], out, more_may_come=position > 0)
             if not used:
@@ -170,6 +173,8 @@ class BatchAssembler:
         out: list[ReadyBatch] = []
         try:
             self._close(out)
+        except MemoryError:
+            raise
         except Exception as error:
             self._fail(error, out)
         return out[0] if out else None
@@ -286,10 +291,14 @@ class BatchAssembler:
             self._open_alone(codec)
         builder = self._builder
         if builder is not None and builder.codec == codec:
-            body = decompress(codec, batch[HEADER_SIZE:])
-            if builder.size + grown(len(body), header.count) <= self._limit:
-                builder.add_whole(header, body)
-                return
+            try:
+                body = decompress(codec, batch[HEADER_SIZE:])
+                if builder.size + grown(len(body), header.count) <= self._limit:
+                    builder.add_whole(header, body)
+                    return
+            except BodyTooLargeError:
+                # It goes on as it is, as every batch that needs no look inside.
+                pass
         self._close(out)
         self._alone = (header, bytes(batch))
 
@@ -320,6 +329,8 @@ class BatchAssembler:
                 return
             self._alone = None
             builder.add_whole(header, body)
+        except BodyTooLargeError:
+            return
         except (RecordError, CodecError) as cause:
             self._alone = None
             where = Where(offset=header.base_offset)

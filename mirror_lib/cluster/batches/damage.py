@@ -58,14 +58,19 @@ def measure_damage(data: memoryview, *, expected: int) -> Damage | None:
     return None
 
 
+def known_codec(header: BatchHeader) -> Codec | None:
+    """The codec that a header names, None where there is no such codec."""
+    codec = header.attributes & CODEC_BITS
+    return Codec(codec) if codec in _CODECS else None
+
+
 def damage_under_checksum(header: BatchHeader) -> Damage:
     """A whole batch whose checksum is right, and with it the header: only the body is not what it should be."""
-    codec = header.attributes & CODEC_BITS
     return Damage(
         size=LOG_OVERHEAD + header.length,
         next_offset=header.base_offset + header.last_offset_delta + 1,
         records=header.count if header.count > 0 else None,
-        codec=Codec(codec) if codec in _CODECS else None,
+        codec=known_codec(header),
         first_timestamp=header.first_timestamp,
         max_timestamp=header.max_timestamp,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mirror_lib.cluster.batches.codecs import CodecError, decompress
-from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, Codec, parse_header
+from mirror_lib.cluster.batches.damage import known_codec
+from mirror_lib.cluster.batches.header import CODEC_BITS, HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.left_out import LeftOut, Unit, left_out_record
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.rebuild import BatchBuilder
@@ -55,7 +56,7 @@ def left_out_batch(batch: ReadyBatch, error: MirrorError) -> LeftOut:
         error=error,
         raw=bytes(batch.payload),
         unit=Unit.BATCH,
-        codec=Codec(parse_header(batch.payload).attributes & CODEC_BITS),
+        codec=known_codec(parse_header(batch.payload)),
         first_timestamp=batch.first_timestamp,
         last_timestamp=batch.max_timestamp,
     )

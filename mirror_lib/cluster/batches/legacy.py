@@ -1,23 +1,28 @@
-"""Message sets of magic 0 and 1 (brokers before 0.11, or topics never rewritten since), read by aiokafka.
+"""Message sets of magic 0 and 1 (brokers before 0.11, or topics never rewritten since).
 
-This is the only module that knows `aiokafka.record`.
+Read by hand: libraries take the lengths inside at their word, and go on for ever where one is negative.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 
-import aiokafka.errors
-from aiokafka.record.legacy_records import LegacyRecordBatch
-
-from mirror_lib.cluster.batches.header import Codec
-from mirror_lib.cluster.batches.records import Record, RecordError
+from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
+from mirror_lib.cluster.batches.records import MOST_RECORDS, Record, RecordError
 from mirror_lib.cluster.batches.varint import encode_varint
 
 #: Offset, size, CRC, magic and attributes, which both old magics begin with.
 _ENTRY = struct.Struct(">qiIbb")
+_TIMESTAMP = struct.Struct(">q")
+_LENGTH = struct.Struct(">i")
+_CHECKED_FROM = 16
+_WITH_TIMESTAMPS = 1
 _CODEC_BITS = 0x03
+#: What may stand in the attributes of an old message: zstd came later.
+_ALL_CODEC_BITS = 0x07
 _NO_TIMESTAMP = -1
 _NULL = encode_varint(-1)
 _NO_HEADERS = encode_varint(0)
@@ -37,33 +42,90 @@ def codec(entry: memoryview) -> int:
 def read_legacy(entry: memoryview, magic: int) -> Iterator[Record]:
     """The records of one entry: a message, or all messages inside a compressed one.
 
-    Inner offsets, the wrapper's log-append time and the old codecs' frames follow Java's `AbstractLegacyRecordBatch`.
-    Records of magic 0 have no timestamp: -1, as brokers give them when they convert.
+    Inner offsets and the wrapper's log-append time follow Java's `AbstractLegacyRecordBatch`. Records of magic 0 have
+    no timestamp: -1, as brokers give them when they convert.
 
     Raises:
         RecordError: checksum, codec or structure is wrong.
     """
     try:
-        batch = LegacyRecordBatch(bytes(entry), magic)
-        if not batch.validate_crc():
+        offset, size, crc, found_magic, attributes = _ENTRY.unpack_from(entry)
+        if zlib.crc32(entry[_CHECKED_FROM:]) != crc:
             raise RecordError("its CRC is wrong")
-        for record in batch:
-            timestamp = _NO_TIMESTAMP if record.timestamp is None else record.timestamp
-            yield Record(record.offset, timestamp, _nullable(record.key) + _nullable(record.value) + _NO_HEADERS)
-    except (
-        aiokafka.errors.KafkaError,
-        AssertionError,
-        ValueError,
-        IndexError,
-        OverflowError,
-        struct.error,
-        OSError,
-        EOFError,
-    ) as error:
-        if isinstance(error, RecordError):
-            raise
+        if found_magic != magic or size != len(entry) - LOG_OVERHEAD:
+            raise RecordError(f"its header is wrong (magic {found_magic}, {size} bytes)")
+        timestamp, key, value = _message(entry, 0, len(entry), magic)
+        kind = attributes & _ALL_CODEC_BITS
+        if kind == Codec.NONE:
+            yield Record(offset, timestamp, _tail(key, value))
+            return
+        if value is None or kind > Codec.LZ4 or (kind == Codec.LZ4 and magic < _WITH_TIMESTAMPS):
+            # KAFKA-3160: LZ4 in magic 0 is in frames with a wrong checksum.
+            name = Codec(kind).name if kind <= Codec.ZSTD else kind
+            raise RecordError(f"messages compressed with {name} cannot stand in magic {magic}")
+        appended = timestamp if magic and attributes & LOG_APPEND_TIME_BIT else None
+        inner = list(_inner(decompress(kind, value), magic))
+    except (struct.error, CodecError) as error:
         raise RecordError(f"its messages cannot be read: {error}") from error
+    # Relative in magic 1, unless the wrapper's own offset says that they are not.
+    base = offset - inner[-1].offset if magic and inner else _NO_BASE
+    for record in inner:
+        yield Record(
+            record.offset + base if base >= 0 else record.offset,
+            record.timestamp if appended is None else appended,
+            record.tail,
+        )
 
 
-def _nullable(value: bytes | None) -> bytes:
+_NO_BASE = -1
+
+
+def _inner(body: bytes, magic: int) -> Iterator[Record]:
+    """The messages inside a compressed one, with their offsets as they are written there."""
+    view, position = memoryview(body), 0
+    if not body:
+        raise RecordError("there is no message inside")
+    for _ in range(MOST_RECORDS):
+        offset, size, _crc, found_magic, attributes = _ENTRY.unpack_from(view, position)
+        end = position + LOG_OVERHEAD + size
+        if not position + _ENTRY.size <= end <= len(view):
+            raise RecordError(f"a message inside claims to have {size} bytes")
+        if found_magic != magic or attributes & _ALL_CODEC_BITS:
+            raise RecordError(f"a message inside has magic {found_magic} and attributes {attributes}")
+        timestamp, key, value = _message(view, position, end, magic)
+        yield Record(offset, timestamp, _tail(key, value))
+        position = end
+        if position == len(view):
+            return
+    raise RecordError(f"more than {MOST_RECORDS} messages are not looked at")
+
+
+def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:
+    """Timestamp, key and value of the message in [start, end)."""
+    position, timestamp = start + _ENTRY.size, _NO_TIMESTAMP
+    if magic >= _WITH_TIMESTAMPS:
+        (timestamp,) = _TIMESTAMP.unpack_from(view, position)
+        position += _TIMESTAMP.size
+    key, position = _nullable(view, position, end)
+    value, position = _nullable(view, position, end)
+    if position != end:
+        raise RecordError(f"{end - position} bytes are left in a message")
+    return timestamp, key, value
+
+
+def _nullable(view: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
+    (length,) = _LENGTH.unpack_from(view, position)
+    position += _LENGTH.size
+    if length == -1:
+        return None, position
+    if not 0 <= length <= end - position:
+        raise RecordError(f"a key or value claims to have {length} bytes")
+    return bytes(view[position : position + length]), position + length
+
+
+def _tail(key: bytes | None, value: bytes | None) -> bytes:
+    return _encoded(key) + _encoded(value) + _NO_HEADERS
+
+
+def _encoded(value: bytes | None) -> bytes:
     return _NULL if value is None else encode_varint(len(value)) + value

@@ -261,7 +261,8 @@ def _records(
     content: NDArray[np.uint8], starts: Int64s, ends: Int64s, counts: Int64s
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """Offset delta, timestamp delta, and where the tail begins and ends, of all records of all bodies in order."""
-    if (counts < 0).any() or counts.max() > len(content):
+    # Each claims for itself: together they would have room for as many as there are batches, times all bytes.
+    if (counts < 0).any() or (counts > ends - starts).any():
         raise RecordError("a batch claims to have more records than bytes")
     total = int(counts.sum())
     deltas, times, tail_starts, tail_ends = (np.empty(total, dtype=np.int64) for _ in range(4))

@@ -21,6 +21,11 @@ _ONE_BYTE = 0x80
 _BITS = 0x7F
 
 
+#: Records of a batch that are looked at one by one. Each takes some 200 bytes of memory, however few it has itself; a
+#: batch of Kafka's default size has room for a fifteenth of them.
+MOST_RECORDS = 1 << 21
+
+
 class RecordError(ValueError):
     """A body does not hold the records that its header promises."""
 
@@ -40,6 +45,8 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
         RecordError: while walking, as soon as the body disagrees with `count` or with its own lengths.
     """
     position, size = 0, len(body)
+    if count > MOST_RECORDS:
+        raise RecordError(f"it claims to have {count} records; more than {MOST_RECORDS} are not looked at")
     for number in range(count):
         try:
             length, position = decode_varint(body, position)

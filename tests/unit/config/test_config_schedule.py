@@ -31,6 +31,8 @@ def test_schedules(text: str | None, schedule: object) -> None:
     [
         "5",
         "0m",
+        "99999999999d",
+        "9" * 5000 + "s",
         "5x",
         "5 m",
         "@never",

@@ -1,0 +1,99 @@
+"""What is fuzzed, and what is found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import Random
+from typing import Any, ClassVar
+
+
+class Target(ABC):
+    """One kind of input that comes from outside.
+
+    A case is nothing but its bytes: whatever else a case needs (settings, a password) is derived from them, so that the
+    bytes alone reproduce it.
+    """
+
+    #: As on the command line.
+    name: ClassVar[str]
+    #: What it is, for the report.
+    what: ClassVar[str]
+    #: The errors that the module documents; anything else that is raised is a failure.
+    errors: ClassVar[tuple[type[Exception], ...]] = ()
+    #: Of a round of cases over all targets, how many come to this one; less for what is slow.
+    weight: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def make(self, random: Random) -> bytes:
+        """A case; the same for the same state of `random`."""
+
+    @abstractmethod
+    def run(self, data: bytes) -> str:
+        """Read it; returns in a few words what came of it. Raises one of `errors`, or `Wrong`."""
+
+
+class Wrong(AssertionError):
+    """A parser answered something that cannot be right."""
+
+
+class Kind(StrEnum):
+    """How a case can fail."""
+
+    ERROR = "untyped error"
+    WRONG = "wrong answer"
+    MEMORY = "too much memory"
+    SLOW = "too slow"
+    HANG = "hang"
+    DEATH = "process died"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One case that failed, with everything to see it again."""
+
+    target: str
+    case: int
+    seed: int
+    kind: Kind
+    detail: str
+    data: bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; the bytes are in a file of their own."""
+        return {
+            "target": self.target,
+            "case": self.case,
+            "seed": self.seed,
+            "kind": self.kind.value,
+            "detail": self.detail,
+            "bytes": len(self.data),
+        }
+
+
+@dataclass(slots=True)
+class TargetResult:
+    """All cases of one target."""
+
+    name: str
+    what: str
+    cases: int = 0
+    seconds: float = 0.0
+    #: The most memory that its process had at once, above what it had before the first case.
+    peak_bytes: int = 0
+    #: What came of cases -> how many.
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "name": self.name,
+            "cases": self.cases,
+            "seconds": round(self.seconds, 2),
+            "peak_bytes": self.peak_bytes,
+            "outcomes": dict(self.outcomes.most_common()),
+            "failures": [failure.to_dict() for failure in self.failures],
+        }

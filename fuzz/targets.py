@@ -1,0 +1,23 @@
+"""All targets, by name."""
+
+from __future__ import annotations
+
+from fuzz import targets_of_answers, targets_of_forms, targets_of_logs, targets_of_records, targets_of_texts
+from fuzz.model import Target
+
+TARGETS: tuple[Target, ...] = (
+    *targets_of_logs.TARGETS,
+    *targets_of_answers.TARGETS,
+    *targets_of_records.TARGETS,
+    *targets_of_texts.TARGETS,
+    *targets_of_forms.TARGETS,
+)
+
+
+def target_named(name: str) -> Target:
+    """One of them.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    return {target.name: target for target in TARGETS}[name]

@@ -1,0 +1,65 @@
+"""Answers of brokers that are not what the protocol says: whoever reads them says so by one type of error.
+
+What arrives on a socket is never trusted. Something between us and the broker may have changed it, or it is no broker.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from mirror_lib.errors import ClusterError
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+#: Bytes of the longest unsigned varint that the protocol has: 32 bits.
+LONGEST_VARINT = 5
+
+
+class GarbledAnswerError(ClusterError):
+    """A broker's answer cannot be read (Java `SchemaException`)."""
+
+    reason = "garbled-answer"
+    #: The next answer may be whole again, over a new connection.
+    retriable = True
+
+
+def answer_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """A decorator for what reads the answer to a request: where the bytes lead astray, `GarbledAnswerError`."""
+
+    def decorated(read: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @wraps(read)
+        def reading(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+            try:
+                return read(*arguments, **named)
+            except (struct.error, IndexError, ValueError, OverflowError) as error:
+                raise GarbledAnswerError(
+                    f"the answer to {request} cannot be read: {error}.",
+                    action="Check that bootstrap.servers leads to Kafka brokers and not to something in between.",
+                ) from error
+
+        return reading
+
+    return decorated
+
+
+def read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint (KIP-482) and the place behind it.
+
+    Raises:
+        IndexError: the bytes end inside the number.
+        ValueError: it has more bytes than a number of 32 bits can have.
+    """
+    value = view[position]
+    if value < 0x80:
+        return value, position + 1
+    value &= 0x7F
+    for place in range(1, LONGEST_VARINT):
+        byte = view[position + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, position + place + 1
+    raise ValueError(f"a number has more than {LONGEST_VARINT} bytes")

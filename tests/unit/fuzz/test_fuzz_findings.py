@@ -1,0 +1,236 @@
+"""What fuzzing has found, each as the smallest input that did it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import struct
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import fuzz
+from fuzz.targets_of_logs import bombs
+from mirror_lib.cluster.acl_protocol import parse_describe_acls
+from mirror_lib.cluster.batches import assemble
+from mirror_lib.cluster.batches.assemble import BatchAssembler
+from mirror_lib.cluster.batches.codecs import CodecError, compress, decompress
+from mirror_lib.cluster.batches.halves import left_out_batch
+from mirror_lib.cluster.batches.legacy import read_legacy
+from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
+from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
+from mirror_lib.cluster.data_protocol import parse_epoch_ends, parse_list_end, parse_log_dirs, parse_produce
+from mirror_lib.cluster.fetch_protocol import EPOCH_CHECKING_VERSION, parse_fetch
+from mirror_lib.cluster.formats import RecordFormatError
+from mirror_lib.cluster.garbled import GarbledAnswerError, read_varint
+from mirror_lib.cluster.group_protocol import LIST_GROUPS_WITH_KINDS, parse_fetch_offsets, parse_list_groups
+from mirror_lib.cluster.keystores import KeystoreError, read_keystore, read_pem_key
+from mirror_lib.cluster.positions import decode_value
+from mirror_lib.config.load import check
+from mirror_lib.errors import CorruptBatchError, MirrorError, OffsetMapError
+from mirror_lib.offsets.runs import OffsetRun, decode, encode
+from mirror_lib.topology.names import TopicPartition
+from tests.support.record_batches import SourceRecord, batch, message_set, sealed
+
+STORES = Path(fuzz.__file__).parent / "stores"
+P256, UNKNOWN_CURVE = bytes.fromhex("2a8648ce3d030107"), bytes.fromhex("2a8648ce3d030177")
+
+
+def assembler(**changed: object) -> BatchAssembler:
+    settings = {
+        "topic": "t",
+        "partition": 0,
+        "start": 0,
+        "end": 1000,
+        "passthrough_min_bytes": 100_000,
+        "batch_max_bytes": 1 << 20,
+        "target_max_message_bytes": 1 << 20,
+        "read_committed": False,
+        **changed,
+    }
+    return BatchAssembler(**settings)  # type: ignore[arg-type]
+
+
+def with_body(body: bytes, codec: int, *, count: int = 1) -> bytes:
+    raw = bytearray(batch([SourceRecord(0)])[:61] + body)
+    struct.pack_into(">i", raw, 8, len(raw) - 12)
+    struct.pack_into(">hi", raw, 21, codec, count - 1)
+    struct.pack_into(">i", raw, 57, count)
+    return sealed(raw)
+
+
+def old_message(body: bytes, codec: int, magic: int = 1) -> bytes:
+    content = struct.pack(">bb", magic, codec) + (struct.pack(">q", 5) if magic else b"")
+    content += struct.pack(">ii", -1, len(body)) + body
+    return struct.pack(">qiI", 9, len(content) + 4, zlib.crc32(content)) + content
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_bomb_that_nothing_has_to_look_into_goes_on_as_it_is(codec: int) -> None:
+    """A small batch waits for others of its codec; that it cannot be joined is no damage."""
+    bomb = {1: bombs()[0], 2: bombs()[7], 3: bombs()[5], 4: bombs()[3]}[codec]
+    subject = assembler(passthrough_min_bytes=1 << 30, target_max_message_bytes=1 << 30)
+    second = bytearray(with_body(bomb, codec))
+    struct.pack_into(">q", second, 0, 1)
+
+    ready = subject.feed(with_body(bomb, codec) + bytes(second))
+    ready += [last for last in (subject.flush(),) if last]
+
+    assert subject.failure is None
+    assert [bytes(each.payload[61:]) for each in ready] == [bomb, bomb]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_bomb_that_has_to_be_rebuilt_is_unreadable(codec: int) -> None:
+    bomb = {1: bombs()[0], 2: bombs()[7], 3: bombs()[5], 4: bombs()[3]}[codec]
+    subject = assembler(start=1)
+
+    assert subject.feed(with_body(bomb, codec, count=2)) == []
+    assert isinstance(subject.failure, CorruptBatchError)
+    assert "more than 134217728 bytes" in subject.failure.what
+
+
+def test_very_many_members_of_gzip_are_refused_before_they_take_long() -> None:
+    with pytest.raises(CodecError, match="64 members"):
+        decompress(1, gzip.compress(b"") * 5000)
+    assert decompress(1, gzip.compress(b"a") + gzip.compress(b"b") + bytes(20)) == b"ab"
+
+
+def test_want_of_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken for damage, sound records would be left out where the policy says so."""
+
+    def starved(codec: int, data: bytes) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(assemble, "decompress", starved)
+    subject = assembler(start=1, leave_out=True)
+
+    with pytest.raises(MemoryError):
+        subject.feed(batch([SourceRecord(0), SourceRecord(1)], codec=3))
+    assert (subject.take_left_out(), subject.next_offset) == ([], 1)
+
+
+def test_a_refused_batch_of_a_codec_that_does_not_exist_can_be_left_out() -> None:
+    (ready,) = assembler(passthrough_min_bytes=1).feed(with_body(b"xyz", 6))
+
+    assert left_out_batch(ready, MirrorError("refused")).codec is None
+
+
+@pytest.mark.parametrize("size", [-12, -1, 0, 13, 2**31 - 1])
+def test_a_length_inside_of_an_old_message_that_lies_leads_nowhere(size: int) -> None:
+    inner = bytearray(message_set([SourceRecord(0)], magic=1))
+    struct.pack_into(">i", inner, 8, size)
+    message = old_message(compress(1, bytes(inner)), 1)
+
+    with pytest.raises(RecordError):
+        list(read_legacy(memoryview(message), 1))
+
+
+@pytest.mark.parametrize("body", [b"", bombs()[0], b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, -4)])
+@pytest.mark.parametrize("codec", [1, 2])
+def test_old_messages_that_hold_nothing_or_too_much_are_unreadable(body: bytes, codec: int) -> None:
+    with pytest.raises(RecordError):
+        list(read_legacy(memoryview(old_message(body, codec)), 1))
+
+
+def test_counts_that_lie_take_no_memory() -> None:
+    """Each of the batches claims as many records as all of them have bytes."""
+    many = b""
+    for number in range(400):
+        raw = bytearray(batch([SourceRecord(number, value=b"x" * 50)]))
+        struct.pack_into(">i", raw, 57, 40_000)
+        many += sealed(raw)
+
+    found, _ = read_blocks(memoryview(many), (), read_committed=False)
+
+    assert not any(isinstance(each, RecordBlock) for each in found)
+    with pytest.raises(RecordError, match="2147483647 records"):
+        list(read_records(b"", base_offset=0, base_timestamp=0, count=2**31 - 1))
+    assert MOST_RECORDS < 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        bytes(3),
+        # A topic whose name goes six bytes back: for ever, over the same bytes.
+        struct.pack(">ihii", 0, 0, 0, 2**31 - 1) + struct.pack(">h", -6) + bytes(8),
+        # Records that end behind the answer.
+        struct.pack(">ihiihcii", 0, 0, 0, 1, 1, b"t", 1, 0) + bytes(26) + struct.pack(">iii", 0, -1, 1000),
+    ],
+)
+def test_answers_to_fetch_that_lie_end_in_an_error_of_ours(answer: bytes) -> None:
+    with pytest.raises(GarbledAnswerError):
+        parse_fetch(memoryview(answer))
+
+
+@pytest.mark.parametrize("answer", [b"", b"\0" * 5, b"\0" * 11 + b"\xff" * 100, b"\0" * 11 + b"\x02\0" + bytes(40)])
+def test_answers_in_the_compact_encoding_that_lie_end_in_an_error_of_ours(answer: bytes) -> None:
+    with pytest.raises(GarbledAnswerError):
+        parse_fetch(memoryview(answer), EPOCH_CHECKING_VERSION)
+
+
+@pytest.mark.parametrize(
+    "parse", [parse_produce, parse_log_dirs, parse_list_end, parse_epoch_ends, parse_fetch_offsets, parse_describe_acls]
+)
+@pytest.mark.parametrize("answer", [b"", struct.pack(">iih", 1, 1, -6), b"\xff" * 40, bytes(4) + b"\x7f" * 30])
+def test_no_other_answer_ends_in_another_error(parse: object, answer: bytes) -> None:
+    with suppress(GarbledAnswerError):
+        parse(memoryview(answer))  # type: ignore[operator]
+
+
+def test_a_number_without_an_end_is_not_read_to_it() -> None:
+    assert read_varint(memoryview(b"\xff\xff\xff\xff\x0f"), 0) == (2**32 - 1, 5)
+    with pytest.raises(ValueError):
+        read_varint(memoryview(b"\xff" * 1000), 0)
+    with pytest.raises(GarbledAnswerError):
+        parse_list_groups(memoryview(b"\xff" * 1000), LIST_GROUPS_WITH_KINDS)
+
+
+def test_a_few_bytes_of_a_position_do_not_become_gigabytes_of_offset_map() -> None:
+    bomb = base64.b64encode(b"\x01" + zlib.compress(bytes(64 << 20))).decode()
+
+    with pytest.raises(RecordFormatError):
+        decode_value(TopicPartition("t", 0), b'{"offset":1,"runs":"%s"}' % bomb.encode())
+    with pytest.raises(OffsetMapError, match="more than 24 bytes"):
+        decode(encode([OffsetRun(0, 0, 1), OffsetRun(5, 1, 1)]), largest=24)
+
+
+def test_bytes_behind_an_offset_map_are_damage() -> None:
+    with pytest.raises(OffsetMapError):
+        decode(encode([OffsetRun(0, 0, 1)]) + b"more")
+
+
+def test_a_key_on_a_curve_that_nobody_knows_is_an_error_of_ours() -> None:
+    text = (STORES / "client.pem").read_text()
+    key = re.search(r"-----BEGIN PRIVATE KEY-----(.*?)-----END PRIVATE KEY-----", text, re.DOTALL)
+    assert key is not None
+    der = base64.b64decode(key[1])
+    assert P256 in der
+    odd = text.replace(key[1], "\n" + base64.encodebytes(der.replace(P256, UNKNOWN_CURVE)).decode())
+
+    with pytest.raises(KeystoreError):
+        read_pem_key(odd, odd, None)
+    with pytest.raises(KeystoreError):
+        read_keystore(odd.encode(), None, None)
+
+
+@pytest.mark.parametrize("name", ["\\uD800", "a\\u0000b"])
+@pytest.mark.parametrize("variable", ["env:{}", "file:/tmp/{}:key", "dir:/tmp:{}", "dir:/{}:key"])
+def test_names_that_no_file_and_no_variable_can_have_are_a_problem_and_no_crash(
+    tmp_path: Path, variable: str, name: str
+) -> None:
+    lines = ["clusters = a, b", "a->b.enabled = true", "config.providers = env, file, dir"]
+    lines += [
+        f"config.providers.{short}.class = org.apache.kafka.common.config.provider.{kind}ConfigProvider"
+        for short, kind in (("env", "EnvVar"), ("file", "File"), ("dir", "Directory"))
+    ]
+    lines += ["a.bootstrap.servers = x:1", "b.bootstrap.servers = x:2", f"a.client.id = ${{{variable.format(name)}}}"]
+    file = tmp_path / "mirror.properties"
+    file.write_text("\n".join(lines))
+
+    assert check(file)

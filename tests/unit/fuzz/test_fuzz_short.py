@@ -1,0 +1,133 @@
+"""The short form of fuzzing: some thousand cases of every kind of input that comes from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fuzz.__main__ import main, parse_arguments
+from fuzz.child import case
+from fuzz.model import Kind, Target, TargetResult
+from fuzz.mutation import mutated
+from fuzz.report import sentences
+from fuzz.runner import share
+from fuzz.targets import TARGETS, target_named
+from fuzz.targets_of_logs import bombs
+from mirror_lib.cluster.batches.codecs import LARGEST_BODY, BodyTooLargeError, CodecError, decompress
+
+#: Quick ones: what needs a ledger or Airflow is fuzzed by `./run fuzz`, and by tests of its own.
+QUICK = [target for target in TARGETS if target.name not in ("airflow-forms", "page-requests", "configurations")]
+
+
+@pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
+def test_whatever_is_read_the_parser_answers_or_fails_with_an_error_that_it_documents(target: Target) -> None:
+    for number in range(250):
+        data = case(target, 20_26, number)
+        try:
+            target.run(data)
+        except target.errors:
+            continue
+        except Exception as error:
+            pytest.fail(f"case {number} of {target.name}: {type(error).__name__}: {error}\n{data[:2000].hex()}")
+
+
+def test_bombs_end_in_an_error_in_a_process_of_bounded_memory(tmp_path: Path) -> None:
+    """A hundredth of these cases are bombs; the process may grow by less than a gigabyte."""
+    found = tmp_path / "found.json"
+
+    code = main(["--targets", "bodies", "--cases", "600", "--keep", str(tmp_path), "--json", str(found)])
+
+    assert code == 0, found.read_text()
+    assert "BodyTooLargeError" in found.read_text()
+
+
+@pytest.mark.parametrize("number", range(len(bombs())))
+def test_no_bomb_becomes_more_than_the_bound(number: int) -> None:
+    for codec in (1, 2, 3, 4):
+        try:
+            assert len(decompress(codec, bombs()[number])) <= LARGEST_BODY
+        except CodecError:
+            continue
+
+
+@pytest.mark.parametrize(("codec", "number"), [(1, 0), (4, 3), (3, 5), (2, 6), (2, 7)])
+def test_a_bomb_is_told_from_damage(codec: int, number: int) -> None:
+    with pytest.raises(BodyTooLargeError):
+        decompress(codec, bombs()[number])
+
+
+def test_the_same_seed_makes_the_same_cases_and_another_seed_makes_others() -> None:
+    for target in TARGETS:
+        assert case(target, 1, 7) == case(target, 1, 7)
+    assert len({case(TARGETS[0], seed, 7) for seed in range(20)}) > 10
+
+
+def test_damage_stays_small_and_does_not_change_what_it_was_given() -> None:
+    data = bytes(range(200)) * 20
+
+    made = [mutated(data, Random(number), [data]) for number in range(500)]
+
+    assert data == bytes(range(200)) * 20
+    assert max(map(len, made)) <= 1 << 20
+    assert len(set(made)) > 400
+
+
+def test_cases_are_shared_out_by_weight_and_everybody_has_one() -> None:
+    shares = share(TARGETS, 100_000)
+
+    assert abs(sum(shares.values()) - 100_000) < len(TARGETS)
+    assert shares["page-requests"] < shares["records"]
+    assert min(share(TARGETS, 1).values()) == 1
+
+
+class Bad(Target):
+    """A parser with every fault."""
+
+    name = "bad"
+    what = "what fails"
+
+    def make(self, random: Random) -> bytes:
+        return random.randbytes(4)
+
+    def run(self, data: bytes) -> str:
+        raise KeyError("what no module documents")
+
+
+def test_an_error_that_is_not_documented_is_a_failure_with_its_place() -> None:
+    from fuzz.child import _outcome
+
+    outcome, failure = _outcome(Bad(), b"")
+
+    assert outcome == "UNTYPED KeyError"
+    assert failure is not None
+    assert failure[0] is Kind.ERROR
+    assert "test_fuzz_short.py:" in failure[1]
+
+
+def test_the_report_says_how_to_see_a_failure_again() -> None:
+    from fuzz.model import Failure
+
+    result = TargetResult("jaas", "logins", cases=10)
+    result.failures.append(Failure("jaas", 7, 3, Kind.HANG, "no other case within 60 s", b"x"))
+
+    lines = list(sentences([result], {}))
+
+    assert lines[0] == "10 cases, 1 failures"
+    assert "./run fuzz --targets jaas --seed 3 --only 7" in lines[2]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--cases", "-1"], ["--targets", "nothing"], ["--only", "3"], ["--cases", "many"]]
+)
+def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments(arguments)
+
+    assert ended.value.code == 2
+
+
+def test_targets_have_names_of_their_own() -> None:
+    assert len({target.name for target in TARGETS}) == len(TARGETS)
+    assert target_named("jaas").name == "jaas"
