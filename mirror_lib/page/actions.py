@@ -1,5 +1,8 @@
 """What people can do on the page. Each act is noted in the audit before it is done: none is done that is not noted.
 
+What was not done has an entry that says why: `<action>-refused` where it was not begun, `<action>-failed` behind the
+entry of the action where it was.
+
 The page itself talks to no broker. A decision about a gap that only the ledger has to know is made at once; one for
 which the clusters must be asked is made by a run of the flow, which is told so.
 """
@@ -8,7 +11,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,13 +22,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.page.answers import Answer
+from mirror_lib.page.answers import Answer, StorableText
 from mirror_lib.page.context import Looked, TheFlow, ThePage
-from mirror_lib.page.security import require_same_origin
+from mirror_lib.page.limits import Kind
+from mirror_lib.page.security import limited, require_same_origin
 
 _Result = TypeVar("_Result")
 
-router = APIRouter(prefix="/flows/{dag_id}", dependencies=[Depends(require_same_origin)])
+router = APIRouter(
+    prefix="/flows/{dag_id}", dependencies=[Depends(require_same_origin), Depends(limited(Kind.ACTIONS))]
+)
 
 
 class _Order(BaseModel):
@@ -61,7 +68,7 @@ class Decide(_Order):
     """Decide about a gap."""
 
     decision: GapDecision
-    note: Annotated[str, Field(max_length=1000)] = ""
+    note: Annotated[StorableText, Field(max_length=1000)] = ""
 
 
 class Done(Answer):
@@ -77,8 +84,9 @@ class Done(Answer):
 def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Done:
     """Pause or unpause; a run that is under way goes on to its end."""
     dag_id = looked.flow.dag_id
-    _require(looked.visitor.may_pause(dag_id), "change", dag_id)
     word = "pause" if order.paused else "unpause"
+    with _refusals_noted(looked, word, dag_id):
+        _require(looked.visitor.may_pause(dag_id), "change", dag_id)
     _noted(here, looked, word, dag_id, {}, lambda: here.control.pause(dag_id, order.paused))
     return Done(what="No run begins by itself now." if order.paused else "Runs begin by the schedule again.")
 
@@ -106,20 +114,22 @@ def decide(
 ) -> Done:
     """Stop a partition at once, or start a run that goes on behind what is lost or copies again."""
     dag_id = looked.flow.dag_id
-    _require(looked.visitor.may_pause(dag_id) and looked.visitor.may_trigger(dag_id), "change", dag_id)
-    gap = None if looked.ledger is None else looked.ledger.pages.find_gap(gap_id)
-    if gap is None or gap.flow != looked.flow.name:
-        raise HTTPException(404, "There is no such gap.")
-    if gap.state != GapState.OPEN:
-        raise HTTPException(409, f"This gap is {gap.state} already, by {gap.decided_by or 'somebody'}.")
+    action = f"gap-{order.decision.value}"
+    with _refusals_noted(looked, action, gap_id):
+        _require(looked.visitor.may_pause(dag_id) and looked.visitor.may_trigger(dag_id), "change", dag_id)
+        gap = None if looked.ledger is None else looked.ledger.pages.find_gap(gap_id)
+        if gap is None or gap.flow != looked.flow.name:
+            raise HTTPException(404, "There is no such gap.")
+        if gap.state != GapState.OPEN:
+            raise HTTPException(409, f"This gap is {gap.state} already, by {gap.decided_by or 'somebody'}.")
     detail = {"topic": gap.topic, "partition": gap.partition, "cause": gap.cause, "note": order.note}
     if order.decision is GapDecision.STOP:
         note = order.note or None
-        _noted(here, looked, "gap-stop", gap.id, detail, lambda: _stop(here, looked, gap, note))
+        _noted(here, looked, action, gap.id, detail, lambda: _stop(here, looked, gap, note))
         return Done(what=f"{gap.topic}-{gap.partition} is not replicated any more. `mirror gaps resume` takes it back.")
     # A run takes topics by Java regexes, in which a dot is any character.
     conf = {"topics": [re.escape(gap.topic)], "gaps": order.decision.value}
-    return _triggered(here, looked, f"gap-{order.decision.value}", gap.id, dag_id, conf, detail)
+    return _triggered(here, looked, action, gap.id, dag_id, conf, detail)
 
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
@@ -150,7 +160,8 @@ def _triggered(
     detail: Mapping[str, Any] | None = None,
 ) -> Done:
     visitor = looked.visitor
-    _require(visitor.may_trigger(dag_id), "start runs of", dag_id)
+    with _refusals_noted(looked, action, subject):
+        _require(visitor.may_trigger(dag_id), "start runs of", dag_id)
     told = {**(detail or {}), "dag": dag_id, "conf": dict(conf)}
     run_id = _noted(here, looked, action, subject, told, lambda: here.control.trigger(dag_id, conf, by=visitor.name))
     return Done(what=f"Airflow has the run {run_id}.", dag_id=dag_id, run_id=run_id)
@@ -165,6 +176,29 @@ def _noted(
         return act()
     except MirrorError as error:
         audits.note(by=by, action=f"{action}-failed", subject=subject, flow=flow, detail=error.attributes())
+        raise
+    except Exception as error:
+        # What a fault of ours or of Airflow's says of itself may hold anything, a database's password included.
+        failed = {"reason": "error", "what": type(error).__name__}
+        audits.note(by=by, action=f"{action}-failed", subject=subject, flow=flow, detail=failed)
+        raise
+
+
+@contextmanager
+def _refusals_noted(looked: Looked, action: str, subject: str) -> Iterator[None]:
+    """Whoever tries what they may not, or what makes no sense, is in the audit with it."""
+    try:
+        yield
+    except HTTPException as refusal:
+        # Nobody who may not act brings a ledger into being.
+        if looked.ledger is not None:
+            looked.ledger.audits.note(
+                by=looked.visitor.name,
+                action=f"{action}-refused",
+                subject=subject,
+                flow=looked.flow.name,
+                detail={"status": refusal.status_code, "what": refusal.detail},
+            )
         raise
 
 

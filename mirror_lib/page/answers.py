@@ -6,7 +6,7 @@ from datetime import datetime
 from math import isinf, isnan
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from mirror_lib.errors import MirrorError
 
@@ -26,6 +26,16 @@ def plain_seconds(value: Any) -> Any:
 
 #: Seconds; "never" for what never comes, null for what is not known.
 Duration = Annotated[float | Literal["never"] | None, BeforeValidator(plain_seconds)]
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("it has the character NUL, which no ledger can hold")
+    return text
+
+
+#: What people write, as every database takes it: Postgres has no text with NUL.
+StorableText = Annotated[str, AfterValidator(_storable)]
 
 
 class Seen(Answer):

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import html
+import json
 import logging
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from fastapi.exception_handlers import http_exception_handler
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
 
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunLockedError
 from mirror_lib.page import actions, assets, cutovers, flow, groups, metrics, overview, partitions, proofs
 from mirror_lib.page.answers import Problem
 from mirror_lib.page.context import Page, require_visitor
 from mirror_lib.page.control import Control
-from mirror_lib.page.errors import DagRefusedError, DagUnknownError
-from mirror_lib.page.security import SafeAnswers
+from mirror_lib.page.errors import DagRefusedError, DagUnknownError, TooManyRequestsError
+from mirror_lib.page.limits import RateLimits
+from mirror_lib.page.security import SAFE_HEADERS, SafeAnswers
 from mirror_lib.page.served import FlowSource
 
 _log = logging.getLogger(__name__)
 
+_LONGEST_SENTENCE = 600
 _STATUS: dict[type[MirrorError], int] = {
     DagUnknownError: 404,
     DagRefusedError: 409,
     RunLockedError: 409,
+    TooManyRequestsError: 429,
     # The page works; what it reads from does not.
     LedgerError: 503,
     ConfigurationError: 503,
@@ -39,7 +44,7 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
     """
     # Its own documentation would need scripts from elsewhere.
     app = FastAPI(title="Replication", docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.page = Page(flows=flows, control=control)
+    app.state.page = Page(flows=flows, control=control, limits=RateLimits(flows.environment))
     known = APIRouter(dependencies=[Depends(require_visitor)])
     api = APIRouter(prefix="/api")
     for module in (overview, partitions, groups, proofs, actions, flow, cutovers):
@@ -51,6 +56,8 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
     app.add_middleware(SafeAnswers)
     app.add_exception_handler(MirrorError, _tell)
     app.add_exception_handler(HTTPException, _refuse)
+    app.add_exception_handler(RequestValidationError, _correct)
+    app.add_exception_handler(Exception, _apologise)
     return app
 
 
@@ -58,8 +65,33 @@ async def _tell(_request: Request, error: Exception) -> Response:
     """An error of ours as it is: what happened and what to do."""
     assert isinstance(error, MirrorError)
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 502)
+    if isinstance(error, TooManyRequestsError):
+        return _problem(Problem.of(error), status, **{"Retry-After": str(error.retry_after_seconds)})
     _log.warning("The page could not answer: %s", error)
-    return JSONResponse({"detail": Problem.of(error).model_dump()}, status_code=status)
+    return _problem(Problem.of(error), status)
+
+
+async def _correct(_request: Request, error: Exception) -> Response:
+    """What was asked makes no sense. What was given is not repeated: JSON can say things that no answer can."""
+    assert isinstance(error, RequestValidationError)
+    found = (f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:5])
+    what = f"The request cannot be understood: {'; '.join(found)}"[:_LONGEST_SENTENCE]
+    return _problem(Problem(reason="request", what=what, action="Correct what it names."), 422)
+
+
+async def _apologise(_request: Request, _error: Exception) -> Response:
+    """A fault of ours. The server logs it; people are told that it is there and nothing of what is inside."""
+    problem = Problem(
+        reason="error", what="The page has a fault.", action="The log of Airflow's API server has more about it."
+    )
+    # This answer does not go through the middleware.
+    return _problem(problem, 500, **SAFE_HEADERS, **{"Cache-Control": "no-store"})
+
+
+def _problem(problem: Problem, status: int, **headers: str) -> Response:
+    # Names that somebody made up may hold halves of characters, which only an escape can tell.
+    body = json.dumps({"detail": problem.model_dump()})
+    return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -12,6 +12,7 @@ from fastapi import Depends, HTTPException, Path, Request
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.page.answers import Seen
 from mirror_lib.page.control import Control, Visitor
+from mirror_lib.page.limits import RateLimits
 from mirror_lib.page.served import FlowSource, ServedFlow
 
 
@@ -21,6 +22,7 @@ class Page:
 
     flows: FlowSource
     control: Control
+    limits: RateLimits
 
 
 def page(request: Request) -> Page:

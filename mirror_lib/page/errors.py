@@ -15,3 +15,19 @@ class DagRefusedError(MirrorError):
     """Airflow does not start a run as asked."""
 
     reason = "dag-refused"
+
+
+class TooManyRequestsError(MirrorError):
+    """A visitor asked too often; the same request succeeds a little later."""
+
+    reason = "too-many-requests"
+    retriable = True
+    #: Whole seconds until it succeeds.
+    retry_after_seconds: int = 1
+
+    @classmethod
+    def after(cls, seconds: int) -> TooManyRequestsError:
+        """To be asked again in so many whole seconds."""
+        error = cls("You asked for this too often in a short time.", action=f"Try again in {seconds} s.")
+        error.retry_after_seconds = seconds
+        return error

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.answers import Answer, Duration, May, Seen
 from mirror_lib.page.context import TheFlow, ThePage
+from mirror_lib.page.limits import Kind
 from mirror_lib.page.overview import FlowOverview, facts_of
+from mirror_lib.page.security import limited
 
 #: More points than a plot has room for say nothing more.
 _POINTS = 400
@@ -188,7 +190,7 @@ def flow(here: ThePage, looked: TheFlow) -> FlowDetail:
     )
 
 
-@router.get("/history")
+@router.get("/history", dependencies=[Depends(limited(Kind.LISTS))])
 def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 24) -> History:
     """The lag in records, bytes and seconds. Of many points the worst of each stretch of time is told."""
     since = looked.now - timedelta(hours=hours)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
-from mirror_lib.page.answers import Answer, Seen
+from mirror_lib.page.answers import Answer, Seen, StorableText
 from mirror_lib.page.context import TheFlow
+from mirror_lib.page.limits import Kind
+from mirror_lib.page.security import limited
 
 _PARTITIONS = 500
 
-router = APIRouter(prefix="/flows/{dag_id}/groups")
+router = APIRouter(prefix="/flows/{dag_id}/groups", dependencies=[Depends(limited(Kind.LISTS))])
 
 
 class Group(Answer):
@@ -64,7 +66,7 @@ def groups(
     looked: TheFlow,
     page: Annotated[int, Query(ge=1, le=100_000)] = 1,
     size: Annotated[int, Query(ge=1, le=500)] = 50,
-    name: Annotated[str | None, Query(max_length=249)] = None,
+    name: Annotated[StorableText | None, Query(max_length=249)] = None,
     behind: bool = False,
 ) -> Groups:
     """One page of groups."""
@@ -93,7 +95,7 @@ def groups(
 
 
 @router.get("/partitions")
-def group(looked: TheFlow, group: Annotated[str, Query(max_length=4096)]) -> GroupDetail:
+def group(looked: TheFlow, group: Annotated[StorableText, Query(max_length=4096)]) -> GroupDetail:
     """Where one group stands; its name may hold anything, so it is no part of the path."""
     rows = () if looked.ledger is None else looked.ledger.pages.group_partitions(looked.flow.name, group, _PARTITIONS)
     return GroupDetail(

@@ -12,10 +12,14 @@ from starlette.concurrency import run_in_threadpool
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.page.context import Page, page, visible
+from mirror_lib.page.limits import Kind
 from mirror_lib.page.served import ServedFlow
 
 #: Names a file with a token that may read the metrics of all flows, and nothing else.
 TOKEN_FILE_VARIABLE = "MIRROR_METRICS_TOKEN_FILE"
+
+#: Two who read: nobody who is logged in can use up what the token has.
+_BY_TOKEN, _BY_LOGIN = "token", "login"
 
 router = APIRouter()
 
@@ -25,12 +29,14 @@ async def metrics(request: Request) -> Response:
     """The metrics of all flows with the token of `MIRROR_METRICS_TOKEN_FILE`, else of those that a user may read."""
     here = page(request)
     if await run_in_threadpool(_has_token, request, here.flows.environment):
+        here.limits.take(Kind.METRICS, _BY_TOKEN, "")
         return await run_in_threadpool(_rendered, here, None)
     visitor = await here.control.visitor(request)
 
     def for_visitor() -> Response:
         if not visitor.may_open():
             raise HTTPException(403, "You may not see this page.")
+        here.limits.take(Kind.METRICS, _BY_LOGIN, visitor.name)
         return _rendered(here, visible(here.flows.read().flows, visitor))
 
     return await run_in_threadpool(for_visitor)

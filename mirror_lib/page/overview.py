@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import LedgerError
@@ -20,6 +20,8 @@ from mirror_lib.page.answers import Answer, Duration, Problem, Seen, plain_secon
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.page.control import DagState, Visitor
 from mirror_lib.page.flow_state import FlowFacts, FlowState, judge
+from mirror_lib.page.limits import Kind
+from mirror_lib.page.security import limited
 from mirror_lib.page.served import FlowSource, ServedFlow
 
 #: Comparisons older than this say little of a log whose records are gone by now.
@@ -108,7 +110,7 @@ class _Known:
     heartbeats: Mapping[str, HeartbeatObservationRow] = field(default_factory=dict)
 
 
-@router.get("/overview")
+@router.get("/overview", dependencies=[Depends(limited(Kind.LISTS))])
 def overview(here: ThePage, visitor: TheVisitor) -> Overview:
     """All flows that the visitor may see."""
     return look_at_all(here.flows, here.control.dag_states, visitor, datetime.now(UTC))

@@ -6,18 +6,20 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.ledger.page_queries import PARTITION_ORDERS, PartitionFilter
 from mirror_lib.observe.forecast import Outlook
-from mirror_lib.page.answers import Answer, Duration, Seen
+from mirror_lib.page.answers import Answer, Duration, Seen, StorableText
 from mirror_lib.page.context import TheFlow
+from mirror_lib.page.limits import Kind
+from mirror_lib.page.security import limited
 
 #: Cells of the strip.
 _CELLS = 600
 
-router = APIRouter(prefix="/flows/{dag_id}/partitions")
+router = APIRouter(prefix="/flows/{dag_id}/partitions", dependencies=[Depends(limited(Kind.LISTS))])
 
 PartitionOrder = StrEnum("PartitionOrder", {name: name for name in PARTITION_ORDERS})  # type: ignore[misc]
 _WORST_FIRST = PartitionOrder("behind")
@@ -83,7 +85,7 @@ def partitions(
     size: Annotated[int, Query(ge=1, le=500)] = 50,
     sort: PartitionOrder = _WORST_FIRST,
     descending: bool = True,
-    topic: Annotated[str | None, Query(max_length=249)] = None,
+    topic: Annotated[StorableText | None, Query(max_length=249)] = None,
     reason: Annotated[str | None, Query(max_length=100, pattern=r"^[a-z\-]*$")] = None,
     outlook: Outlook | None = None,
     lagging: bool = False,

@@ -2,53 +2,96 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mirror_lib.page.context import ThePage
+from mirror_lib.page.context import ThePage, TheVisitor
+from mirror_lib.page.limits import Kind
+
+_log = logging.getLogger(__name__)
 
 #: Scripts of other pages cannot send it without asking first, and forms cannot send it at all.
 ACTION_HEADER = "X-Replication-Action"
+#: Bytes of a request's body: the longest order is a note of 1,000 characters, of up to twelve bytes each in JSON.
+LARGEST_BODY = 16 * 1024
 
-_HEADERS = {
+SAFE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
 
 class SafeAnswers:
-    """A middleware: every answer says what it may be used for, and is not kept by anybody."""
+    """A middleware: every answer says what it may be used for, and is not kept by anybody; no body is endless."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Add the headers to whatever the app answers."""
+        """Add the headers to whatever the app answers, and count what it reads."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(_HEADERS)
+                headers.update(SAFE_HEADERS)
                 # Answers differ from person to person; only assets say something else.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, receive, send_safely)
+        await self._app(scope, _bounded(Headers(scope=scope), receive), send_safely)
 
 
-def require_same_origin(request: Request, here: ThePage) -> None:
+def _bounded(headers: Headers, receive: Receive) -> Receive:
+    """A body is refused by what it says of itself, and by what it turns out to be where it says nothing."""
+    announced = headers.get("Content-Length", "")
+    known_too_large = announced.isascii() and announced.isdigit() and int(announced[:20]) > LARGEST_BODY
+    read = 0
+
+    async def receive_bounded() -> Message:
+        nonlocal read
+        if known_too_large:
+            raise HTTPException(413, _TOO_LARGE)
+        message = await receive()
+        if message["type"] == "http.request":
+            read += len(message.get("body", b""))
+            if read > LARGEST_BODY:
+                raise HTTPException(413, _TOO_LARGE)
+        return message
+
+    return receive_bounded
+
+
+_TOO_LARGE = f"A request has at most {LARGEST_BODY} bytes here."
+
+
+def require_same_origin(request: Request, here: ThePage, visitor: TheVisitor) -> None:
     """Whether a request that changes something comes from a page of ours: a cookie alone says nothing about that.
 
     Browsers tell where a request comes from by `Origin` and `Sec-Fetch-Site`; programs tell neither and have a token.
     """
+    try:
+        _check_origin(request, here.control.own_addresses())
+    except HTTPException as error:
+        # It may be somebody else's page that uses this person's login: nothing that they did, so not for the audit.
+        _log.warning("Refused %s %s of %r: %s", request.method, request.url.path, visitor.name, error.detail)
+        raise
+
+
+def _check_origin(request: Request, own_addresses: frozenset[str]) -> None:
     if request.headers.get(ACTION_HEADER) != "1":
         raise HTTPException(403, f"Actions need the header {ACTION_HEADER}: 1.")
     if not request.headers.get("Content-Type", "").startswith("application/json"):
@@ -56,10 +99,19 @@ def require_same_origin(request: Request, here: ThePage) -> None:
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         raise HTTPException(403, "Actions are only taken from Airflow's own pages.")
     origin = request.headers.get("Origin")
-    if origin is not None and _address(origin) not in {request.url.netloc.lower(), *here.control.own_addresses()}:
+    if origin is not None and _address(origin) not in {request.url.netloc.lower(), *own_addresses}:
         raise HTTPException(
             403, "Actions are only taken from Airflow's own pages; behind a proxy, [api] base_url names them."
         )
+
+
+def limited(kind: Kind) -> Callable[[Request, ThePage, TheVisitor], Awaitable[None]]:
+    """A dependency that counts requests of a visitor to a route; see `limits`."""
+
+    async def take(request: Request, here: ThePage, visitor: TheVisitor) -> None:
+        here.limits.take(kind, f"{request.method} {request.scope['route'].path}", visitor.name)
+
+    return take
 
 
 def _address(origin: str) -> str | None:

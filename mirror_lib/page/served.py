@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.config.load import load
+from mirror_lib.config.file_stamps import unchanged
+from mirror_lib.config.load import InvalidConfigurationError, load
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.served_files import served_files
+from mirror_lib.config.surroundings import without_lookups
 from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.ledger.location import existing_ledger, ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
@@ -65,7 +67,7 @@ class FlowSource:
         self._files_lock = threading.Lock()
         #: Apart from the other, since a database that does not answer holds up whoever opens it.
         self._ledgers_lock = threading.Lock()
-        self._files: dict[Path, tuple[tuple[int, int], MirrorConfig | MirrorError]] = {}
+        self._files: dict[Path, MirrorConfig | InvalidConfigurationError] = {}
         self._ledgers: dict[str, Ledger] = {}
 
     @property
@@ -125,21 +127,18 @@ class FlowSource:
             return known
 
     def _config(self, path: Path) -> MirrorConfig | MirrorError:
-        try:
-            stat = path.stat()
-            stamp = (stat.st_mtime_ns, stat.st_size)
-        except OSError:
-            stamp = (0, 0)
         with self._files_lock:
             known = self._files.get(path)
-        if known is not None and known[0] == stamp:
-            return known[1]
+        if known is not None and unchanged(known.sources):
+            return known
         try:
-            read: MirrorConfig | MirrorError = load(path.absolute())
-        except MirrorError as error:
+            # The page connects to no cluster.
+            with without_lookups():
+                read: MirrorConfig | InvalidConfigurationError = load(path.absolute())
+        except InvalidConfigurationError as error:
             read = error
         with self._files_lock:
-            self._files[path] = (stamp, read)
+            self._files[path] = read
         return read
 
 

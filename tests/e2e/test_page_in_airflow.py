@@ -19,12 +19,17 @@ from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.dev.processes import start, tail
 from tests.support.browser import chromium
-from tests.support.page_app import ACTION
+from tests.support.page_app import ACTION, Airflow, page_app
+from tests.support.page_routes import Route, routes_of
 from tests.support.seeded_ledger import STORIES, seed, write_config
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _START_SECONDS = 240.0
-_PASSWORDS = {"vera": "look-only", "otto": "may-act"}
+_PASSWORDS = {"vera": "look-only", "otto": "may-act", "olga": "may-operate", "ada": "may-all", "dora": "may-some"}
+#: The roles of Airflow's SimpleAuthManager: each may what those before it may.
+_ROLES = {"vera": "viewer", "otto": "user", "olga": "op", "ada": "admin"}
+#: Somebody who may act, and to whom the third flow is denied.
+_DENIED = STORIES[2].dag_id
 FLOW = STORIES[0].dag_id
 VERIFY = FLOW.replace("mirror__", "mirror_verify__")
 
@@ -62,7 +67,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
         **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")},
         **airflow_settings(home, _PROJECT, port),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "vera:viewer,otto:user",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+            f"{name}:{role}" for name, role in {**_ROLES, "dora": "user"}.items()
+        ),
+        "AIRFLOW__CORE__AUTH_MANAGER": "tests.support.dag_by_dag_auth.DagByDagAuthManager",
+        # See tests/support/dag_by_dag_auth.py.
+        "TEST_DENIED_DAGS": f"dora={_DENIED},{_DENIED.replace('mirror__', 'mirror_verify__')}",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
         "AIRFLOW__API_AUTH__JWT_SECRET": "only-for-this-test-" * 4,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -95,12 +105,88 @@ def _answers(url: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("path", ["", "api/overview", "static/main.js", f"api/flows/{FLOW}", "metrics"])
-def test_nobody_sees_anything_without_a_login(site: AirflowSite, path: str) -> None:
+def asked(client: httpx.Client, route: Route, dag_id: str = FLOW) -> httpx.Response:
+    """Each route of the page with what it is there for."""
+    address = "/replication" + route.path.format(**route.path_values(dag_id))
+    if route.method == "POST":
+        return client.post(address, json=route.order(), headers=ACTION)
+    return client.get(address, params=route.query_values())
+
+
+ROUTES = routes_of(page_app(None, Airflow()))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_nobody_sees_or_does_anything_without_a_login(site: AirflowSite, route: Route) -> None:
     with site.client() as stranger:
-        answer = stranger.get(f"/replication/{path}")
+        answer = asked(stranger, route)
 
     assert answer.status_code == 401
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("token", ["nonsense", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ."])
+def test_a_token_that_airflow_did_not_give_is_refused(site: AirflowSite, token: str) -> None:
+    with httpx.Client(base_url=site.url, cookies={"_token": token}, trust_env=False, timeout=60) as stranger:
+        by_cookie = stranger.get("/replication/api/overview").status_code
+    with site.client() as stranger:
+        bearer = {"Authorization": f"Bearer {token}"}
+        by_header = stranger.get("/replication/api/overview", headers=bearer).status_code
+
+    assert {by_cookie, by_header} <= {401, 403}
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "POST"], ids=str)
+def test_a_viewer_may_do_nothing_and_the_audit_says_that_they_tried(site: AirflowSite, route: Route) -> None:
+    with site.client("vera") as viewer:
+        answer = asked(viewer, route)
+        audit = viewer.get(f"/replication/api/flows/{FLOW}/audit").json()["entries"]
+
+    assert answer.status_code == 403
+    assert (audit[0]["by"], audit[0]["action"].rpartition("-")[2]) == ("vera", "refused")
+
+
+@pytest.mark.parametrize("user", sorted(_ROLES))
+def test_what_each_role_of_airflow_may_do_is_what_its_own_buttons_allow(site: AirflowSite, user: str) -> None:
+    acts = user != "vera"
+    with site.client(user) as client:
+        may = client.get(f"/replication/api/flows/{FLOW}").json()["may"]
+        tried = client.post(f"/replication/api/flows/{FLOW}/run", json={"dry_run": True}, headers=ACTION).status_code
+
+    assert may == dict.fromkeys(("pause", "run", "verify", "decide"), acts)
+    assert tried == (200 if acts else 403)
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if "dag_id" in route.in_path], ids=str)
+def test_a_flow_whose_dag_is_denied_answers_as_one_that_is_not_there(site: AirflowSite, route: Route) -> None:
+    with site.client("dora") as user:
+        denied = asked(user, route, _DENIED)
+        missing = asked(user, route, "mirror__no__where")
+
+    assert (denied.status_code, missing.status_code) == (404, 404)
+    assert denied.text.replace(_DENIED, "") == missing.text.replace("mirror__no__where", "")
+
+
+def test_a_flow_whose_dag_is_denied_is_in_no_list_and_in_no_metric(site: AirflowSite) -> None:
+    name = STORIES[2].flow
+    with site.client("dora") as user:
+        listed = [flow["name"] for flow in user.get("/replication/api/overview").json()["flows"]]
+        metrics = user.get("/replication/metrics").text
+        own = user.get(f"/replication/api/flows/{FLOW}").json()["may"]["run"]
+        cutovers = [each["flow"] for each in user.get("/replication/api/cutovers").json()["cutovers"]]
+
+    assert listed == sorted(story.flow for story in STORIES if story.flow != name)
+    assert name not in cutovers
+    # Not by its name; its clusters are those of other flows, too.
+    assert f'source="{STORIES[2].source}",target="{STORIES[2].target}"' not in metrics
+    assert own is True
+
+
+def test_a_flow_that_is_not_there_is_missing_for_everybody(site: AirflowSite) -> None:
+    with site.client("ada") as admin:
+        answer = admin.get("/replication/api/flows/mirror__no__where")
+
+    assert answer.status_code == 404
 
 
 def test_a_user_who_may_read_the_dags_sees_the_flows_and_may_not_act(site: AirflowSite) -> None:

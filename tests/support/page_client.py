@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import httpx
 from fastapi import FastAPI
 
 from tests.support.page_app import ACTION
+
+
+class _AsyncPieces:
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
 
 
 class Client:
@@ -24,6 +33,15 @@ class Client:
     def act(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """Post what the page itself would post; `headers` replaces those of an action."""
         return self._ask("POST", path, headers=ACTION if headers is None else headers, json=body)
+
+    def send(self, path: str, body: bytes | Iterable[bytes], headers: Mapping[str, str]) -> httpx.Response:
+        """Post any bytes, or one piece after the other without a length."""
+        pieces = body if isinstance(body, bytes) else _AsyncPieces(body)
+        return self._ask("POST", path, headers=headers, content=pieces)
+
+    def request(self, method: str, path: str) -> httpx.Response:
+        """By any method."""
+        return self._ask(method, path)
 
     def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         async def ask() -> httpx.Response:

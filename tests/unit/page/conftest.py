@@ -40,7 +40,7 @@ def client(seeded_config: Path, airflow: Airflow) -> Client:
 @pytest.fixture(scope="session")
 def reading(seeded_config: Path) -> Client:
     """For very many requests that only read."""
-    return Client(page_app(seeded_config, Airflow()))
+    return Client(page_app(seeded_config, Airflow(), MIRROR_PAGE_LIMITS="actions=0,lists=0,metrics=0"))
 
 
 @pytest.fixture

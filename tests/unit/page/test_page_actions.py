@@ -91,7 +91,8 @@ def test_without_the_permission_nothing_happens(
 
     assert answer.status_code == 403
     assert (airflow.triggered, airflow.dags, gap_of(own_config).state) == ([], None, "open")
-    assert audit_of(own_config) == ()
+    (entry,) = audit_of(own_config)
+    assert (entry.by, entry.action.rpartition("-")[2]) == ("vera", "refused")
 
 
 @pytest.mark.parametrize(("path", "body"), ACTS)

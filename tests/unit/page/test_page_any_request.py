@@ -1,72 +1,312 @@
-"""Whatever is asked: an answer or a refusal, never a crash."""
+"""Whatever is asked of any route: an answer or a refusal, never a crash, and never more than somebody may know."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
+import httpx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mirror_lib.config.load import load
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.page.security import LARGEST_BODY, SAFE_HEADERS
+from tests.support.page_app import ACTION, Airflow, Person, page_app
 from tests.support.page_client import Client
+from tests.support.page_routes import DAG, ORDERS, Route, routes_of
+from tests.support.seeded_ledger import STORIES, seed, write_config
 
-FLOW = "/api/flows/mirror__berlin__cloud"
-PATHS = [
-    "/api/overview",
-    FLOW,
-    *(
-        f"{FLOW}/{part}"
-        for part in (
-            "history",
-            "runs",
-            "partitions",
-            "partitions/strip",
-            "groups",
-            "groups/partitions",
-            "verification",
-            "gaps",
-            "heartbeats",
-            "steps",
-            "audit",
-        )
-    ),
-    "/api/cutovers",
-    "/metrics",
+ROUTES = routes_of(page_app(None, Airflow()))
+READING = [route for route in ROUTES if route.method == "GET"]
+ACTING = [route for route in ROUTES if route.method == "POST"]
+OF_A_FLOW = [route for route in ROUTES if "dag_id" in route.in_path]
+NO_LIMITS = "actions=0,lists=0,metrics=0"
+
+#: What has broken programs before: SQL, patterns of LIKE, paths, templates, ends of lines, halves of characters.
+HOSTILE = [
+    "",
+    "'",
+    '"',
+    "';--",
+    "' OR '1'='1",
+    "'; DROP TABLE audit; --",
+    "1 UNION SELECT password FROM users",
+    "%",
+    "_",
+    "\\",
+    "%%%_\\_%",
+    "*",
+    "\x00",
+    "a\x00b",
+    "..",
+    "../../etc/passwd",
+    "..\\..\\windows",
+    "%2e%2e%2f",
+    "/",
+    "//elsewhere.example",
+    "a/b",
+    ".",
+    "\r\nSet-Cookie: a=b",
+    "\n",
+    "<script>alert(1)</script>",
+    "{{7*7}}",
+    "${jndi:ldap://elsewhere.example}",
+    "\u202egnp.exe",
+    "\ufeff",
+    "K",  # The sign for Kelvin, which becomes a k when it is made small.
+    "é" * 200,
+    "x" * 5000,
+    "\U0010ffff",
+    "\ud800",
+    "NaN",
+    "Infinity",
+    "-1",
+    "0",
+    "1e400",
+    "9" * 400,
+    "true",
+    "null",
+    "behind",
+    "tight",
+    DAG,
+    "__class__",
+    "__proto__",
 ]
-NAMES = [
-    "page",
-    "size",
-    "sort",
-    "descending",
-    "topic",
-    "reason",
-    "outlook",
-    "lagging",
-    "hours",
-    "limit",
-    "group",
-    "name",
-]
-VALUES = st.one_of(
-    st.text(max_size=30),
-    st.integers().map(str),
-    st.floats().map(str),
-    st.sampled_from(["", "behind", "topic", "true", "no", "1e400", "-1", "0", "100000", "%", "_", "\x00", "tight"]),
+TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=60), st.integers().map(str), st.floats().map(str))
+JSON = st.recursive(
+    st.one_of(TEXT, st.integers(), st.floats(), st.booleans(), st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
+    max_leaves=5,
 )
 
 
-@settings(max_examples=150)
-@given(path=st.sampled_from(PATHS), query=st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=5))
-def test_no_query_makes_a_route_crash(reading: Client, path: str, query: list[tuple[str, str]]) -> None:
-    answer = reading.get(f"{path}?{urlencode(query, errors='replace')}")
+@pytest.fixture(scope="module")
+def hostile_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = write_config(tmp_path_factory.mktemp("hostile"), STORIES[:4])
+    seed(config, STORIES[:4], observations=3)
+    return config
 
+
+@pytest.fixture(scope="module")
+def anybody(hostile_config: Path) -> Client:
+    """A page that very many requests may change."""
+    return Client(page_app(hostile_config, Airflow(), MIRROR_PAGE_LIMITS=NO_LIMITS))
+
+
+@pytest.fixture(scope="module")
+def outsider(hostile_config: Path) -> Client:
+    """Somebody who may read one flow only."""
+    airflow = Airflow(person=Person(name="otto", reads=frozenset({STORIES[1].dag_id})))
+    return Client(page_app(hostile_config, airflow, MIRROR_PAGE_LIMITS=NO_LIMITS))
+
+
+def ask(client: Client, route: Route, path: dict[str, str], query: dict[str, str], body: Any = None) -> httpx.Response:
+    address = route.path
+    for name, value in path.items():
+        address = address.replace(f"{{{name}}}", quote(value, safe="", errors="surrogatepass"))
+    if query:
+        address += f"?{urlencode(query, errors='surrogatepass')}"
+    if route.method == "GET":
+        return client.get(address)
+    # As a program would write it that knows no better: with numbers and halves of characters that JSON does not have.
+    return client.send(address, json.dumps(body).encode(), ACTION)
+
+
+def assert_safe(answer: httpx.Response) -> None:
+    assert answer.status_code < 500, answer.text
+    for name, value in SAFE_HEADERS.items():
+        assert answer.headers[name] == value
+    assert "Set-Cookie" not in answer.headers
+    if answer.headers.get("Content-Type", "").startswith("application/json"):
+        answer.json()
+    assert "Traceback" not in answer.text
+    assert "sqlite" not in answer.text.lower()
+
+
+def test_every_route_that_changes_something_is_known_to_these_tests() -> None:
+    assert {route.path for route in ACTING} == set(ORDERS)
+    assert {field for route in ACTING for field in route.in_body} == {key for order in ORDERS.values() for key in order}
+
+
+@settings(max_examples=300)
+@given(route=st.sampled_from([route for route in ROUTES if route.in_path]), data=st.data())
+def test_nothing_in_a_path_makes_a_route_crash(anybody: Client, route: Route, data: st.DataObject) -> None:
+    values = route.path_values()
+    values[data.draw(st.sampled_from(route.in_path))] = data.draw(TEXT)
+
+    assert_safe(ask(anybody, route, values, route.query_values(), route.order()))
+
+
+@settings(max_examples=400)
+@given(route=st.sampled_from([route for route in ROUTES if route.in_query]), data=st.data())
+def test_nothing_in_a_query_makes_a_route_crash(anybody: Client, route: Route, data: st.DataObject) -> None:
+    names = st.one_of(st.sampled_from(route.in_query), TEXT)
+    query = {**route.query_values(), **data.draw(st.dictionaries(names, TEXT, max_size=4))}
+
+    answer = ask(anybody, route, route.path_values(), query)
+
+    assert_safe(answer)
     assert answer.status_code in (200, 422)
 
 
-@settings(max_examples=60)
-@given(
-    name=st.text(min_size=1, max_size=40), place=st.sampled_from(["/api/flows/{}", "/api/cutovers/{}", "/static/{}"])
-)
-def test_no_name_makes_a_route_crash(reading: Client, name: str, place: str) -> None:
-    answer = reading.get(place.format(quote(name, safe="", errors="replace")))
+@settings(max_examples=400)
+@given(route=st.sampled_from(ACTING), data=st.data())
+def test_nothing_in_a_body_makes_a_route_crash(anybody: Client, route: Route, data: st.DataObject) -> None:
+    order: Any = route.order()
+    if data.draw(st.booleans()):
+        order[data.draw(st.one_of(st.sampled_from(route.in_body), TEXT))] = data.draw(JSON)
+    else:
+        order = data.draw(JSON)
 
-    assert answer.status_code in (200, 307, 404, 422)
+    assert_safe(ask(anybody, route, route.path_values(), {}, order))
+
+
+@settings(max_examples=100)
+@given(route=st.sampled_from(ACTING), body=st.binary(max_size=60))
+def test_bytes_that_are_no_json_are_refused(anybody: Client, route: Route, body: bytes) -> None:
+    address = route.path.format(**route.path_values())
+
+    assert_safe(anybody.send(address, body, ACTION))
+
+
+@pytest.mark.parametrize("route", ACTING, ids=str)
+@pytest.mark.parametrize(
+    "body", [b"[" * 10_000, b'{"a":' * 2_000, b'{"note": NaN}', b"1" * 5_000, b'{"note": "\xff"}', b"\xff\xfe{"]
+)
+def test_json_that_leads_parsers_astray_is_refused(anybody: Client, route: Route, body: bytes) -> None:
+    answer = anybody.send(route.path.format(**route.path_values()), body, ACTION)
+
+    assert_safe(answer)
+    assert answer.status_code in (400, 422)
+
+
+@pytest.mark.parametrize("route", ACTING, ids=str)
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_that_is_too_large_is_not_read_to_its_end(anybody: Client, route: Route, announced: bool) -> None:
+    taken = []
+
+    def pieces() -> Any:
+        for _ in range(1000):
+            taken.append(1)
+            yield b" " * 4096
+
+    headers = {**ACTION, "Content-Length": str(4096 * 1000)} if announced else ACTION
+    answer = anybody.send(route.path.format(**route.path_values()), pieces(), headers)
+
+    assert answer.status_code == 413
+    assert_safe(answer)
+    assert len(taken) <= LARGEST_BODY / 4096 + 2
+
+
+@settings(max_examples=150)
+@given(route=st.sampled_from(OF_A_FLOW), data=st.data())
+def test_a_flow_that_may_not_be_read_answers_as_one_that_is_not_there(
+    outsider: Client, route: Route, data: st.DataObject
+) -> None:
+    query = {**route.query_values(), **data.draw(st.dictionaries(st.sampled_from(route.in_query or ("a",)), TEXT))}
+    order = route.order() if data.draw(st.booleans()) else data.draw(JSON)
+    forbidden = ask(outsider, route, route.path_values(DAG), query, order)
+    missing = ask(outsider, route, route.path_values("mirror__nobody__here"), query, order)
+
+    assert forbidden.status_code in (404, 422)
+    assert forbidden.status_code == missing.status_code
+    assert forbidden.text.replace(DAG, "ID") == missing.text.replace("mirror__nobody__here", "ID")
+    assert {**forbidden.headers, "content-length": ""} == {**missing.headers, "content-length": ""}
+
+
+def test_a_cutover_of_a_flow_that_may_not_be_read_answers_as_one_that_is_not_there(outsider: Client) -> None:
+    forbidden, missing = (outsider.get(f"/api/cutovers/{name}") for name in ("orders-wave-1", "orders-wave-9"))
+
+    assert (forbidden.status_code, missing.status_code) == (404, 404)
+    assert forbidden.text.replace("wave-1", "wave-9") == missing.text
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_without_a_login_every_route_answers_401_and_with_one_that_opens_no_page_403(
+    hostile_config: Path, route: Route
+) -> None:
+    airflow = Airflow(person=None)
+    client = Client(page_app(hostile_config, airflow))
+
+    stranger = ask(client, route, route.path_values(), route.query_values(), route.order())
+    airflow.person = Person(opens=False)
+    locked_out = ask(client, route, route.path_values(), route.query_values(), route.order())
+
+    assert (stranger.status_code, locked_out.status_code) == (401, 403)
+    assert_safe(stranger)
+    assert_safe(locked_out)
+    assert (airflow.triggered, airflow.dags) == ([], None)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_every_route_answers_what_it_is_there_for(tmp_path: Path, route: Route) -> None:
+    """So that the refusals of the tests above are refusals of what was hostile."""
+    config = write_config(tmp_path, STORIES)
+    seed(config, STORIES, observations=3)
+    client = Client(page_app(config, Airflow()))
+
+    answer = ask(client, route, route.path_values(), route.query_values(), route.order())
+
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_other_methods_are_refused(anybody: Client, route: Route, method: str) -> None:
+    answer = anybody.request(method, route.path.format(**route.path_values()))
+
+    assert answer.status_code == 405
+    assert_safe(answer)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/flows/", "/static/", "/static/../app.py", "/%2e%2e/%2e%2e"])
+def test_what_is_not_there_is_not_there(anybody: Client, path: str) -> None:
+    answer = anybody.get(path)
+
+    assert answer.status_code in (307, 404)
+    assert_safe(answer)
+
+
+@settings(max_examples=60)
+@given(word=st.sampled_from([text for text in HOSTILE if "\x00" not in text and text]))
+def test_a_search_finds_what_has_the_words_in_it_and_nothing_else(anybody: Client, word: str) -> None:
+    """No character of a filter is more than itself, whatever it means in SQL."""
+    address = f"/api/flows/{DAG}/partitions?size=500"
+    everything = anybody.get(address).json()["rows"]
+    query = urlencode({"topic": word}, errors="replace")
+    answer = anybody.get(f"{address}&{query}")
+    if answer.status_code == 422:
+        assert len(word) > 249
+        return
+
+    wanted = [row["topic"] for row in everything if word.lower() in row["topic"].lower()]
+    assert sorted(row["topic"] for row in answer.json()["rows"]) == sorted(wanted)
+
+
+def test_after_all_that_the_ledger_has_its_tables_and_rows(anybody: Client, hostile_config: Path) -> None:
+    for word in HOSTILE:
+        anybody.get(f"/api/flows/{DAG}/partitions?{urlencode({'topic': word}, errors='surrogatepass')}")
+
+    with open_ledger(load(hostile_config)) as ledger:
+        assert len(ledger.gaps("berlin->cloud")) == 1
+        assert ledger.pages.partition_counts("berlin->cloud")[0]
+        assert ledger.audits.newest("berlin->cloud")
+
+
+def test_a_fault_of_the_page_tells_nothing_of_what_is_inside_and_has_the_headers(hostile_config: Path) -> None:
+    class Broken(Airflow):
+        def dag_states(self, dag_ids: Any) -> Any:
+            raise RuntimeError("postgresql://airflow:secret@database/airflow")
+
+    answer = Client(page_app(hostile_config, Broken())).get("/api/overview")
+
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.json()["detail"]["reason"] == "error"
+    for name, value in SAFE_HEADERS.items():
+        assert answer.headers[name] == value
+    assert answer.headers["Cache-Control"] == "no-store"

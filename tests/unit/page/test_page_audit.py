@@ -1,0 +1,106 @@
+"""Every route that changes something leaves an entry in the audit: done, refused, or failed; by whom, and what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_lib.config.load import load
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.observed_rows import AuditRow
+from tests.support.page_app import Airflow, Person, page_app
+from tests.support.page_client import Client
+from tests.support.page_routes import DAG, ORDERS, Route, routes_of
+from tests.support.seeded_ledger import STORIES, write_config
+
+ACTING = [route for route in routes_of(page_app(None, Airflow())) if route.method == "POST"]
+#: What the audit calls each, by its route.
+ACTIONS = {
+    "/api/flows/{dag_id}/pause": "pause",
+    "/api/flows/{dag_id}/run": "run-now",
+    "/api/flows/{dag_id}/verify": "verify",
+    "/api/flows/{dag_id}/gaps/{gap_id}": "gap-accept",
+}
+SECRET = "postgresql://airflow:hunter2@database/airflow"
+
+
+class Failing(Airflow):
+    """An Airflow whose database is away, and whose errors tell how it is reached."""
+
+    def pause(self, dag_id: str, paused: bool) -> None:
+        raise RuntimeError(SECRET)
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any], *, by: str) -> str:
+        raise RuntimeError(SECRET)
+
+
+def entries(config: Path) -> list[AuditRow]:
+    """Those of these tests, the oldest first; the seeded ledger has others."""
+    with open_ledger(load(config)) as ledger:
+        return [row for row in reversed(ledger.audits.newest("berlin->cloud")) if row.by == "zoe"]
+
+
+def ask(config: Path, airflow: Airflow, route: Route) -> int:
+    address = route.path.format(**route.path_values())
+    return Client(page_app(config, airflow)).act(address, route.order()).status_code
+
+
+def test_every_acting_route_is_looked_at() -> None:
+    assert {route.path for route in ACTING} == set(ACTIONS) == set(ORDERS)
+
+
+@pytest.mark.parametrize("route", ACTING, ids=str)
+def test_what_is_done_has_one_entry(own_config: Path, route: Route) -> None:
+    status = ask(own_config, Airflow(person=Person(name="zoe")), route)
+
+    (entry,) = entries(own_config)
+    assert (status, entry.action, entry.flow) == (200, ACTIONS[route.path], "berlin->cloud")
+    assert entry.subject in {DAG, DAG.replace("mirror__", "mirror_verify__"), *route.path_values().values()}
+
+
+@pytest.mark.parametrize("route", ACTING, ids=str)
+def test_what_is_refused_has_an_entry_that_says_so(own_config: Path, route: Route) -> None:
+    status = ask(own_config, Airflow(person=Person(name="zoe", changes=frozenset())), route)
+
+    (entry,) = entries(own_config)
+    assert (status, entry.action, entry.detail["status"]) == (403, f"{ACTIONS[route.path]}-refused", 403)
+    assert entry.detail["what"].startswith("You may not ")
+
+
+@pytest.mark.parametrize("route", ACTING, ids=str)
+def test_what_fails_has_an_entry_for_the_attempt_and_one_for_the_failure_without_a_secret(
+    own_config: Path, route: Route
+) -> None:
+    status = ask(own_config, Failing(person=Person(name="zoe")), route)
+
+    attempt, failure = sorted(entries(own_config), key=lambda entry: entry.action)
+    assert (status, attempt.action, failure.action) == (500, ACTIONS[route.path], f"{ACTIONS[route.path]}-failed")
+    assert failure.detail == {"reason": "error", "what": "RuntimeError"}
+    assert "hunter2" not in f"{attempt}{failure}"
+
+
+def test_a_decision_about_a_gap_that_is_decided_or_not_there_is_in_the_audit(own_config: Path) -> None:
+    client = Client(page_app(own_config, Airflow(person=Person(name="zoe"))))
+    gap = next(route for route in ACTING if "gap_id" in route.in_path)
+    address = gap.path.format(**gap.path_values())
+    client.act(address, {"decision": "stop"})
+
+    again = client.act(address, {"decision": "stop"})
+    nothing = client.act(gap.path.format(dag_id=DAG, gap_id="no-such-gap"), {"decision": "stop"})
+
+    assert (again.status_code, nothing.status_code) == (409, 404)
+    refused = [entry.detail["status"] for entry in entries(own_config) if entry.action == "gap-stop-refused"]
+    assert sorted(refused) == [404, 409]
+
+
+def test_who_may_not_act_brings_no_ledger_into_being(tmp_path: Path) -> None:
+    config = write_config(tmp_path, STORIES[:1])
+    client = Client(page_app(config, Airflow(person=Person(name="zoe", changes=frozenset()))))
+
+    answer = client.act(f"/api/flows/{STORIES[0].dag_id}/run", {})
+
+    assert answer.status_code == 403
+    assert not (tmp_path / "ledger.sqlite3").exists()

@@ -1,0 +1,74 @@
+"""What the page keeps of configuration files, and when it reads them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.model import MirrorConfig
+from mirror_lib.page.served import FlowSource
+
+_PACKAGE = "org.apache.kafka.common.config.provider"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "ledger").write_text("old-otter")
+    path = tmp_path / "mirror.properties"
+    path.write_text(
+        f"""
+        config.providers = dir, airflow
+        config.providers.dir.class = {_PACKAGE}.DirectoryConfigProvider
+        config.providers.airflow.class = mirror_lib.AirflowSecretProvider
+        clusters = berlin, paris
+        berlin.bootstrap.servers = ${{airflow:connection/kafka_berlin:host}}:9092
+        paris.bootstrap.servers = paris:9092
+        berlin->paris.enabled = true
+        mirror.ledger.url = postgresql+psycopg://mirror:${{dir:{tmp_path}:ledger}}@host/db
+        """
+    )
+    return path
+
+
+def _config(source: FlowSource) -> MirrorConfig:
+    served = source.read()
+    assert served.problems == ()
+    return served.flows[0].config
+
+
+def test_flows_are_shown_without_what_airflow_keeps(file: Path) -> None:
+    source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
+
+    assert [flow.name for flow in source.read().flows] == ["berlin->paris"]
+
+
+def test_a_file_is_read_once_while_nothing_changes(file: Path) -> None:
+    source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
+
+    assert _config(source) is _config(source)
+
+
+def test_another_password_of_the_ledger_counts_at_once(file: Path) -> None:
+    source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
+    assert "old-otter" in str(_config(source).ledger_url)
+
+    (file.parent / "ledger").write_text("new-otter")
+
+    assert "new-otter" in str(_config(source).ledger_url)
+
+
+def test_a_broken_file_is_read_again_once_what_it_lacked_is_there(file: Path) -> None:
+    missing = file.parent / "servers.properties"
+    file.write_text(
+        file.read_text()
+        .replace("providers = dir", "providers = file, dir")
+        .replace("paris:9092", f"${{file:{missing}:paris}}")
+        + f"config.providers.file.class = {_PACKAGE}.FileConfigProvider\n"
+    )
+    source = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent)
+    assert len(source.read().problems) == 1
+
+    missing.write_text("paris = paris:9092\n")
+
+    assert _config(source).clusters == ("berlin", "paris")
