@@ -8,10 +8,11 @@ from pathlib import Path
 
 from mirror_lib.airflow.backfill_form import backfill_form
 from mirror_lib.airflow.backfill_tasks import BackfillOperator, define
-from mirror_lib.airflow.compatibility import DAG, PythonOperator
+from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.form_fields import put_form
 from mirror_lib.airflow.pools import pool_of
+from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -45,7 +46,7 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             "retry_delay": timedelta(minutes=1),
         },
     ) as dag:
-        defined = PythonOperator(
+        defined = PythonTask(
             task_id=define.__name__,
             python_callable=define,
             op_kwargs={"flow": name, "config_path": path},

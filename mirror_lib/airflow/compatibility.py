@@ -21,20 +21,24 @@ from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what b
     RetryDecision,
     RetryPolicy,
     TriggerRule,
+    Variable,
     get_parsing_context,
 )
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
     AirflowNotFoundException,
+    AirflowRuntimeError,
     AirflowSkipException,
 )
+from airflow.sdk.log import mask_secret
 
 __all__ = [
     "DAG",
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
+    "AirflowRuntimeError",
     "AirflowSkipException",
     "Asset",
     "AssetAlias",
@@ -50,5 +54,7 @@ __all__ = [
     "RetryPolicy",
     "SparkSubmitOperator",
     "TriggerRule",
+    "Variable",
     "get_parsing_context",
+    "mask_secret",
 ]

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import cutover_tasks as tasks
-from mirror_lib.airflow.compatibility import DAG, PythonOperator, TriggerRule
+from mirror_lib.airflow.compatibility import DAG, TriggerRule
 from mirror_lib.airflow.cutover_form import cutover_form
 from mirror_lib.airflow.cutover_operators import AskOperator, CutoverOperator
 from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.form_fields import put_form
 from mirror_lib.airflow.pools import pool_of
+from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.observe.airflow_runs import dag_id_of
 from mirror_lib.runbook.model import Step
@@ -117,9 +118,9 @@ def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tu
 
 def _python(
     function: Callable[..., Any], *, task_id: str | None = None, trigger_rule: TriggerRule | None = None, **given: str
-) -> PythonOperator:
+) -> PythonTask:
     more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
-    return PythonOperator(
+    return PythonTask(
         task_id=task_id or function.__name__,
         python_callable=function,
         op_kwargs=given,

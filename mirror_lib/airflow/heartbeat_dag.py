@@ -14,8 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mirror_lib.airflow import heartbeat_tasks
-from mirror_lib.airflow.compatibility import DAG, PythonOperator
+from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.loaded_files import load
+from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.sync.heartbeats import emitting_flows
@@ -62,7 +63,7 @@ def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
         tags=["mirror", "heartbeats"],
         default_args={"owner": "mirror"},
     ) as dag:
-        PythonOperator(
+        PythonTask(
             task_id=heartbeat_tasks.emit_all_heartbeats.__name__,
             python_callable=heartbeat_tasks.emit_all_heartbeats,
             op_kwargs={"config_path": str(path)},

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 
 from mirror_lib.config import load as reading
+from mirror_lib.config.file_stamps import unchanged
 from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.surroundings import without_lookups
 
 _KEPT = 8
+_kept: dict[Path, MirrorConfig] = {}
 
 
 @contextmanager
@@ -27,21 +29,20 @@ def uncollected() -> Iterator[None]:
 
 
 def load(path: Path) -> MirrorConfig:
-    """The configuration of a file as it is now; read again when its time or size is another one.
+    """The configuration of a file as it is now; read again when it changes, or one that its providers read.
 
-    Only for parsing: tasks read the file anew, for a variable in it may stand for something else by then.
+    Only for parsing: Airflow's connections are not asked for. Tasks read the file anew, for a variable in it may stand
+    for something else by then.
 
     Raises:
         InvalidConfigurationError: the file cannot be read or has errors.
     """
-    try:
-        found = path.stat()
-    except OSError:
-        return reading.load(path)
-    return _load(path, found.st_mtime_ns, found.st_size)
-
-
-@lru_cache(maxsize=_KEPT)
-def _load(path: Path, changed_ns: int, size: int) -> MirrorConfig:
-    del changed_ns, size
-    return reading.load(path)
+    known = _kept.pop(path, None)
+    if known is None or not unchanged(known.sources):
+        with without_lookups():
+            known = reading.load(path)
+    # The one that was used last is the last to go.
+    _kept[path] = known
+    while len(_kept) > _KEPT:
+        del _kept[next(iter(_kept))]
+    return known

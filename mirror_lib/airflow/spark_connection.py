@@ -7,7 +7,8 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook
 from mirror_lib.errors import ConfigurationError
@@ -46,12 +47,26 @@ def master_of(conn_id: str) -> str:
     return LOCAL_MASTER if master is None else master
 
 
+def runs_driver_elsewhere(conn_id: str) -> bool:
+    """Whether the connection has the driver started by the cluster (`deploy-mode`), far from our environment."""
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return False
+    return bool(connection.extra_dejson.get("deploy-mode") == "cluster")
+
+
 @contextlib.contextmanager
-def submit_environment(conn_id: str) -> Iterator[None]:
+def submit_environment(conn_id: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Process environment in which `spark-submit` is found and a missing connection means a local master.
 
     Without this the provider silently turns a missing connection into `--master yarn` (its `SparkSubmitHook`), and
     a worker started by its full path does not see the `spark-submit` that its own Python has.
+
+    Args:
+        conn_id: the Airflow connection.
+        more: variables for the child that must not become settings of Spark, as the operator's `env_vars` do on YARN
+            and Kubernetes.
     """
     changes: dict[str, str] = {}
     if spark_master(conn_id) is None:
@@ -62,7 +77,7 @@ def submit_environment(conn_id: str) -> Iterator[None]:
             changes["PATH"] = os.pathsep.join(
                 [str(spark_submit(find_spark_home(os.environ)).parent), os.environ.get("PATH", os.defpath)]
             )
-    with _environment({**changes, **checkout_path(os.environ)}):
+    with _environment({**changes, **checkout_path(os.environ), **more}):
         yield
 
 

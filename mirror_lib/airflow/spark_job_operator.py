@@ -10,7 +10,16 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
 from mirror_lib.airflow.form_fields import USUAL_LOG_LEVEL
-from mirror_lib.airflow.spark_connection import describe_master, master_of, submit_environment
+from mirror_lib.airflow.secret_provider import task_secrets
+from mirror_lib.airflow.spark_connection import (
+    describe_master,
+    master_of,
+    runs_driver_elsewhere,
+    submit_environment,
+)
+from mirror_lib.config.airflow_values import hand_over
+from mirror_lib.config.load import load
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from mirror_lib.relay.submission import submit_settings
 
@@ -37,8 +46,11 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
         """Run the job.
 
         Raises:
+            InvalidConfigurationError: the file has errors.
+            ConfigurationError: the driver cannot have what Airflow keeps.
             MirrorError: what `_judge` makes of its end.
         """
+        handed_over = self._values_for_the_driver()
         self.log.info("%s", describe_master(self.spark_conn_id))
         self.conf = submit_settings(master_of(self.spark_conn_id))
         if os.environ.get(_DRIVER_PYTHON):
@@ -49,11 +61,31 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
             self.application_args = self._command_line(context, path)
             failure: AirflowException | None = None
             try:
-                with submit_environment(self.spark_conn_id):
+                with submit_environment(self.spark_conn_id, handed_over):
                     super().execute(context)
             except AirflowException as error:
                 failure = error
             self._judge(context, path, failure)
+
+    def _values_for_the_driver(self) -> dict[str, str]:
+        """What the file takes from Airflow, which the driver cannot ask, as a variable of its environment.
+
+        From then on Airflow hides all secrets of the file in what Spark prints.
+        """
+        if not Path(self.config_path).exists():
+            # The job's machine may have it; if not, the job says so.
+            return {}
+        with task_secrets() as lookups:
+            load(self.config_path)
+        if lookups.found and runs_driver_elsewhere(self.spark_conn_id):
+            raise ConfigurationError(
+                f"{self.config_path} takes values from Airflow's connections or variables, and the connection "
+                f"{self.spark_conn_id} has Spark's driver started by the cluster (deploy-mode cluster), where they "
+                "could only come as settings that Spark shows.",
+                action="Use deploy mode client, or the providers env, file or directory with what the driver's machine "
+                "or container has.",
+            )
+        return hand_over(lookups.found)
 
     @abstractmethod
     def _command_line(self, context: Context, report: Path) -> list[str]:

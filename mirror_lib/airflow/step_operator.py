@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mirror_lib.airflow.compatibility import AirflowSkipException, Context, PythonOperator
+from mirror_lib.airflow.compatibility import AirflowSkipException, Context
+from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.airflow.trigger_form import TriggerChoices
 
 _LEFT_OUT = "the run was triggered without this step"
 
 
-class StepOperator(PythonOperator):  # type: ignore[misc]  # Airflow is untyped here
+class StepOperator(PythonTask):
     """Calls its function unless the trigger form leaves the step out, and logs as much as the form says."""
 
     def execute(self, context: Context) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.topology.acls import AclPattern, AclResource
 from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.names import FlowId
@@ -287,7 +288,7 @@ class Problem(_Frozen):
 class Provenance(_Frozen):
     """Where an effective value came from."""
 
-    value: str
+    value: str = Field(repr=False)
     #: The key as written in the file, None for a default.
     key: str | None = None
     line: int | None = None
@@ -295,6 +296,8 @@ class Provenance(_Frozen):
     origin: str = "default"
     #: The text in the file when variables in it were replaced; None when `value` is that text.
     written: str | None = None
+    #: Whether `value` still holds variables whose values are not needed where the file was read.
+    later: bool = False
 
 
 class MirrorConfig(_Frozen):
@@ -305,6 +308,8 @@ class MirrorConfig(_Frozen):
     flows: tuple[FlowConfig, ...]
     #: May hold a password: never print it.
     ledger_url: str | None = Field(default=None, repr=False)
+    #: The file and those that its providers read: once one of them changes, this may be out of date.
+    sources: tuple[FileStamp, ...] = Field(default=(), repr=False, exclude=True)
     warnings: tuple[Problem, ...] = ()
 
     def flow(self, flow: FlowId | str) -> FlowConfig:

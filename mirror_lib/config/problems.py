@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.errors import ConfigurationError
 
@@ -13,16 +14,18 @@ class InvalidConfigurationError(ConfigurationError):
 
     reason = "invalid-configuration"
 
-    def __init__(self, path: str, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, path: str, problems: tuple[Problem, ...], sources: tuple[FileStamp, ...] = ()) -> None:
         self.path = path
         self.problems = problems
+        #: As those of `MirrorConfig`.
+        self.sources = sources
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         lines = "".join(f"\n  {describe(problem)}" for problem in errors)
         count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
         super().__init__(f"{path} has {count}:{lines}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.problems)
+        return type(self), (self.path, self.problems, self.sources)
 
     def attributes(self) -> dict[str, Any]:
         return super().attributes() | {"problems": [problem.model_dump(mode="json") for problem in self.problems]}

@@ -7,21 +7,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from mirror_lib.config.airflow_provider import CLASS_NAME, AirflowSecretProvider
+from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.properties import parse_properties
+from mirror_lib.config.provider_errors import NotLookedUpError, ProviderError
+
+__all__ = [
+    "REGISTRY",
+    "ConfigProvider",
+    "DirectoryProvider",
+    "EnvironmentProvider",
+    "FileProvider",
+    "ProviderError",
+    "ReadsFiles",
+    "Resolved",
+    "Resolver",
+    "files_read",
+    "make_providers",
+]
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _PREFIX = "config.providers"
-
-
-class ProviderError(ValueError):
-    """A provider is declared wrongly or cannot read what it is asked for; the text says what and why."""
 
 
 class ConfigProvider(Protocol):
@@ -32,7 +45,17 @@ class ConfigProvider(Protocol):
 
         Raises:
             ProviderError: the place cannot be read.
+            NotLookedUpError: the value is not needed here; the variable stays as it is, without a word.
         """
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A provider whose values change when files do."""
+
+    @property
+    def files(self) -> Iterable[FileStamp]:
+        """The files that it was asked for until now."""
 
 
 #: Makes a provider of its `config.providers.<name>.param.*`.
@@ -53,7 +76,7 @@ class EnvironmentProvider:
     def get(self, path: str, key: str) -> str | None:
         if path:
             raise ProviderError(f"environment variables have no path; write ${{env:{key}}} without {path!r}")
-        return self._environment.get(key) if self._allowed.fullmatch(key) else None
+        return self._environment.get(key) if _is_name(key) and self._allowed.fullmatch(key) else None
 
 
 class FileProvider:
@@ -62,12 +85,19 @@ class FileProvider:
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._allowed = _AllowedPaths(parameters)
         self._files: dict[Path, Mapping[str, str]] = {}
+        self._stamps: dict[Path, FileStamp] = {}
+
+    @property
+    def files(self) -> Iterable[FileStamp]:
+        """As `ReadsFiles`."""
+        return self._stamps.values()
 
     def get(self, path: str, key: str) -> str | None:
         file = self._allowed.resolve(path)
         if file is None:
             return None
         if file not in self._files:
+            self._stamps[file] = FileStamp.of(file)
             entries = parse_properties(_read(file)).effective
             self._files[file] = {name: entry.value for name, entry in entries.items()}
         return self._files[file].get(key)
@@ -78,6 +108,12 @@ class DirectoryProvider:
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._allowed = _AllowedPaths(parameters)
+        self._stamps: dict[Path, FileStamp] = {}
+
+    @property
+    def files(self) -> Iterable[FileStamp]:
+        """As `ReadsFiles`."""
+        return self._stamps.values()
 
     def get(self, path: str, key: str) -> str | None:
         folder = self._allowed.resolve(path)
@@ -87,7 +123,10 @@ class DirectoryProvider:
             raise ProviderError(f"{folder} is not a folder")
         file = folder / key
         # Only direct children count: a key such as ../x names none.
-        if Path(key).name != key or not file.is_file():
+        if Path(key).name != key or not _is_name(key):
+            return None
+        self._stamps[file] = FileStamp.of(file)
+        if not file.is_file():
             return None
         try:
             return _read(file).decode("utf-8")
@@ -107,10 +146,20 @@ class _AllowedPaths:
     def resolve(self, path: str) -> Path | None:
         if not path:
             return None
+        if not _is_name(path):
+            raise ProviderError(f"{path!r} cannot be the name of a file")
         normal = Path(os.path.normpath(path))
         if self._allowed and not any(normal.is_relative_to(allowed) for allowed in self._allowed):
             return None
         return normal
+
+
+def _is_name(text: str) -> bool:
+    """Whether the operating system could know it: escapes of a properties file can make texts that it cannot."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _read(path: Path) -> bytes:
@@ -125,16 +174,29 @@ REGISTRY: dict[str, Factory] = {
     f"{_PACKAGE}.EnvVarConfigProvider": EnvironmentProvider,
     f"{_PACKAGE}.FileConfigProvider": FileProvider,
     f"{_PACKAGE}.DirectoryConfigProvider": DirectoryProvider,
+    CLASS_NAME: AirflowSecretProvider,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A text after replacing variables. `unknown` are variables left as they are, `failures` say why others were."""
+    """A text after replacing variables.
 
-    text: str
+    Attributes:
+        text: may be a secret.
+        unknown: variables that were left as they are, since nobody knows them.
+        failures: why others were.
+        of_airflow: variables of the provider that only tasks of Airflow can ask, replaced or not.
+        later: whether one of them was left as it is because its value is not needed here.
+        given: what providers gave, which may be secrets.
+    """
+
+    text: str = field(repr=False)
     unknown: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    of_airflow: tuple[str, ...] = ()
+    later: bool = False
+    given: tuple[str, ...] = field(default=(), repr=False)
 
 
 class Resolver:
@@ -149,21 +211,38 @@ class Resolver:
             return Resolved(text)
         unknown: list[str] = []
         failures: list[str] = []
+        of_airflow: list[str] = []
+        later: list[str] = []
+        given: list[str] = []
 
         def replace(match: re.Match[str]) -> str:
             name, path, key = match[1], match[2] or "", match[3]
             provider = self._providers.get(name)
+            if isinstance(provider, AirflowSecretProvider):
+                of_airflow.append(match[0])
             try:
                 value = None if provider is None else provider.get(path, key)
+            except NotLookedUpError:
+                later.append(match[0])
+                return match[0]
             except ProviderError as error:
                 failures.append(f"{match[0]}: {error}")
                 return match[0]
             if value is None:
                 unknown.append(match[0])
                 return match[0]
+            given.append(value)
             return value
 
-        return Resolved(_VARIABLE.sub(replace, text), tuple(unknown), tuple(failures))
+        replaced = _VARIABLE.sub(replace, text)
+        return Resolved(
+            replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
+        )
+
+
+def files_read(providers: Iterable[ConfigProvider]) -> tuple[FileStamp, ...]:
+    """The files that the providers were asked for."""
+    return tuple(stamp for provider in providers if isinstance(provider, ReadsFiles) for stamp in provider.files)
 
 
 def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], dict[str, str]]:

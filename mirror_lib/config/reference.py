@@ -88,6 +88,14 @@ So a setting of the cluster wins over the one of the flow, except in the long fo
     A.ssl.keystore.password = ${file:/etc/kafka/secrets.properties:keystore}
     A.ssl.truststore.password = ${dir:/etc/kafka/secrets:truststore}
 
+What Airflow keeps comes by a provider that Java's MM2 does not have, and only into the settings of a connection to a
+cluster (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`); [secrets.md](secrets.md) says more:
+
+    config.providers = airflow
+    config.providers.airflow.class = mirror_lib.AirflowSecretProvider
+    B.ssl.key.password = ${airflow:connection/kafka_b:password}
+    B.ssl.truststore.password = ${airflow:variable:KAFKA_B_TRUSTSTORE}
+
 `config.providers.<name>.param.allowlist.pattern` limits the environment variables, `param.allowed.paths` the files. A
 variable that no provider knows stays as it is, with a warning.
 

@@ -1,0 +1,132 @@
+"""Secrets in tasks of Airflow: looked up where Airflow keeps them, and hidden from every log line.
+
+`${airflow:...}` of a configuration file is resolved by Airflow's own calls, so that all its secrets backends work.
+Nothing is kept between tasks: what is changed there counts for the next task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from mirror_lib.airflow.compatibility import (
+    AirflowException,
+    AirflowNotFoundException,
+    AirflowRuntimeError,
+    BaseHook,
+    Variable,
+    mask_secret,
+)
+from mirror_lib.config.airflow_values import ConnectionValues, Reference
+from mirror_lib.config.model import is_secret
+from mirror_lib.config.own_keys import LEDGER_URL
+from mirror_lib.config.provider_errors import ProviderError
+from mirror_lib.config.surroundings import Surroundings, reading_in
+
+#: Options of login modules that are named like secrets and are none.
+_NO_SECRETS = frozenset({"true", "false"})
+
+
+class TaskLookups:
+    """Airflow's connections and variables, each asked for once."""
+
+    def __init__(self) -> None:
+        #: What was resolved until now.
+        self.found: dict[Reference, str] = {}
+        self._connections: dict[str, ConnectionValues] = {}
+
+    def value(self, reference: Reference) -> str:
+        """As `AirflowLookups`."""
+        if reference not in self.found:
+            self.found[reference] = _variable(reference.name) if reference.field is None else self._field(reference)
+        return self.found[reference]
+
+    def _field(self, reference: Reference) -> str:
+        if reference.name not in self._connections:
+            self._connections[reference.name] = _connection(reference.name)
+        return self._connections[reference.name].value(reference)
+
+
+@contextmanager
+def task_secrets() -> Iterator[TaskLookups]:
+    """Configuration files that are read inside get what Airflow keeps, and Airflow masks their secrets from then on.
+
+    Only for tasks: the lookups go through the process that supervises one.
+    """
+    masked: set[str] = set()
+
+    def tell(key: str, value: str, given: Sequence[str]) -> None:
+        for text in secret_texts(key, value, given):
+            if text not in masked:
+                masked.add(text)
+                mask_secret(text)
+
+    lookups = TaskLookups()
+    with reading_in(Surroundings(lookups, tell)):
+        yield lookups
+
+
+def secret_texts(key: str, value: str, given: Sequence[str]) -> Iterator[str]:
+    """What of a secret setting must not be seen, in each form in which a log line may have it.
+
+    Args:
+        key: the setting.
+        value: its value, with all variables replaced.
+        given: what of it came from providers.
+    """
+    for text in _secrets_in(key, value, given):
+        if text.strip() and text.lower() not in _NO_SECRETS:
+            yield from dict.fromkeys((text, text.strip(), quote(text, safe="")))
+
+
+def _secrets_in(key: str, value: str, given: Sequence[str]) -> Iterator[str]:
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    from mirror_lib.cluster.jaas import parse_jaas
+
+    if key == LEDGER_URL:
+        try:
+            password = make_url(value.strip()).password
+        except (ArgumentError, ValueError):
+            yield from given
+            return
+        if password is not None:
+            yield str(password)
+    elif key.endswith("sasl.jaas.config"):
+        yield value
+        try:
+            options = parse_jaas(value).options
+        except ValueError:
+            yield from given
+            return
+        yield from (text for name, text in options.items() if is_secret(name))
+    else:
+        yield value
+        yield from given
+
+
+def _connection(name: str) -> ConnectionValues:
+    try:
+        found = BaseHook.get_connection(name)
+    except AirflowNotFoundException:
+        raise ProviderError(f"Airflow has no connection {name}, or the task may not have it") from None
+    except (AirflowRuntimeError, AirflowException) as error:
+        # Its text comes from a backend and may say anything.
+        raise ProviderError(f"Airflow does not give the connection {name} ({type(error).__name__})") from None
+    return ConnectionValues(
+        login=found.login,
+        password=found.password,
+        host=found.host,
+        port=found.port,
+        schema=found.schema,
+        extra=found.extra_dejson,
+    )
+
+
+def _variable(name: str) -> str:
+    try:
+        return str(Variable.get(name))
+    except (KeyError, AirflowRuntimeError, AirflowException) as error:
+        raise ProviderError(f"Airflow does not give the variable {name} ({type(error).__name__})") from None

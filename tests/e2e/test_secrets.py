@@ -1,0 +1,477 @@
+"""Planted secrets and whole runs: real Airflow, real Spark, brokers that want passwords, a ledger that wants one.
+
+Each secret comes from another source. After runs that succeed and runs that fail, everything that was left behind is
+searched for all of them. The tests build on each other, in order: starting Airflow and Spark costs more than all that
+is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography.fernet import Fernet
+from sqlalchemy import create_engine, text
+
+from mirror_lib.dev.airflow import airflow_settings
+from mirror_lib.dev.airflow_api import DagRunStatus
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.page.app import create_app
+from mirror_lib.page.served import FlowSource
+from tests.support.airflow_parts import Parts, RunningAirflow
+from tests.support.clusters import start_together
+from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.page_app import Airflow
+from tests.support.pki import PASSWORD, Certified
+from tests.support.planted import Planted, Watch, as_text, dump_database, dump_sqlite, flattened, forms, new_secret
+from tests.support.postgres import postgres_server
+
+pytestmark = pytest.mark.timeout(900)
+
+_PROJECT = Path(__file__).resolve().parents[2]
+FLOW, DAG_ID, VERIFY_DAG_ID = "berlin->paris", "mirror__berlin__paris", "mirror_verify__berlin__paris"
+TOPIC, RECORDS = "orders", 300
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_PROVIDERS = "org.apache.kafka.common.config.provider"
+#: Changes that are tried must stand in the file as it is: what is rotated comes from elsewhere.
+_CONFIG = """\
+config.providers = env, file, dir, airflow
+config.providers.env.class = {providers}.EnvVarConfigProvider
+config.providers.file.class = {providers}.FileConfigProvider
+config.providers.dir.class = {providers}.DirectoryConfigProvider
+config.providers.airflow.class = mirror_lib.AirflowSecretProvider
+clusters = berlin, paris
+berlin.bootstrap.servers = ${{airflow:connection/kafka_berlin:host}}:${{airflow:connection/kafka_berlin:port}}
+berlin.security.protocol = SASL_SSL
+berlin.sasl.mechanism = SCRAM-SHA-512
+berlin.sasl.jaas.config = {scram} username="${{airflow:connection/kafka_berlin:login}}" \\
+    password="${{airflow:connection/kafka_berlin:password}}";
+berlin.ssl.truststore.location = {kept}/trust.p12
+berlin.ssl.truststore.password = ${{env:BERLIN_STORE}}
+berlin.ssl.keystore.password = ${{airflow:variable:berlin_key}}
+berlin.consumer.sasl.mechanism = PLAIN
+berlin.consumer.sasl.jaas.config = {plain} username="reader" password="{inline}";
+paris.bootstrap.servers = {target}
+paris.security.protocol = SASL_PLAINTEXT
+paris.sasl.mechanism = PLAIN
+paris.sasl.jaas.config = {plain} username="${{file:{kept}/paris.properties:user}}" \
+    password="${{file:{kept}/paris.properties:password}}";
+berlin->paris.enabled = true
+berlin->paris.topics = {topic}
+paris->berlin.enabled = false
+emit.heartbeats.enabled = false
+replication.factor = 1
+offset-syncs.topic.replication.factor = 1
+checkpoints.topic.replication.factor = 1
+offset.storage.replication.factor = 1
+tasks.max = 1
+mirror.ledger.url = postgresql+psycopg://ledger:${{dir:{kept}:ledger}}@{ledger}/ledger
+"""
+
+
+@dataclass
+class Site:
+    """Everything that runs, and what it has left until now."""
+
+    folder: Path
+    #: Where secrets belong: the properties file, those of providers, a store.
+    kept: Path
+    source: KafkaCluster
+    target: KafkaCluster
+    airflow: RunningAirflow
+    environment: dict[str, str]
+    planted: Planted
+    #: Those that count at first, and what the target's second user has.
+    passwords: Mapping[str, str]
+    #: The superuser's.
+    postgres: str
+    spark_ui: str
+    seen: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        return self.kept / "mirror.properties"
+
+    @property
+    def ledger(self) -> str:
+        """The ledger's database, for who needs no password."""
+        return self.postgres.replace("postgresql://", "postgresql+psycopg://").replace("/postgres", "/ledger")
+
+    def run(self, dag_id: str = DAG_ID) -> DagRunStatus:
+        """A run that says as much as it can, watched from outside."""
+        with Watch(self.spark_ui) as watch:
+            status = self.airflow.run(dag_id, {"log_level": "DEBUG"})
+        self.see("command lines", "\n".join(watch.command_lines))
+        self.see("pages of Spark", "\n".join(watch.spark_pages))
+        return status
+
+    def see(self, what: str, content: str) -> None:
+        """Keep something to be searched."""
+        self.seen[what] = f"{self.seen.get(what, '')}\n{content}"
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """One of `mirror`, outside Airflow, which gets the connection by the variable that Airflow defines for it."""
+        connection = {
+            "conn_type": "kafka",
+            "login": "mirror",
+            "password": (self.kept / "connection").read_text(),
+            "host": LOOPBACK,
+            "port": int(self.source.bootstrap_servers_of("PASSWORD").rpartition(":")[2]),
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "mirror_lib.cli.main", *arguments],
+            env={
+                **self.environment,
+                "AIRFLOW_CONN_KAFKA_BERLIN": json.dumps(connection),
+                "AIRFLOW_VAR_BERLIN_KEY": (self.kept / "variable").read_text(),
+                "MIRROR_LOG_LEVEL": "DEBUG",
+            },
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        self.see(f"mirror {arguments[0]}", done.stdout + done.stderr)
+        return done
+
+    def page(self) -> dict[str, int]:
+        """Ask every route of the page; path -> status code."""
+        app = create_app(FlowSource({}, _PROJECT), Airflow())
+        paths = {path for path, methods in _routes(app) if "GET" in methods}
+        codes: dict[str, int] = {}
+        with httpx.Client(base_url=f"{self.airflow.url}/replication", trust_env=False, timeout=60) as client:
+            for path in sorted(paths):
+                given = path.replace("{dag_id}", DAG_ID).replace("{name}", "page.css")
+                answer = client.get(given)
+                codes[path] = answer.status_code
+                self.see("the page", f"{given}: {as_text(answer)}")
+        return codes
+
+    def set_connection(self, password: str) -> None:
+        """Make Airflow's connection to the source, or change its password."""
+        (self.kept / "connection").write_text(password)
+        host, _, port = self.source.bootstrap_servers_of("PASSWORD").rpartition(":")
+        body = {
+            "connection_id": "kafka_berlin",
+            "conn_type": "kafka",
+            "login": "mirror",
+            "password": password,
+            "host": host,
+            "port": int(port),
+        }
+        with httpx.Client(base_url=f"{self.airflow.url}/api/v2", trust_env=False, timeout=60) as client:
+            one, all_of_them = "/connections/kafka_berlin", "/connections"
+            known = client.get(one).is_success
+            answer = client.patch(one, json=body) if known else client.post(all_of_them, json=body)
+        assert answer.is_success, answer.status_code
+
+    def set_file(self, password: str, user: str = "mirror") -> None:
+        """What the file provider gives for the target, whose users cannot change their passwords."""
+        _replace(self.kept / "paris.properties", f"user = {user}\npassword = {password}\n")
+
+
+def _routes(app: object) -> Iterator[tuple[str, frozenset[str]]]:
+    for path, methods in app.openapi()["paths"].items():  # type: ignore[attr-defined]
+        yield path, frozenset(method.upper() for method in methods)
+
+
+def _in_jaas(password: str) -> str:
+    return password.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _replace(path: Path, content: str) -> None:
+    """As people and Kubernetes do it: readers see the old file or the new one."""
+    new = path.with_suffix(".new")
+    new.write_text(content)
+    new.chmod(0o600)
+    new.replace(path)
+
+
+def _set_password(cluster: KafkaCluster, user: str, password: str) -> None:
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 3})
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    change = UserScramCredentialUpsertion(user, credential, password.encode())
+    client.alter_user_scram_credentials([change])[user].result(timeout=30)
+
+
+def _cluster(folder: Path, jars: Path, name: str, protocol: str, users: Mapping[str, str], **more: str) -> KafkaCluster:
+    """A broker that knows these users by PLAIN, and others by SCRAM."""
+    known = "".join(f' user_{user}="{_in_jaas(password)}"' for user, password in users.items())
+    overrides = {
+        "listener.name.password.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "listener.name.password.plain.sasl.jaas.config": f"{_PLAIN}{known};",
+        "listener.name.password.scram-sha-512.sasl.jaas.config": f"{_SCRAM};",
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+    listeners = {"PLAINTEXT": "PLAINTEXT", "PASSWORD": protocol}
+    return KafkaCluster(name, directory=folder / name, jars=jars, overrides=overrides, listeners=listeners)
+
+
+def _make_ledger(superuser: str, password: str) -> None:
+    """A database whose owner has to show a password."""
+    engine = create_engine(superuser.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE ROLE ledger LOGIN PASSWORD '{password}'"))
+        connection.execute(text("CREATE DATABASE ledger OWNER ledger"))
+        rules = connection.execute(text("SHOW hba_file")).scalar_one()
+        lines = "('host all ledger 127.0.0.1/32 scram-sha-256'), ('host all mirror 127.0.0.1/32 trust')"
+        connection.execute(text(f"COPY (VALUES {lines}) TO '{rules}'"))
+        connection.execute(text("SELECT pg_reload_conf()"))
+    engine.dispose()
+
+
+def _change_ledger(site: Site, password: str) -> None:
+    """Another password, and nobody may go on with a connection that was opened with the old one."""
+    engine = create_engine(site.ledger, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"ALTER ROLE ledger PASSWORD '{password}'"))
+        connection.execute(text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ledger'"))
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def site(kafka_jars: Path, brokers_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("secrets")
+    kept = folder / "kept"
+    for each in (kept, folder / "temporary", folder / "events", folder / "spark"):
+        each.mkdir()
+    authority = Certified.root("Root")
+    (folder / "broker.p12").write_bytes(authority.issue("broker", addresses=(LOOPBACK,)).keystore())
+    planted = Planted()
+    store = planted.add("store", new_secret("/+&"))
+    ledger = planted.add("ledger", new_secret("/%@"))
+    inline = planted.add("inline", new_secret('"\\'))
+    variable = planted.add("variable", new_secret())
+    connection, file = planted.add("connection", new_secret("/+&")), planted.add("file", new_secret("%=<"))
+    new_file = planted.add("new file", new_secret("%=<"))
+    passwords = {"connection": connection, "file": file, "new file": new_file}
+    (kept / "trust.p12").write_bytes(authority.truststore(store))
+    (kept / "variable").write_text(variable)
+    (kept / "ledger").write_text(quote(ledger, safe=""))
+    source = _cluster(
+        brokers_folder,
+        kafka_jars,
+        "berlin",
+        "SASL_SSL",
+        {"reader": inline},
+        ssl_keystore_location=str(folder / "broker.p12"),
+        ssl_keystore_password=PASSWORD,
+        ssl_key_password=PASSWORD,
+    )
+    target = _cluster(brokers_folder, kafka_jars, "paris", "SASL_PLAINTEXT", {"mirror": file, "mirror2": new_file})
+    with postgres_server() as postgres, start_together(source, target):
+        _make_ledger(postgres, ledger)
+        _set_password(source, "mirror", connection)
+        (kept / "mirror.properties").write_text(
+            _CONFIG.format(
+                providers=_PROVIDERS,
+                scram=_SCRAM,
+                plain=_PLAIN,
+                kept=kept,
+                # Properties files double a backslash.
+                inline=_in_jaas(inline).replace("\\", "\\\\"),
+                target=target.bootstrap_servers_of("PASSWORD"),
+                topic=TOPIC,
+                ledger=postgres.rpartition("@")[2].removesuffix("/postgres"),
+            )
+        )
+        create_topic(source, TOPIC)
+        produce(source, TOPIC, records(RECORDS, size=200))
+        environment, spark_ui = _environment(folder, kept, store)
+        with Parts(folder) as parts:
+            airflow = _start_airflow(parts, environment)
+            running = Site(folder, kept, source, target, airflow, environment, planted, passwords, postgres, spark_ui)
+            running.set_file(file)
+            airflow.wait_ready([DAG_ID, VERIFY_DAG_ID])
+            running.set_connection(connection)
+            body = {"key": "berlin_key", "value": variable}
+            made = httpx.post(f"{airflow.url}/api/v2/variables", json=body, trust_env=False, timeout=60)
+            assert made.is_success, made.status_code
+            yield running
+
+
+def _environment(folder: Path, kept: Path, store: str) -> tuple[dict[str, str], str]:
+    port, ui, task_logs, trigger_logs = free_ports(4)
+    (folder / "spark" / "spark-defaults.conf").write_text(
+        f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir file://{folder}/events\n"
+        f"spark.ui.port {ui}\n"
+    )
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW_", "SPARK_", "MIRROR_"))},
+        **airflow_settings(folder / "airflow", _PROJECT, port),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[1]"}),
+        # As docs/secrets.md asks for it: without a key Airflow keeps connections as they are.
+        "AIRFLOW__CORE__FERNET_KEY": Fernet.generate_key().decode(),
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": str(_PROJECT),
+        "NO_PROXY": f"{LOOPBACK},localhost",
+        "no_proxy": f"{LOOPBACK},localhost",
+        "MIRROR_CONFIG": str(kept / "mirror.properties"),
+        "MIRROR_STATE_DIR": str(folder / "state"),
+        "BERLIN_STORE": store,
+        "TMPDIR": str(folder / "temporary"),
+        "SPARK_CONF_DIR": str(folder / "spark"),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_DIRS": str(folder / "temporary"),
+    }
+    return environment, f"http://{LOOPBACK}:{ui}"
+
+
+def _start_airflow(parts: Parts, environment: dict[str, str]) -> RunningAirflow:
+    airflow = [sys.executable, "-m", "airflow"]
+    parts.start("migrate", [*airflow, "db", "migrate"], environment)
+    parts.wait_end("migrate", 120)
+    for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
+        parts.start(name, [*airflow, name], environment)
+    return RunningAirflow(parts, f"http://{LOOPBACK}:{environment['AIRFLOW__API__PORT']}")
+
+
+def _temporary_files(site: Site) -> list[str]:
+    """What processes that have ended should have taken with them."""
+    return sorted(str(path.relative_to(site.folder)) for path in (site.folder / "temporary").rglob("*"))
+
+
+@pytest.mark.parametrize("special", ["", "/+&", '"\\', "<%=@"])
+def test_the_search_finds_a_secret_in_every_notation(special: str, tmp_path: Path) -> None:
+    secret = new_secret(special)
+    planted = Planted(one=secret, other=new_secret())
+
+    for place, content in enumerate(forms(secret)):
+        (tmp_path / str(place)).write_bytes(b"before " + content + b" after")
+    (tmp_path / "innocent").write_text("nothing")
+    (tmp_path / "kept").write_text(secret)
+
+    expected = {str(place): {"one"} for place in range(len(forms(secret)))}
+    assert planted.found_under(tmp_path, but=[tmp_path / "kept"]) == expected
+
+
+def test_the_secrets_are_where_they_belong(site: Site) -> None:
+    found = site.planted.found_under(site.kept)
+
+    assert found["mirror.properties"] == {"inline"}
+    assert found["paris.properties"] == {"file"}
+    assert found["ledger"] == {"ledger"}
+
+
+def test_a_run_copies_by_passwords_of_five_sources(site: Site) -> None:
+    status = site.run()
+
+    assert (status.state, status.failed_tasks) == ("success", ()), site.airflow.parts.log("scheduler")
+    assert len(consume(site.target, f"berlin.{TOPIC}")) == RECORDS
+    assert "spark_jobs/replicate.py --config=" in site.seen["command lines"]
+    assert "spark.eventLog.enabled" in site.seen["pages of Spark"]
+
+
+def test_a_verification_reads_by_them_too(site: Site) -> None:
+    assert site.run(VERIFY_DAG_ID).state == "success"
+
+
+def test_commands_and_the_page_show_none_of_them(site: Site) -> None:
+    commands = {
+        "check": ("config", "check", str(site.config)),
+        "show": ("config", "show", str(site.config), "--flow", FLOW),
+        "show as JSON": ("config", "show", str(site.config), "--flow", FLOW, "--json"),
+        "plan": ("plan", "--config", str(site.config), "--flow", FLOW),
+        "status": ("status", "--config", str(site.config), "--json"),
+        "run": ("run", "--config", str(site.config), "--flow", FLOW, "--master", "local[1]"),
+    }
+    ended = {name: site.command(*words) for name, words in commands.items()}
+    codes = site.page()
+
+    assert {name: done.returncode for name, done in ended.items()} == dict.fromkeys(commands, 0), ended
+    assert "[hidden]" in ended["show"].stdout
+    assert codes["/api/overview"] == codes["/api/flows/{dag_id}"] == codes["/metrics"] == 200
+    assert not {name: code for name, code in codes.items() if code >= 500}
+
+
+@pytest.mark.parametrize("source", ["connection", "file"])
+def test_a_wrong_password_fails_the_run_and_is_not_told(site: Site, source: str) -> None:
+    change, right = {
+        "connection": (site.set_connection, site.passwords["connection"]),
+        "file": (site.set_file, site.passwords["file"]),
+    }[source]
+
+    change(site.planted.add(f"wrong {source}", new_secret("/+&")))
+    try:
+        status = site.run()
+        told = site.command("plan", "--config", str(site.config), "--flow", FLOW)
+    finally:
+        change(right)
+
+    assert (status.state, status.tasks["preflight"]) == ("failed", "failed")
+    # A login that is refused is not tried again: that could lock the account.
+    assert status.tries["preflight"] == 1
+    assert told.returncode == 3, told.stderr
+    assert "could not log in" in told.stderr
+
+
+def test_new_passwords_count_from_the_next_run_on_without_any_restart(site: Site) -> None:
+    connection, ledger = (site.planted.add(f"new {name}", new_secret("/+&%@")) for name in ("connection", "ledger"))
+    _set_password(site.source, "mirror", connection)
+    _change_ledger(site, ledger)
+
+    site.set_connection(connection)
+    site.set_file(site.passwords["new file"], user="mirror2")
+    _replace(site.kept / "ledger", quote(ledger, safe=""))
+    produce(site.source, TOPIC, records(RECORDS, size=200, start=RECORDS))
+    codes = site.page()
+    status = site.run()
+
+    assert not {name: code for name, code in codes.items() if code >= 500}
+    assert (status.state, status.failed_tasks) == ("success", ()), site.airflow.parts.log("scheduler")
+    assert len(consume(site.target, f"berlin.{TOPIC}")) == 2 * RECORDS
+
+
+def test_a_ledger_that_refuses_the_password_does_not_tell_it(site: Site) -> None:
+    right = (site.kept / "ledger").read_text()
+    _replace(site.kept / "ledger", quote(site.planted.add("wrong ledger", new_secret("/%@")), safe=""))
+    try:
+        told = site.command("status", "--config", str(site.config))
+        site.page()
+    finally:
+        _replace(site.kept / "ledger", right)
+
+    assert told.returncode != 0
+    assert "ledger" in told.stderr
+
+
+def test_nothing_that_was_left_behind_holds_any_of_them(site: Site) -> None:
+    """Logs of tasks and of Airflow's parts, its database, Spark's event log, the state folder: all of the folder."""
+    logs = [path.read_text(errors="replace") for path in (site.folder / "airflow" / "logs").rglob("*.log")]
+    events = [path.read_text(errors="replace") for path in (site.folder / "events").rglob("*") if path.is_file()]
+    metadata, ledger = dump_sqlite(site.folder / "airflow" / "airflow.db"), dump_database(site.ledger)
+
+    assert any("spark_jobs/replicate.py" in log for log in logs)
+    # Libraries, too, log as much as they can: the request after this one holds the password.
+    assert any("SaslHandShakeRequest" in log for log in logs)
+    assert any("SparkListenerEnvironmentUpdate" in event for event in events)
+    assert DAG_ID in metadata
+    assert "rendered_task_instance_fields" in metadata
+    assert ledger["run"]
+
+    assert site.planted.found_in(metadata) == set()
+    assert site.planted.found_in(flattened(ledger)) == set()
+    assert {what: found for what, content in site.seen.items() if (found := site.planted.found_in(content))} == {}
+    assert site.planted.found_under(site.folder, but=[site.kept]) == {}
+
+
+def test_no_temporary_file_is_left(site: Site) -> None:
+    assert [name for name in _temporary_files(site) if "mirror" in name or "spark" in name] == []

@@ -1,0 +1,244 @@
+"""Secrets in tasks: looked up by Airflow's own calls, hidden by its masker, handed to Spark by its environment."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.loaded_files import load as load_for_dags
+from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.airflow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.secret_provider import secret_texts, task_secrets
+from mirror_lib.config.airflow_values import HANDED_OVER, Reference, connection_values
+from mirror_lib.config.load import InvalidConfigurationError, load
+from mirror_lib.errors import ConfigurationError
+
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_CONNECTION = {"conn_type": "kafka", "login": "mirror", "password": "sly-badger-71", "host": "berlin", "port": 9093}
+_FILE = f"""
+config.providers = airflow
+config.providers.airflow.class = mirror_lib.AirflowSecretProvider
+clusters = berlin, paris
+berlin.bootstrap.servers = berlin:9092
+berlin.sasl.jaas.config = {_MODULE} required \\
+    username="${{airflow:connection/kafka_berlin:login}}" password="${{airflow:connection/kafka_berlin:password}}";
+paris.bootstrap.servers = paris:9092
+paris.sasl.jaas.config = {_MODULE} required username="mirror" password="plain-heron-72";
+mirror.ledger.url = postgresql+psycopg://mirror:calm%2Fotter-73@ledger/mirror
+berlin->paris.enabled = true
+"""
+
+#: Stands for Spark: notes its arguments and its environment.
+_FAKE = """#!{python}
+import json, os, sys
+folder = os.path.dirname(__file__)
+json.dump(sys.argv[1:], open(folder + "/arguments.json", "w"))
+json.dump(dict(os.environ), open(folder + "/environment.json", "w"))
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BERLIN", json.dumps(_CONNECTION))
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    return path
+
+
+def _password(config: Any) -> str:
+    return str(config.flow("berlin->paris").clients.source_admin.properties["sasl.jaas.config"])
+
+
+def _shown(text: str) -> str:
+    from airflow.sdk.log import redact
+
+    return str(redact(text))
+
+
+def test_a_connection_is_looked_up_anew_by_every_task(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with task_secrets():
+        assert "sly-badger-71" in _password(load(file))
+
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BERLIN", json.dumps({**_CONNECTION, "password": "new-badger-81"}))
+
+    with task_secrets():
+        assert "new-badger-81" in _password(load(file))
+
+
+def test_a_connection_that_airflow_does_not_have_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_KAFKA_BERLIN")
+    with task_secrets(), pytest.raises(InvalidConfigurationError, match="no connection kafka_berlin"):
+        load(file)
+
+
+def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_VAR_STORE_PASSWORD", "brave-lynx-74")
+    monkeypatch.setenv("AIRFLOW_CONN_STORES", json.dumps({"conn_type": "kafka", "extra": {"key": "quiet-fox-75"}}))
+
+    with task_secrets() as lookups:
+        assert lookups.value(Reference("STORE_PASSWORD", None)) == "brave-lynx-74"
+        assert lookups.value(Reference("stores", "extra.key")) == "quiet-fox-75"
+
+    assert list(lookups.found) == [Reference("STORE_PASSWORD", None), Reference("stores", "extra.key")]
+
+
+def test_dags_are_made_without_asking_airflow(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_KAFKA_BERLIN")
+    assert "${airflow:connection/kafka_berlin:password}" in _password(load_for_dags(file))
+
+
+def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) -> None:
+    (tmp_path / "topics.properties").write_text("topics = orders\n")
+    path = tmp_path / "mirror.properties"
+    path.write_text(
+        "config.providers = file\n"
+        "config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+        f"A->B.topics = ${{file:{tmp_path}/topics.properties:topics}}\n"
+    )
+    assert load_for_dags(path).flow("A->B").topics == ("orders",)
+    assert load_for_dags(path) is load_for_dags(path)
+
+    (tmp_path / "topics.properties").write_text("topics = prices\n")
+
+    assert load_for_dags(path).flow("A->B").topics == ("prices",)
+
+
+@pytest.mark.parametrize("secret", ["sly-badger-71", "plain-heron-72", "calm/otter-73", "calm%2Fotter-73"])
+def test_every_secret_of_the_file_is_masked_wherever_it_comes_from(file: Path, secret: str) -> None:
+    with task_secrets():
+        load(file)
+
+    assert secret not in _shown(f"somebody says {secret} here")
+    assert _shown("mirror copies from berlin to paris") == "mirror copies from berlin to paris"
+
+
+def test_users_and_switches_of_a_login_module_are_not_masked() -> None:
+    jaas = f'{_MODULE} required username="mirror" password="x y" tokenauth="true";'
+    assert set(secret_texts("A.sasl.jaas.config", jaas, ("mirror", "x y"))) >= {"x y", "x%20y", jaas}
+    assert not {"mirror", "true"} & set(secret_texts("A.sasl.jaas.config", jaas, ("mirror", "x y")))
+
+
+def test_of_a_broken_value_everything_that_a_provider_gave_is_masked() -> None:
+    assert "given-secret" in set(
+        secret_texts("A.sasl.jaas.config", 'M required password="given-secret', ["given-secret"])
+    )
+    assert "given-secret" in set(secret_texts("mirror.ledger.url", "given-secret", ["given-secret"]))
+
+
+def test_python_tasks_have_the_lookups(file: Path) -> None:
+    def read() -> str:
+        return str("sly-badger-71" in _password(load(file)))
+
+    with DAG("d", schedule=None):
+        task = PythonTask(task_id="read", python_callable=read)
+
+    assert task.execute({"ti": None}) == "True"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "kafka://mirror:sly%2Fbadger%4071@berlin.example:9093/x%2Fy?a=1&b=",
+        "kafka://:p%3A%25w@/",
+        "kafka://host/?__extra__=%7B%22ssl%22%3A+%7B%22a%22%3A+1%7D%7D",
+        "kafka://https://user:pw@host:1/s",
+        "kafka://",
+    ],
+)
+def test_outside_airflow_a_connections_uri_is_read_as_airflow_does(uri: str) -> None:
+    from airflow.sdk import Connection
+
+    expected = Connection(conn_id="x", uri=uri)
+    found = connection_values(uri, "X")
+
+    fields = ("login", "password", "host", "port", "schema")
+    assert [getattr(found, name) or None for name in fields] == [getattr(expected, name) or None for name in fields]
+    assert found.extra == expected.extra_dejson
+
+
+@pytest.fixture
+def submit(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Runs the operator with a stand-in for spark-submit; returns what that one was given."""
+    program = tmp_path / "spark-submit"
+    program.write_text(_FAKE.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    def run() -> tuple[list[str], dict[str, str]]:
+        operator = ReplicateOperator(task_id="replicate", flow="berlin->paris", config_path=str(file), conn_id="spark")
+        context = {
+            "params": {},
+            "dag": SimpleNamespace(dag_id="mirror__berlin__paris"),
+            "run_id": "manual",
+            "ti": SimpleNamespace(xcom_push=lambda key, value: None),
+        }
+        operator.render_template_fields(context)
+        operator.execute(context)
+        given = json.loads((tmp_path / "arguments.json").read_text())
+        fields = {name: getattr(operator, name, None) for name in operator.template_fields}
+        assert "sly-badger-71" not in repr(fields)
+        return given, json.loads((tmp_path / "environment.json").read_text())
+
+    with warnings.catch_warnings():
+        # The provider's hook leaves the pipe to spark-submit for the garbage collector to close.
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield run
+        gc.collect()
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://m:7077", "yarn"])
+def test_spark_gets_the_values_by_its_environment_and_never_by_its_command_line(
+    submit: Any, monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    connection = {"conn_type": "spark", "host": master, "extra": {"deploy-mode": "client"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(connection))
+
+    arguments, environment = submit()
+
+    assert json.loads(environment[HANDED_OVER]) == {
+        "connection/kafka_berlin:login": "mirror",
+        "connection/kafka_berlin:password": "sly-badger-71",
+    }
+    assert "sly-badger-71" not in " ".join(arguments)
+    assert HANDED_OVER not in " ".join(arguments)
+
+
+def test_the_tasks_own_environment_is_left_as_it_was(submit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    monkeypatch.delenv(HANDED_OVER, raising=False)
+    submit()
+    assert HANDED_OVER not in os.environ
+
+
+def test_a_file_that_takes_nothing_from_airflow_hands_nothing_over(submit: Any, file: Path) -> None:
+    file.write_text(
+        _FILE.replace("${airflow:connection/kafka_berlin:login}", "me").replace("${airflow:", "$ {airflow:")
+    )
+    assert HANDED_OVER not in submit()[1]
+
+
+def test_a_driver_inside_the_cluster_is_refused_and_told_what_works_there(
+    submit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(connection))
+
+    with pytest.raises(ConfigurationError, match="env, file or directory"):
+        submit()
+
+
+def test_a_file_with_errors_is_refused_before_spark_starts(submit: Any, file: Path) -> None:
+    file.write_text(f"{_FILE}nonsense = 1\n")
+    with pytest.raises(InvalidConfigurationError, match="nonsense"):
+        submit()

@@ -1,0 +1,197 @@
+"""`${airflow:...}`: who may look it up, who leaves it as it is, and where it may stand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.airflow_values import (
+    HANDED_OVER,
+    EnvironmentLookups,
+    Reference,
+    connection_values,
+    hand_over,
+)
+from mirror_lib.config.load import InvalidConfigurationError, check, explain, load
+from mirror_lib.config.masking import shown
+from mirror_lib.config.provider_errors import NotLookedUpError, ProviderError
+from mirror_lib.config.surroundings import Surroundings, reading_in, without_lookups
+
+_FILE = """
+config.providers = airflow
+config.providers.airflow.class = mirror_lib.AirflowSecretProvider
+clusters = berlin, paris
+berlin.bootstrap.servers = ${airflow:connection/kafka_berlin:host}:${airflow:connection/kafka_berlin:port}
+berlin.security.protocol = ${airflow:variable:kafka_protocol}
+berlin.sasl.mechanism = PLAIN
+berlin.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required \\
+    username="${airflow:connection/kafka_berlin:login}" password="${airflow:connection/kafka_berlin:password}";
+paris.bootstrap.servers = paris:9092
+berlin->paris.enabled = true
+"""
+_CONNECTION = {"conn_type": "kafka", "login": "mirror", "password": "bear", "host": "berlin", "port": 9093}
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("AIRFLOW_CONN_KAFKA_BERLIN", "AIRFLOW_VAR_KAFKA_PROTOCOL", HANDED_OVER):
+        monkeypatch.delenv(name, raising=False)
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    return path
+
+
+class _Kept:
+    """Stands for Airflow."""
+
+    def value(self, reference: Reference) -> str:
+        return {"login": "mirror", "password": "bear", "host": "berlin", "port": "9093", None: "SASL_SSL"}[
+            reference.field
+        ]
+
+
+def test_a_task_gets_what_airflow_keeps(file: Path) -> None:
+    with reading_in(Surroundings(_Kept())):
+        client = load(file).flow("berlin->paris").clients.source_admin
+
+    assert client.properties["bootstrap.servers"] == "berlin:9093"
+    assert client.properties["security.protocol"] == "SASL_SSL"
+    assert 'username="mirror" password="bear"' in client.properties["sasl.jaas.config"]
+
+
+def test_who_connects_to_no_cluster_reads_the_file_without_looking_anything_up(file: Path) -> None:
+    with without_lookups():
+        config = load(file)
+
+    assert config.warnings == ()
+    client = config.flow("berlin->paris").clients.source_admin
+    assert client.properties["security.protocol"] == "${airflow:variable:kafka_protocol}"
+
+
+def test_outside_airflow_the_error_names_each_variable_that_airflow_defines_for_it(file: Path) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load(file)
+
+    assert "AIRFLOW_CONN_KAFKA_BERLIN" in str(caught.value)
+    assert "AIRFLOW_VAR_KAFKA_PROTOCOL" in str(caught.value)
+
+
+def test_outside_airflow_its_environment_variables_count(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BERLIN", json.dumps(_CONNECTION))
+    monkeypatch.setenv("AIRFLOW_VAR_KAFKA_PROTOCOL", "SASL_PLAINTEXT")
+
+    client = load(file).flow("berlin->paris").clients.source_admin
+
+    assert client.properties["bootstrap.servers"] == "berlin:9093"
+    assert 'password="bear"' in client.properties["sasl.jaas.config"]
+
+
+def test_a_spark_driver_gets_what_the_task_has_resolved_and_nothing_else(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = _Kept()
+    references = [
+        *(Reference("kafka_berlin", name) for name in ("login", "password", "host", "port")),
+        Reference("kafka_protocol", None),
+    ]
+    for name, value in hand_over({each: kept.value(each) for each in references}).items():
+        monkeypatch.setenv(name, value)
+
+    assert load(file).flow("berlin->paris").clients.source_admin.properties["bootstrap.servers"] == "berlin:9093"
+    with pytest.raises(ProviderError, match="AIRFLOW_CONN_KAFKA_PARIS"):
+        EnvironmentLookups({HANDED_OVER: "{}"}).value(Reference("kafka_paris", "password"))
+
+
+def test_nothing_is_handed_over_where_nothing_was_resolved() -> None:
+    assert hand_over({}) == {}
+
+
+def test_people_look_at_a_file_without_having_its_secrets(file: Path) -> None:
+    assert check(file) == ()
+    settings = explain(file, "berlin->paris")
+
+    assert (
+        shown("security.protocol", settings["source-admin/security.protocol"]) == "${airflow:variable:kafka_protocol}"
+    )
+    assert shown("sasl.jaas.config", settings["source-admin/sasl.jaas.config"]) == "[hidden]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mirror.ledger.url = postgresql://mirror:${airflow:connection/ledger:password}@host/db",
+        "berlin->paris.topics = ${airflow:variable:topics}",
+        "berlin->paris.mirror.schedule = ${airflow:variable:schedule}",
+    ],
+)
+def test_what_makes_dags_and_the_page_cannot_come_from_airflow(file: Path, line: str) -> None:
+    file.write_text(f"{_FILE}{line}\n")
+    with without_lookups(), pytest.raises(InvalidConfigurationError, match="only in settings of a connection"):
+        load(file)
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("connection/x", "passwd"),
+        ("connection/x", "extra."),
+        ("connection/", "password"),
+        ("x", "password"),
+        ("", "x"),
+        ("variable", ""),
+    ],
+)
+def test_other_references_are_errors_wherever_the_file_is_read(path: str, key: str) -> None:
+    with pytest.raises(ProviderError, match="names nothing of Airflow"):
+        Reference.parse(path, key)
+
+
+def test_a_field_that_a_connection_lacks_is_an_error_that_names_it() -> None:
+    with pytest.raises(ProviderError, match="kafka_berlin has no password"):
+        connection_values('{"login": "me"}', "X").value(Reference("kafka_berlin", "password"))
+
+
+def test_extras_are_values_too() -> None:
+    found = connection_values('{"extra": {"ssl.keystore.password": "k", "deep": {"a": 1}, "on": true}}', "X")
+
+    assert found.value(Reference("c", "extra.ssl.keystore.password")) == "k"
+    assert found.value(Reference("c", "extra.deep")) == '{"a": 1}'
+    assert found.value(Reference("c", "extra.on")) == "true"
+
+
+@pytest.mark.parametrize("text", ["{", "no uri", '{"extra": 5}', "kafka://me:top-secret@host:port-none/"])
+def test_a_connection_that_cannot_be_read_is_not_repeated(text: str) -> None:
+    with pytest.raises(ProviderError) as caught:
+        connection_values(text, "AIRFLOW_CONN_X")
+
+    assert "top-secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_values_that_are_not_needed_are_not_looked_up() -> None:
+    with pytest.raises(NotLookedUpError):
+        EnvironmentLookups({}, needed=False).value(Reference("x", "password"))
+
+
+def test_secrets_are_told_before_the_file_can_be_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGER_PASSWORD", "otter")
+    file.write_text(
+        _FILE.replace("= airflow\n", "= airflow, env\n")
+        + "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+        + "mirror.ledger.url = postgresql://me:${env:LEDGER_PASSWORD}@host/db\nparis.ssl.key.password = inline\n"
+        + "nonsense = 1\n"
+    )
+    told: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+    def tell(key: str, value: str, given: tuple[str, ...]) -> None:
+        told[key] = (value, given)
+
+    with reading_in(Surroundings(_Kept(), tell)), pytest.raises(InvalidConfigurationError, match="nonsense"):
+        load(file)
+
+    assert told["mirror.ledger.url"] == ("postgresql://me:otter@host/db", ("otter",))
+    assert told["paris.ssl.key.password"] == ("inline", ())
+    assert told["berlin.sasl.jaas.config"][1] == ("mirror", "bear")
+    assert "berlin.bootstrap.servers" not in told

@@ -1,0 +1,87 @@
+"""A configuration knows the files that it came from, so that readers who keep it notice when one changes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.file_stamps import FileStamp, unchanged
+from mirror_lib.config.load import InvalidConfigurationError, load
+
+_PACKAGE = "org.apache.kafka.common.config.provider"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "secrets.properties").write_text("password = old-one\n")
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "mounted" / "servers").write_text("berlin:9092")
+    path = tmp_path / "mirror.properties"
+    path.write_text(
+        f"""
+        config.providers = file, dir
+        config.providers.file.class = {_PACKAGE}.FileConfigProvider
+        config.providers.dir.class = {_PACKAGE}.DirectoryConfigProvider
+        clusters = berlin, paris
+        berlin.bootstrap.servers = ${{dir:{tmp_path}/mounted:servers}}
+        berlin.ssl.key.password = ${{file:{tmp_path}/secrets.properties:password}}
+        paris.bootstrap.servers = paris:9092
+        berlin->paris.enabled = true
+        """
+    )
+    return path
+
+
+def test_nothing_has_changed_right_after_reading(file: Path) -> None:
+    config = load(file)
+
+    assert {stamp.path.name for stamp in config.sources} == {"mirror.properties", "secrets.properties", "servers"}
+    assert unchanged(config.sources)
+
+
+@pytest.mark.parametrize("name", ["mirror.properties", "secrets.properties", "mounted/servers"])
+def test_another_content_is_a_change_even_of_the_same_size(file: Path, name: str) -> None:
+    config = load(file)
+    changed = file.parent / name
+
+    changed.write_text(changed.read_text().replace("old-one", "new-one"))
+
+    assert not unchanged(config.sources)
+
+
+def test_a_mounted_secret_changes_by_its_link(file: Path, tmp_path: Path) -> None:
+    """Kubernetes puts a new folder beside the old one and turns a link round."""
+    for version in ("first", "second"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "servers").write_text("berlin:9092")
+    os.utime(tmp_path / "second" / "servers", ns=(1, 1))
+    os.utime(tmp_path / "first" / "servers", ns=(1, 1))
+    link = tmp_path / "link"
+    link.symlink_to("first")
+    file.write_text(file.read_text().replace("/mounted", "/link"))
+    config = load(file)
+
+    link.unlink()
+    link.symlink_to("second")
+
+    assert not unchanged(config.sources)
+
+
+def test_a_file_that_was_missing_is_noticed_when_it_comes(file: Path) -> None:
+    secrets = file.parent / "secrets.properties"
+    secrets.unlink()
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load(file)
+    assert unchanged(caught.value.sources)
+
+    secrets.write_text("password = x\n")
+
+    assert not unchanged(caught.value.sources)
+
+
+def test_a_file_that_is_not_there_stays_so(tmp_path: Path) -> None:
+    stamp = FileStamp.of(tmp_path / "none")
+    assert stamp == FileStamp(tmp_path / "none")
+    assert unchanged([stamp])
