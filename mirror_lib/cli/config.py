@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mirror_lib.cli import config_import
 from mirror_lib.cli.output import JsonOption, reporting
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import Problem
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -30,7 +34,7 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
     from mirror_lib.config.model import Severity
 
     with reporting(as_json) as output:
-        problems = load.check(file)
+        problems = (*load.check(file), *_installation_problems(file))
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
         columns = ("line", "severity", "key", "message", "suggestion")
         rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
@@ -40,6 +44,25 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
             output.note(f"{file}: {load.describe(problem)}")
         output.note(f"{file}: {errors} error(s), {len(problems) - errors} warning(s)")
         output.exit_code = 2 if errors else 0
+
+
+def _installation_problems(file: Path) -> Iterator[Problem]:
+    """What a file that is right asks of this machine and does not find."""
+    from mirror_lib.cluster.kerberos import missing_for_kerberos
+    from mirror_lib.config import load
+    from mirror_lib.config.model import Problem, Severity
+    from mirror_lib.config.security_check import uses_kerberos
+
+    try:
+        config = load.load(file)
+    except load.InvalidConfigurationError:
+        return
+    clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
+    if clusters and (missing := missing_for_kerberos()) is not None:
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, for {missing}",
+        )
 
 
 @_app.command()

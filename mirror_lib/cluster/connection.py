@@ -58,21 +58,25 @@ class Connection:
         )
 
     def librdkafka(self) -> dict[str, Any]:
-        """Properties for any client of confluent-kafka; the caller adds what its kind of client needs."""
+        """Properties for any client of confluent-kafka; the caller adds what its kind of client needs.
+
+        Raises:
+            MirrorError: a token or a ticket that the login needs cannot be had.
+        """
         return {
             "bootstrap.servers": ",".join(self.bootstrap_servers),
             "client.id": self.client_id,
             # What it would print while a broker is away also comes by its error callback.
             "log_level": 2,
             "socket.timeout.ms": min(max(self.request_timeout_ms, _SHORTEST_TIMEOUT_MS), _LONGEST_TIMEOUT_MS),
-            **self.security.librdkafka(),
+            **self.security.librdkafka(Where(cluster=self.cluster)),
         }
 
     def aiokafka(self) -> dict[str, Any]:
         """Keyword arguments for `aiokafka.client.AIOKafkaClient`; a TLS context is built anew by each call.
 
         Raises:
-            ConfigurationError: the SASL mechanism is one that the data path cannot speak.
+            ConfigurationError: this installation lacks what the SASL mechanism needs.
         """
         return {
             "bootstrap_servers": list(self.bootstrap_servers),

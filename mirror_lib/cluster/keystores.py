@@ -5,26 +5,26 @@ The container is recognised by its content, as Java does for JKS and PKCS12 (`ke
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-import struct
 from dataclasses import dataclass, field
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-_JKS_MAGIC, _JCEKS_MAGIC = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
-_JKS_KEY_ENTRY, _JKS_TRUSTED_ENTRY = 1, 2
-#: Hashed with every JKS file (Java class `sun.security.provider.JavaKeyStore`).
-_JKS_WHITENER = b"Mighty Aphrodite"
+from mirror_lib.cluster import jks
+from mirror_lib.cluster.jks import JksError, JksStore, parse_jks, recover_key
+
+#: What the library raises for what is damaged, or made by rules that it does not know.
+_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion)
+_JCEKS_MAGIC = b"\xce\xce\xce\xce"
 
 _PEM_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _PEM_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----.*?-----END (?:[A-Z]+ )*PRIVATE KEY-----", re.DOTALL)
 
 CONVERT_HINT = (
-    "Convert it: keytool -importkeystore -srckeystore OLD.jks -srcstoretype JKS -destkeystore NEW.p12 "
+    "Convert it: keytool -importkeystore -srckeystore OLD -srcstoretype JCEKS -destkeystore NEW.p12 "
     "-deststoretype PKCS12."
 )
 
@@ -47,8 +47,11 @@ def read_truststore(content: bytes, password: str | None) -> str:
     Raises:
         KeystoreError: wrong password, unknown container, damaged, or without certificates.
     """
-    if content.startswith(_JKS_MAGIC):
-        certificates = _jks_certificates(content, password)
+    if content.startswith(jks.MAGIC):
+        jks_store = _jks(content, password)
+        # As Java: of a key entry, the key's own certificate is trusted.
+        leaves = (key.chain[0] for key in jks_store.keys if key.chain)
+        certificates = [_pem_of_der(der) for der in (*jks_store.trusted, *leaves)]
     elif _is_pem(content):
         certificates = pem_certificates(content.decode("utf-8", "replace"))
     else:
@@ -61,16 +64,16 @@ def read_truststore(content: bytes, password: str | None) -> str:
 
 
 def read_keystore(content: bytes, store_password: str | None, key_password: str | None) -> KeyPair:
-    """The client's key and certificate chain from a PKCS12 or PEM store.
+    """The client's key and certificate chain from a JKS, PKCS12 or PEM store; the first key where it holds several.
 
     Args:
         key_password: of the key inside; the store's password when None (as Java, whose PKCS12 stores have but one).
 
     Raises:
-        KeystoreError: wrong password, unknown container, damaged, without a key; or JKS, whose key cipher is Sun's own.
+        KeystoreError: wrong password, unknown container, damaged, or without a key.
     """
-    if content.startswith(_JKS_MAGIC):
-        raise KeystoreError("private keys in the old JKS format are not supported. " + CONVERT_HINT)
+    if content.startswith(jks.MAGIC):
+        return _jks_pair(content, store_password, key_password)
     if _is_pem(content):
         text = content.decode("utf-8", "replace")
         return read_pem_key(text, text, key_password or store_password)
@@ -99,7 +102,7 @@ def read_pem_key(key: str, certificate_chain: str, password: str | None) -> KeyP
         raise KeystoreError("the private key is encrypted and ssl.key.password is not set")
     try:
         loaded = serialization.load_pem_private_key(pem, (password or "").encode() if encrypted else None)
-    except (ValueError, TypeError) as error:
+    except _UNREADABLE as error:
         raise KeystoreError("the private key cannot be read: wrong ssl.key.password, or damaged") from error
     return KeyPair("".join(certificates), _key_pem(loaded))
 
@@ -113,7 +116,7 @@ def pem_certificates(text: str) -> list[str]:
     try:
         # Written anew: Java also takes spaces for the line breaks, which OpenSSL does not.
         return [_as_pem(x509.load_pem_x509_certificate(found.encode())) for found in _PEM_CERTIFICATE.findall(text)]
-    except ValueError as error:
+    except _UNREADABLE as error:
         raise KeystoreError("a PEM certificate is damaged") from error
 
 
@@ -123,12 +126,12 @@ def _is_pem(content: bytes) -> bool:
 
 def _load_pkcs12(content: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificates:
     if content.startswith(_JCEKS_MAGIC):
-        raise KeystoreError("JCEKS stores are not supported. " + CONVERT_HINT.replace("JKS", "JCEKS"))
+        raise KeystoreError("JCEKS stores are not supported. " + CONVERT_HINT)
     if not content.startswith(b"\x30"):
         raise KeystoreError("it is neither PKCS12, nor JKS, nor PEM")
     try:
         return pkcs12.load_pkcs12(content, None if password is None else password.encode())
-    except ValueError as error:
+    except _UNREADABLE as error:
         raise KeystoreError("it cannot be opened: wrong password, or damaged") from error
 
 
@@ -154,58 +157,35 @@ def _key_pem(key: object) -> str:
     return pem.decode()
 
 
-class _JksReader:
-    """Big-endian fields of a JKS file."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._position = 0
-
-    def number(self) -> int:
-        (value,) = struct.unpack(">I", self.take(4))
-        return int(value)
-
-    def text(self) -> str:
-        (size,) = struct.unpack(">H", self.take(2))
-        return self.take(size).decode("utf-8", "replace")
-
-    def take(self, size: int) -> bytes:
-        piece = self._content[self._position : self._position + size]
-        if len(piece) < size:
-            raise KeystoreError("the JKS file is cut short")
-        self._position += size
-        return piece
-
-
-def _jks_certificates(content: bytes, password: str | None) -> list[str]:
-    """The trusted certificates of a JKS store: they stand in it in clear, only a digest depends on the password."""
-    if password is not None:
-        digest = hashlib.sha1(password.encode("utf-16-be") + _JKS_WHITENER + content[:-20]).digest()
-        if not hmac.compare_digest(digest, content[-20:]):
-            raise KeystoreError("it cannot be opened: wrong password, or damaged")
-    reader = _JksReader(content[:-20])
-    reader.take(len(_JKS_MAGIC))
-    version = reader.number()
-    certificates = []
-    for _ in range(reader.number()):
-        kind = reader.number()
-        reader.text()
-        reader.take(8)
-        if kind == _JKS_KEY_ENTRY:
-            reader.take(reader.number())
-            for _ in range(reader.number()):
-                _jks_certificate(reader, version)
-        elif kind == _JKS_TRUSTED_ENTRY:
-            certificates.append(_jks_certificate(reader, version))
-        else:
-            raise KeystoreError("the JKS file holds an entry of an unknown kind")
-    return certificates
-
-
-def _jks_certificate(reader: _JksReader, version: int) -> str:
-    if version > 1:
-        reader.text()
+def _jks(content: bytes, password: str | None) -> JksStore:
     try:
-        return _as_pem(x509.load_der_x509_certificate(reader.take(reader.number())))
-    except ValueError as error:
+        return parse_jks(content, password)
+    except JksError as error:
+        raise KeystoreError(str(error)) from error
+
+
+def _jks_pair(content: bytes, store_password: str | None, key_password: str | None) -> KeyPair:
+    """The first key that the password opens: where a store holds several, Java lets the broker choose among them."""
+    keys = _jks(content, store_password).keys
+    if not keys:
+        raise KeystoreError("it holds no private key with a certificate")
+    password = key_password if key_password is not None else store_password
+    if password is None:
+        raise KeystoreError("its private key needs ssl.key.password, which is not set")
+    refusal: JksError | None = None
+    for key in keys:
+        try:
+            plain = serialization.load_der_private_key(recover_key(key, password), None)
+            return KeyPair("".join(map(_pem_of_der, key.chain)), _key_pem(plain))
+        except JksError as error:
+            refusal = refusal or error
+        except _UNREADABLE as error:
+            raise KeystoreError(f"the private key {key.alias} is damaged, or of an unknown kind") from error
+    raise KeystoreError(str(refusal)) from refusal
+
+
+def _pem_of_der(der: bytes) -> str:
+    try:
+        return _as_pem(x509.load_der_x509_certificate(der))
+    except _UNREADABLE as error:
         raise KeystoreError("a certificate in it is damaged") from error

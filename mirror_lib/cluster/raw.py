@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -63,6 +64,7 @@ from mirror_lib.cluster.fetch_protocol import (
     parse_fetch,
 )
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.login_log import hide_logins
 from mirror_lib.errors import (
     AuthenticationError,
     BrokerUnreachableError,
@@ -71,6 +73,7 @@ from mirror_lib.errors import (
     RetriesExhaustedError,
     Where,
 )
+from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.acls import AclBinding, AclResource
 from mirror_lib.topology.names import TopicPartition
 
@@ -82,6 +85,8 @@ __all__ = [
     "RawClient",
     "open_clients",
 ]
+
+hide_logins()
 
 _COORDINATOR_RETRIES = frozenset(
     {
@@ -204,10 +209,28 @@ class RawClient:
             aiokafka_errors.UnsupportedSaslMechanismError,
             aiokafka_errors.IllegalSaslStateError,
         ) as refusal:
+            if isinstance(refusal.__cause__, MirrorError):
+                # It was not the cluster: a token or a ticket could not be had.
+                raise refusal.__cause__ from None
             raise AuthenticationError(
                 f"the cluster refused our credentials: {refusal}.",
                 where=Where(cluster=self.cluster),
                 action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
+            ) from refusal
+        except ssl.SSLCertVerificationError as distrust:
+            raise AuthenticationError(
+                f"the certificate of {host}:{port} is not trusted: {distrust.verify_message.rstrip('.')}.",
+                where=Where(cluster=self.cluster),
+                action="Check ssl.truststore.* and ssl.endpoint.identification.algorithm.",
+            ) from distrust
+        except ssl.SSLError as refusal:
+            if "_ALERT_" not in (refusal.reason or ""):
+                # A connection that was cut, or no TLS at all.
+                raise
+            raise AuthenticationError(
+                f"{host}:{port} ended the TLS handshake: {refusal.reason}.",
+                where=Where(cluster=self.cluster),
+                action="Check ssl.keystore.*, ssl.enabled.protocols and ssl.cipher.suites.",
             ) from refusal
         return handshake
 
@@ -396,7 +419,8 @@ class RawClient:
     def _listed(self, partition: TopicPartition, code: int, offset: int) -> int:
         if code:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
-            raise error_for_code(code, where=where, doing="ask for an offset")
+            needs = Grant.on_topic(Operation.DESCRIBE, partition.topic)
+            raise error_for_code(code, where=where, doing="ask for an offset", needs=needs)
         return offset
 
     async def init_producer_id(self, transactional_id: str, *, deadline: float) -> ProducerIdentity:
@@ -414,7 +438,9 @@ class RawClient:
         response = await self._ask_any_broker(InitProducerIdRequest(None, 60_000))
         code = _coordinator_error(response)
         if code != ErrorCode.NONE:
-            raise error_for_code(code, where=Where(cluster=self.cluster), doing="get a producer id")
+            # Since Kafka 2.8 whoever may write to any topic may do so (KIP-679).
+            needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
+            raise error_for_code(code, where=Where(cluster=self.cluster), doing="get a producer id", needs=needs)
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     async def fence(self, transactional_id: str, target: TopicPartition, *, deadline: float) -> ProducerIdentity:
@@ -427,12 +453,15 @@ class RawClient:
         identity = await self.init_producer_id(transactional_id, deadline=deadline)
         held = (transactional_id, identity.producer_id, identity.epoch)
         add = AddPartitionsToTxnRequest(*held, [(target.topic, [target.partition])])
-        await self._ask_coordinator(transactional_id, add, deadline, "open a fencing transaction with")
+        doing = "open a fencing transaction with"
+        await self._ask_coordinator(transactional_id, add, deadline, doing, topic=target.topic)
         end = EndTxnRequest(*held, False)
         await self._ask_coordinator(transactional_id, end, deadline, "abort the fencing transaction of")
         return await self.init_producer_id(transactional_id, deadline=deadline)
 
-    async def _ask_coordinator(self, transactional_id: str, request: Any, deadline: float, doing: str) -> Any:
+    async def _ask_coordinator(
+        self, transactional_id: str, request: Any, deadline: float, doing: str, *, topic: str = ""
+    ) -> Any:
         pause = 0.02
         while True:
             try:
@@ -447,7 +476,8 @@ class RawClient:
                 return response
             where = Where(cluster=self.cluster)
             if code not in _COORDINATOR_RETRIES:
-                raise error_for_code(code, where=where, doing=f"{doing} {transactional_id}")
+                needs = _transactional(code, transactional_id, topic)
+                raise error_for_code(code, where=where, doing=f"{doing} {transactional_id}", needs=needs)
             if time.monotonic() > deadline:
                 raise RetriesExhaustedError(
                     f"the transaction coordinator could not {doing} {transactional_id} in time (error code {code}).",
@@ -466,7 +496,10 @@ class RawClient:
                 node = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
             except aiokafka_errors.TransactionalIdAuthorizationFailed as error:
                 raise error_for_code(
-                    error.errno, where=Where(cluster=self.cluster), doing=f"use transactional id {transactional_id}"
+                    error.errno,
+                    where=Where(cluster=self.cluster),
+                    doing=f"use transactional id {transactional_id}",
+                    needs=Grant.on_transactional_id(Operation.WRITE, transactional_id),
                 ) from error
             except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
                 raise self._unreachable(error, "the transaction coordinator cannot be found") from error
@@ -537,7 +570,8 @@ class RawClient:
 
     def _no_epoch_end(self, partition: TopicPartition, code: int) -> MirrorError:
         where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
-        return error_for_code(code, where=where, doing="find the end of a leader epoch")
+        needs = Grant.on_topic(Operation.DESCRIBE, partition.topic)
+        return error_for_code(code, where=where, doing="find the end of a leader epoch", needs=needs)
 
     async def acls(self, resource: AclResource) -> frozenset[AclBinding]:
         """All ACLs on resources of a type (DescribeAcls v1), from any broker: each knows them all.
@@ -556,9 +590,22 @@ class RawClient:
             answer = parse_describe_acls(frame)
             if answer.error_code != ErrorCode.NONE:
                 where, detail = Where(cluster=self.cluster), answer.error_message
-                raise error_for_code(answer.error_code, where=where, doing="list the ACLs", detail=detail)
+                raise error_for_code(
+                    answer.error_code,
+                    where=where,
+                    doing="list the ACLs",
+                    detail=detail,
+                    needs=Grant.on_cluster(Operation.DESCRIBE),
+                )
             return answer.acls
         raise failure
+
+
+def _transactional(code: int, transactional_id: str, topic: str) -> Grant:
+    """What a request of a transaction's owner needs: the id and, where it speaks of one, the topic."""
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return Grant.on_topic(Operation.WRITE, topic)
+    return Grant.on_transactional_id(Operation.WRITE, transactional_id)
 
 
 def _coordinator_error(response: Any) -> int:

@@ -14,6 +14,7 @@ from mirror_lib.config.keys import ARROW, Level, Place, place_of
 from mirror_lib.config.masking import masked_text
 from mirror_lib.config.model import Problem, Provenance, Severity, is_secret
 from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
+from mirror_lib.config.pem_lines import broken_pem
 from mirror_lib.config.values import check_client_value, check_value
 
 _POLICY = "replication.policy"
@@ -43,8 +44,10 @@ _SHOWN_LENGTH = 80
 
 def key_problems(file: Settings, clusters: Sequence[str]) -> Iterator[Problem]:
     """The problems of each assignment by itself."""
+    problems, lines_of_pem = broken_pem(file.values())
+    yield from problems
     for setting in file.values():
-        if setting.key is not None:
+        if setting.key is not None and setting.key not in lines_of_pem:
             yield from _Assignment(setting, setting.key, place_of(setting.key, clusters), clusters).problems()
 
 
@@ -182,6 +185,8 @@ class _Assignment:
             yield self._warning("Kafka's replication policies do not read it", f"did you mean {guess}?")
 
     def _value(self, check: Callable[[str], object]) -> Iterator[Problem]:
+        if self._setting.later:
+            return
         try:
             check(self._setting.value)
         except ValueError as error:

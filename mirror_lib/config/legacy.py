@@ -18,14 +18,13 @@ from mirror_lib.config.legacy_reasons import OPTION_REASONS, reason
 from mirror_lib.config.legacy_text import COMMAND, CONSUMER, PRODUCER, Listed, Placed, written_file
 from mirror_lib.config.model import Severity
 from mirror_lib.config.properties import PropertiesFile, parse_properties
+from mirror_lib.config.security_check import MECHANISMS
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.java_regex import compile_java
 
 __all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "import_mirror_maker_1", "topic_regex"]
 
 _PROVIDERS = "config.providers"
-#: What the data path speaks besides TLS client certificates, see `cluster.security`.
-_PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 #: Client settings beyond the connection that have an effect here.
 _APPLIED = {
     "consumer": frozenset({"client.id", "request.timeout.ms", "isolation.level"}),
@@ -269,8 +268,13 @@ def _login_remarks(side: _Side) -> Iterator[str]:
             f"{side.origin} has no sasl.jaas.config, so MirrorMaker 1 took its login from the file named by "
             f"java.security.auth.login.config. Write that login as {side.alias}.sasl.jaas.config."
         )
-    if mechanism not in _PASSWORD_MECHANISMS:
+    if mechanism == "GSSAPI":
         yield (
-            f"{side.origin} logs in with sasl.mechanism={mechanism}, by which records cannot be copied here. Use "
-            f"one of {', '.join(_PASSWORD_MECHANISMS)}, or TLS client certificates."
+            f"{side.origin} logs in with sasl.mechanism=GSSAPI, for which a Kafka client with Kerberos has to be "
+            "installed: see docs/security.md."
+        )
+    elif mechanism not in MECHANISMS:
+        yield (
+            f"{side.origin} logs in with sasl.mechanism={mechanism}, which is not spoken here. Use one of "
+            f"{', '.join(MECHANISMS)}, or TLS client certificates."
         )

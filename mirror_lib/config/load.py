@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mirror_lib.config.airflow_provider import AirflowSecretProvider
 from mirror_lib.config.check import key_problems
 from mirror_lib.config.definitions import MM2_FLOW, Definition
 from mirror_lib.config.derive import (
@@ -17,12 +18,15 @@ from mirror_lib.config.derive import (
     selected_flows,
     top_level,
 )
+from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.flow_topology import flow_topology
-from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, is_secret
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
 from mirror_lib.config.problems import InvalidConfigurationError, describe, in_order
 from mirror_lib.config.properties import Entry, parse_properties
-from mirror_lib.config.providers import Resolver, make_providers
+from mirror_lib.config.providers import ConfigProvider, Resolver, files_read, make_providers
+from mirror_lib.config.security_check import security_problems
+from mirror_lib.config.surroundings import looking_only, surroundings
 from mirror_lib.config.typed import flow_config
 from mirror_lib.config.whole_file import (
     cluster_problems,
@@ -33,6 +37,11 @@ from mirror_lib.config.whole_file import (
 )
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.topology.names import FlowId
+
+_NOT_OF_AIRFLOW = (
+    "what Airflow keeps can stand only in settings of a connection to a cluster (bootstrap.servers, security.protocol, "
+    "sasl.*, ssl.*), for DAGs are made and the page is shown without it; use another provider here"
+)
 
 __all__ = ["InvalidConfigurationError", "check", "describe", "enabled_flow", "explain", "load", "load_flow"]
 
@@ -45,13 +54,14 @@ def load(path: Path | str) -> MirrorConfig:
     """
     read = _read(path)
     if read.has_errors:
-        raise InvalidConfigurationError(str(path), read.problems)
+        raise InvalidConfigurationError(str(path), read.problems, read.sources)
     ledger = read.file.get(LEDGER_URL)
     return MirrorConfig(
         path=str(path),
         clusters=clusters(read.file),
         flows=tuple(read.typed),
         ledger_url=None if ledger is None else ledger.value.strip() or None,
+        sources=read.sources,
         warnings=read.problems,
     )
 
@@ -94,7 +104,8 @@ def check(path: Path | str) -> tuple[Problem, ...]:
     Raises:
         InvalidConfigurationError: the file cannot be read.
     """
-    return _read(path).problems
+    with looking_only():
+        return _read(path).problems
 
 
 def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
@@ -106,7 +117,8 @@ def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
         InvalidConfigurationError: the file cannot be read.
         ConfigurationError: the file has no such flow.
     """
-    read = _read(path)
+    with looking_only():
+        read = _read(path)
     for settings in read.flows:
         if str(settings.flow) == str(flow):
             return _explained(settings)
@@ -122,6 +134,7 @@ class _Read:
     flows: tuple[FlowSettings, ...]
     typed: tuple[FlowConfig, ...]
     problems: tuple[Problem, ...]
+    sources: tuple[FileStamp, ...]
 
     @property
     def has_errors(self) -> bool:
@@ -129,14 +142,16 @@ class _Read:
 
 
 def _read(path: Path | str) -> _Read:
+    stamp = FileStamp.of(Path(path))
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
-        raise InvalidConfigurationError(str(path), (problem,)) from error
+        raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
     parsed = parse_properties(data)
     problems = list(parsed.problems)
-    file = top_level(_resolved(parsed.effective, problems))
+    providers = _providers(parsed.effective, problems)
+    file = top_level(_resolved(parsed.effective, providers, problems))
     aliases = clusters(file)
     selected = selected_flows(file)
     flows = tuple(flow_settings(file, flow) for flow in selected)
@@ -146,20 +161,28 @@ def _read(path: Path | str) -> _Read:
     problems += provider_problems(file)
     for settings in flows:
         problems += flow_problems(settings, file)
+    problems += security_problems(flows)
     problems += nothing_enabled(flows)
     typed: list[FlowConfig] = []
     if not _any_error(problems):
         typed += _typed(flows, problems)
-    return _Read(file, flows, tuple(typed), in_order(problems))
+    return _Read(file, flows, tuple(typed), in_order(problems), (stamp, *files_read(providers.values())))
 
 
-def _resolved(entries: Mapping[str, Entry], problems: list[Problem]) -> Iterator[Provenance]:
-    """The assignments with their variables replaced; what cannot be replaced is added to the problems."""
+def _providers(entries: Mapping[str, Entry], problems: list[Problem]) -> Mapping[str, ConfigProvider]:
     providers, wrong = make_providers({key: entry.value for key, entry in entries.items()})
     for key, message in wrong.items():
         line = entries[key].line if key in entries else None
         problems.append(Problem(severity=Severity.ERROR, message=message, key=key, line=line))
+    return providers
+
+
+def _resolved(
+    entries: Mapping[str, Entry], providers: Mapping[str, ConfigProvider], problems: list[Problem]
+) -> Iterator[Provenance]:
+    """The assignments with their variables replaced; what cannot be replaced is added to the problems."""
     resolver = Resolver(providers)
+    tell = surroundings().tell
     for entry in entries.values():
         result = resolver.resolve(entry.value)
         problems += [_variable_problem(entry, Severity.ERROR, failure) for failure in result.failures]
@@ -167,12 +190,17 @@ def _resolved(entries: Mapping[str, Entry], problems: list[Problem]) -> Iterator
             _variable_problem(entry, Severity.WARNING, f"no provider has a value for {variable}, so it stays as it is")
             for variable in result.unknown
         ]
+        if result.of_airflow and not AirflowSecretProvider.may_stand_in(entry.key):
+            problems.append(_variable_problem(entry, Severity.ERROR, _NOT_OF_AIRFLOW))
+        if tell is not None and (is_secret(entry.key) or entry.key == LEDGER_URL):
+            tell(entry.key, result.text, result.given)
         yield Provenance(
             value=result.text,
             key=entry.key,
             line=entry.line,
             origin=TOP_LEVEL,
             written=entry.value if result.text != entry.value else None,
+            later=result.later,
         )
 
 

@@ -143,6 +143,31 @@ class TestTls:
     def test_given_no_truststore_then_the_systems_authorities_are_trusted(self) -> None:
         assert "ssl.ca.pem" not in connect({"security.protocol": "SSL"}).librdkafka()
 
+    def test_given_only_tls_1_3_then_neither_client_speaks_less(self) -> None:
+        connection = connect({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.3"})
+        assert connection.aiokafka()["ssl_context"].minimum_version is ssl.TLSVersion.TLSv1_3
+        # librdkafka has no setting for versions: it is left without a suite of TLS 1.2 that could be agreed on.
+        assert connection.librdkafka()["ssl.cipher.suites"].startswith("PSK-")
+
+    def test_given_only_tls_1_2_then_records_take_nothing_newer(self) -> None:
+        connection = connect({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.2"})
+        assert connection.aiokafka()["ssl_context"].maximum_version is ssl.TLSVersion.TLSv1_2
+
+    def test_given_cipher_suites_by_javas_names_then_both_clients_offer_those_by_openssls(self) -> None:
+        suites = "TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256"
+        connection = connect(
+            {
+                "security.protocol": "SSL",
+                "ssl.cipher.suites": f"{suites}, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            }
+        )
+        assert connection.librdkafka()["ssl.cipher.suites"] == "ECDHE-RSA-AES256-GCM-SHA384"
+        offered = {cipher["name"] for cipher in connection.aiokafka()["ssl_context"].get_ciphers()}
+        assert offered == {*suites.split(","), "ECDHE-RSA-AES256-GCM-SHA384"}
+
+    def test_given_a_setting_for_a_part_that_the_protocol_has_not_then_it_is_not_looked_at(self) -> None:
+        assert connect({"ssl.engine.factory.class": "com.example.Engine", "sasl.login.class": "x"}) == connect()
+
     @pytest.mark.parametrize(
         ("properties", "message"),
         [
@@ -153,6 +178,10 @@ class TestTls:
             ({"ssl.keystore.key": "x", "ssl.keystore.location": "y"}, "exclude each other"),
             ({"ssl.keystore.key": CLIENT.key_pem()}, "no PEM certificate"),
             ({"ssl.endpoint.identification.algorithm": "ldaps"}, "ldaps is unknown"),
+            ({"ssl.enabled.protocols": "TLSv1.1"}, r"ssl\.enabled\.protocols has neither TLSv1\.2 nor TLSv1\.3"),
+            ({"ssl.cipher.suites": "TLS_RSA_WITH_RC4_128_SHA"}, r"ssl\.cipher\.suites: TLS_RSA_WITH_RC4_128_SHA"),
+            ({"ssl.keystore.type": "BCFKS", "ssl.keystore.location": "k"}, r"ssl\.keystore\.type: BCFKS stores"),
+            ({"ssl.engine.factory.class": "com.example.Engine"}, r"ssl\.engine\.factory\.class: the Java class"),
         ],
     )
     def test_given_unusable_material_then_the_error_names_the_property(
@@ -191,52 +220,6 @@ class TestSasl:
         assert connection.librdkafka()["security.protocol"] == "SASL_SSL"
         assert connection.aiokafka()["ssl_context"].check_hostname
 
-    def test_given_oauthbearer_with_client_credentials_then_librdkafka_fetches_the_token(self) -> None:
-        jaas = (
-            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
-            'clientId="me" clientSecret="s3cret" scope="kafka" extension_logicalCluster="lkc-1" extension_b="2";'
-        )
-        connection = connect(
-            {
-                **PLAIN,
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.jaas.config": jaas,
-                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
-            }
-        )
-        native = connection.librdkafka()
-        assert {name: value for name, value in native.items() if name.startswith("sasl.")} == {
-            "sasl.mechanism": "OAUTHBEARER",
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
-            "sasl.oauthbearer.client.id": "me",
-            "sasl.oauthbearer.client.secret": "s3cret",
-            "sasl.oauthbearer.scope": "kafka",
-            "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,b=2",
-        }
-
-    def test_given_gssapi_then_librdkafka_gets_service_principal_and_keytab(self) -> None:
-        jaas = (
-            "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true "
-            'keyTab="/etc/k.keytab" principal="me@REALM";'
-        )
-        kerberos = {"sasl.kerberos.service.name": "kafka", "sasl.jaas.config": jaas, "sasl.mechanism": "GSSAPI"}
-        native = connect({**PLAIN, **kerberos}).librdkafka()
-        assert native["sasl.kerberos.service.name"] == "kafka"
-        assert native["sasl.kerberos.principal"] == "me@REALM"
-        assert native["sasl.kerberos.keytab"] == "/etc/k.keytab"
-
-    def test_given_a_mechanism_that_the_data_path_cannot_speak_then_only_its_client_is_refused(self) -> None:
-        kerberos = {
-            "sasl.mechanism": "GSSAPI",
-            "sasl.kerberos.service.name": "kafka",
-            "sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;",
-        }
-        connection = connect({**PLAIN, **kerberos})
-        assert connection.librdkafka()["sasl.mechanism"] == "GSSAPI"
-        with pytest.raises(ConfigurationError, match=r"cluster A: .*GSSAPI.*PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
-            connection.aiokafka()
-
     @pytest.mark.parametrize(
         ("properties", "message"),
         [
@@ -251,7 +234,17 @@ class TestSasl:
                 {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://idp"},
                 "does not give clientId and clientSecret",
             ),
+            (
+                {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "ftp://idp"},
+                r"token\.endpoint\.url begins with ftp",
+            ),
+            (
+                {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "file:///nowhere/token"},
+                r"file:///nowhere/token: No such file",
+            ),
             ({"sasl.mechanism": "GSSAPI"}, r"sasl\.kerberos\.service\.name is not set"),
+            ({"sasl.login.class": "com.example.Login"}, r"sasl\.login\.class: the Java class com\.example\.Login"),
+            ({"security.providers": "com.example.Provider"}, r"security\.providers: providers of Java"),
         ],
     )
     def test_given_unusable_credentials_then_the_error_says_why_without_secrets(

@@ -108,7 +108,6 @@ def test_given_pem_on_one_line_as_java_allows_then_it_is_written_anew_with_line_
         (b"0\x82\x01\x00garbage", "damaged"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "PEM certificate is damaged"),
         (CLIENT.key_pem().encode(), "no certificates"),
-        (JKS_KEYSTORE, "no certificates"),
     ],
 )
 def test_given_an_unusable_truststore_then_the_error_says_why(content: bytes, message: str) -> None:
@@ -136,9 +135,49 @@ def test_given_a_pem_keystore_then_key_and_chain_are_found(password: str | None)
     assert same_key(pair.key, CLIENT)
 
 
-def test_given_a_jks_keystore_then_the_error_tells_how_to_convert_it() -> None:
-    with pytest.raises(KeystoreError, match=r"keytool -importkeystore .* -deststoretype PKCS12"):
-        read_keystore(JKS_KEYSTORE, "changeit", None)
+def test_given_a_jks_keystore_of_keytool_then_key_and_certificate_belong_together() -> None:
+    pair = read_keystore(JKS_KEYSTORE, "changeit", None)
+
+    (certificate,) = x509.load_pem_x509_certificates(pair.certificate_chain.encode())
+    key = serialization.load_pem_private_key(pair.key.encode(), None)
+    assert certificate.subject.rfc4514_string() == "CN=me"
+    assert certificate.public_key() == key.public_key()
+
+
+def test_given_a_jks_keystore_as_truststore_then_the_keys_own_certificate_is_trusted_as_in_java() -> None:
+    """Java class `TrustStoreUtil`: of a key entry the first certificate counts."""
+    assert read_truststore(JKS_KEYSTORE, "changeit") == read_keystore(JKS_KEYSTORE, "changeit", None).certificate_chain
+
+
+@pytest.mark.parametrize(
+    ("store_password", "key_password", "message"),
+    [
+        ("wr0ng", None, "cannot be opened: wrong password"),
+        ("changeit", "wr0ng", "private key me cannot be read: wrong ssl.key.password"),
+        (None, None, "ssl.key.password, which is not set"),
+    ],
+)
+def test_given_a_wrong_password_of_a_jks_keystore_then_the_error_says_which(
+    store_password: str | None, key_password: str | None, message: str
+) -> None:
+    with pytest.raises(KeystoreError, match=message) as refusal:
+        read_keystore(JKS_KEYSTORE, store_password, key_password)
+    assert "wr0ng" not in str(refusal.value)
+
+
+@given(st.integers(5, len(JKS_KEYSTORE) - 1))
+def test_given_a_truncated_jks_keystore_then_it_is_refused(size: int) -> None:
+    with pytest.raises(KeystoreError):
+        read_keystore(JKS_KEYSTORE[:size], None, "changeit")
+
+
+@given(st.integers(28, 158), st.integers(1, 255))
+def test_given_a_changed_byte_in_the_key_of_a_jks_keystore_then_it_is_refused(place: int, change: int) -> None:
+    """The key's size and the key; a store without a password has no digest that would tell."""
+    changed = bytearray(JKS_KEYSTORE)
+    changed[place] ^= change
+    with pytest.raises(KeystoreError):
+        read_keystore(bytes(changed), None, "changeit")
 
 
 def test_given_a_truststore_as_keystore_then_the_error_says_that_there_is_no_key() -> None:

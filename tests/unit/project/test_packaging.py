@@ -41,7 +41,8 @@ def _direct_requirements() -> list[Requirement]:
     project = pyproject["project"]
     listed = [
         *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
+        # What is compiled against the system's Kerberos would keep others from installing the lock.
+        *(each for name, extra in project["optional-dependencies"].items() if name != "kerberos" for each in extra),
         *(each for group in pyproject["dependency-groups"].values() for each in group),
     ]
     requirements = [Requirement(text) for text in listed]

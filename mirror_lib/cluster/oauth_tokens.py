@@ -1,0 +1,327 @@
+"""Tokens for `sasl.mechanism=OAUTHBEARER`: where they come from, and how long one serves every client of a process.
+
+Formats and defaults are those of Java's `ClientCredentialsJwtRetriever` (KIP-768, KIP-1139), `FileJwtRetriever` and
+`OAuthBearerUnsecuredLoginCallbackHandler` (KIP-255).
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from mirror_lib.cluster.tls import Tls
+from mirror_lib.errors import AuthenticationError, MirrorError, TransientError, Where
+
+#: A token is fetched anew when this part of its life is over, before librdkafka (at 80 %) asks for the next one.
+_FRESH_PART = 0.75
+_LARGEST_ANSWER = 1024 * 1024
+_SHOWN_REASON = 200
+_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT = 429, 408
+_FOREVER = 10 * 365 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token with what is known of it."""
+
+    value: str = field(repr=False)
+    #: Epoch seconds.
+    began: float
+    ends: float
+    principal: str
+
+    @property
+    def fresh_until(self) -> float:
+        """Epoch seconds up to which it is given to new connections."""
+        return self.began + (self.ends - self.began) * _FRESH_PART
+
+
+class TokenSource(Protocol):
+    """A way to get a token. Values: they pickle, compare, and their repr shows no secret."""
+
+    def fetch(self, where: Where) -> Token:
+        """Get a new one.
+
+        Raises:
+            AuthenticationError: it is refused, or cannot be used.
+            TransientError: the token endpoint does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """The client-credentials grant of RFC 6749 (section 4.4) at a token endpoint."""
+
+    #: An URL may hold secrets.
+    endpoint: str = field(repr=False)
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None = None
+    #: `sasl.oauthbearer.header.urlencode`: RFC 6749 asks for it, many providers do not.
+    urlencode_header: bool = False
+    subject_claim: str = "sub"
+    #: Seconds that one answer may take.
+    timeout: float = 10.0
+    #: Seconds between attempts, doubled each time, and in all.
+    backoff: float = 0.1
+    longest_backoff: float = 10.0
+    tls: Tls | None = None
+
+    def fetch(self, where: Where) -> Token:
+        """As `TokenSource.fetch`."""
+        deadline, pause = time.monotonic() + self.longest_backoff, self.backoff
+        while True:
+            try:
+                return self._ask(where)
+            except TransientError:
+                if time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause *= 2
+
+    def librdkafka(self) -> dict[str, str] | None:
+        """The properties by which librdkafka asks for the same tokens; None when it cannot ask for them so."""
+        tls = self.tls or Tls()
+        if self.urlencode_header or tls != Tls(trusted=tls.trusted):
+            return None
+        options = {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": self.endpoint,
+            "sasl.oauthbearer.client.id": self.client_id,
+            "sasl.oauthbearer.client.secret": self.client_secret,
+            "sasl.oauthbearer.sub.claim.name": self.subject_claim,
+        }
+        if self.scope:
+            options["sasl.oauthbearer.scope"] = self.scope
+        if tls.trusted is not None:
+            options["https.ca.pem"] = tls.trusted
+        return options
+
+    def _ask(self, where: Where) -> Token:
+        try:
+            with self._opener().open(self._request(), timeout=self.timeout) as answer:
+                text = answer.read(_LARGEST_ANSWER)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refused(error, where) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise self._failed(error, where) from error
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        answered: dict[str, Any] = found if isinstance(found, dict) else {}
+        value = answered.get("access_token") or answered.get("id_token")
+        if not isinstance(value, str) or not value:
+            raise AuthenticationError(
+                f"the token endpoint {self._shown()} answered without an access_token.",
+                where=where,
+                action="Check sasl.oauthbearer.token.endpoint.url: it must be the endpoint for tokens itself.",
+            )
+        return as_token(value, where, f"the token endpoint {self._shown()}", self.subject_claim, answered)
+
+    def _request(self) -> urllib.request.Request:
+        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        pair = (self.client_id, self.client_secret)
+        name, secret = map(urllib.parse.quote_plus, pair) if self.urlencode_header else pair
+        return urllib.request.Request(
+            self.endpoint,
+            data=urllib.parse.urlencode(form).encode(),
+            headers={
+                "Accept": "application/json",
+                "Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode(),
+                "Cache-Control": "no-cache",
+                "Content-Type": "application/x-www-form-urlencoded",
+            },
+            method="POST",
+        )
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        # Java follows no redirect, which would carry the secret elsewhere.
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if self.tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=self.tls.context()))
+        return urllib.request.build_opener(*handlers)
+
+    def _refused(self, error: urllib.error.HTTPError, where: Where) -> MirrorError:
+        said = f"HTTP {error.code}{_reason(error)}"
+        if error.code >= 500 or error.code in (_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT):
+            return TransientError(
+                f"the token endpoint {self._shown()} gave no token: {said}.",
+                where=where,
+                action="It usually passes; look at the identity provider if it does not.",
+            )
+        return AuthenticationError(
+            f"the token endpoint {self._shown()} refused client {self.client_id}: {said}.",
+            where=where,
+            action="Check sasl.oauthbearer.token.endpoint.url, and clientId, clientSecret and scope in "
+            "sasl.jaas.config.",
+        )
+
+    def _failed(self, error: Exception, where: Where) -> MirrorError:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return AuthenticationError(
+                f"the token endpoint {self._shown()} is not trusted: {reason.verify_message}.",
+                where=where,
+                action="As in Java, its authority is given by ssl.truststore.location (and ssl.truststore.password) "
+                "among the options of sasl.jaas.config.",
+            )
+        return TransientError(
+            f"the token endpoint {self._shown()} cannot be reached: {reason or type(reason).__name__}.",
+            where=where,
+            action="Check sasl.oauthbearer.token.endpoint.url, and that this machine and Spark's workers reach it.",
+        )
+
+    def _shown(self) -> str:
+        """The endpoint without what may be secret in an URL."""
+        parts = urllib.parse.urlsplit(self.endpoint)
+        return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """A file that somebody else keeps filled with a valid token (`sasl.oauthbearer.token.endpoint.url=file:...`)."""
+
+    path: str
+    #: What stood in it when the configuration was read: for machines that do not have the file.
+    content: str = field(repr=False)
+    subject_claim: str = "sub"
+
+    def fetch(self, where: Where) -> Token:
+        """As `TokenSource.fetch`."""
+        try:
+            text = Path(self.path).read_text(encoding="utf-8")
+        except OSError:
+            text = self.content
+        return as_token(text.strip(), where, f"the file {self.path}", self.subject_claim)
+
+
+@dataclass(frozen=True, slots=True)
+class UnsecuredToken:
+    """A token that nobody signed, for clusters in development that believe it (KIP-255)."""
+
+    #: JSON of the claims but `iat` and `exp`.
+    claims: str
+    principal: str
+    lifetime_seconds: float = 3600.0
+
+    def fetch(self, where: Where) -> Token:
+        """As `TokenSource.fetch`; it cannot fail."""
+        del where
+        now = time.time()
+        claims = {**json.loads(self.claims), "iat": now, "exp": now + self.lifetime_seconds}
+        value = f"{_base64url({'alg': 'none'})}.{_base64url(claims)}."
+        return Token(value, now, now + self.lifetime_seconds, self.principal)
+
+
+def as_token(
+    value: str, where: Where, origin: str, subject_claim: str, answered: Mapping[str, Any] | None = None
+) -> Token:
+    """A token with the end of its life: its own claim `exp`, or what came with it.
+
+    Raises:
+        AuthenticationError: it is over, or nothing tells its end.
+    """
+    now = time.time()
+    claims = jwt_claims(value)
+    ends = claims.get("exp")
+    lasts = (answered or {}).get("expires_in")
+    if not isinstance(ends, int | float):
+        if not isinstance(lasts, int | float):
+            raise AuthenticationError(
+                f"what {origin} gave is no JSON Web Token with the claim exp.",
+                where=where,
+                action="Kafka's brokers need such a token; let the identity provider give one.",
+            )
+        ends = now + lasts
+    if ends <= now:
+        raise AuthenticationError(
+            f"the token that {origin} gave ended {now - ends:.0f} s ago.",
+            where=where,
+            action="Have it renewed, and check the clocks of both machines.",
+        )
+    subject = claims.get(subject_claim)
+    return Token(value, now, min(float(ends), now + _FOREVER), subject if isinstance(subject, str) else "mirror")
+
+
+def jwt_claims(token: str) -> dict[str, Any]:
+    """The claims of a JSON Web Token, unverified; none when it is something else."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+class _Tokens:
+    """The tokens of this process: connections to the same cluster share one as long as it is fresh."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._locks: dict[TokenSource, threading.Lock] = {}
+        self._held: dict[TokenSource, Token] = {}
+
+    def get(self, source: TokenSource, where: Where) -> Token:
+        with self._lock:
+            own = self._locks.setdefault(source, threading.Lock())
+        with own:
+            token = self._held.get(source)
+            if token is None or token.fresh_until <= time.time():
+                token = self._held[source] = source.fetch(where)
+            return token
+
+    def forget(self, source: TokenSource) -> None:
+        with self._lock:
+            self._held.pop(source, None)
+
+
+_TOKENS = _Tokens()
+
+
+def token_of(source: TokenSource, where: Where) -> Token:
+    """A token that is fresh enough for a new connection, fetched only when this process has none.
+
+    Raises:
+        AuthenticationError: it is refused, or cannot be used.
+        TransientError: the token endpoint does not answer.
+    """
+    return _TOKENS.get(source, where)
+
+
+def forget_token(source: TokenSource) -> None:
+    """A broker does not believe this process's token: the next connection gets a new one."""
+    _TOKENS.forget(source)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _reason(answer: IO[bytes]) -> str:
+    """The error's code by RFC 6749 (section 5.2), never the free text, which might repeat the request."""
+    try:
+        code = json.loads(answer.read(_LARGEST_ANSWER)).get("error")
+    except (ValueError, AttributeError, OSError, http.client.HTTPException):
+        return ""
+    return f" ({code[:_SHOWN_REASON]})" if isinstance(code, str) else ""
+
+
+def _base64url(value: Mapping[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()

@@ -1,0 +1,1 @@
+"""Tries the whole flow by every way to log in that Kafka has: `./run security`."""

@@ -1,0 +1,58 @@
+"""Digests of the jars that `mirror dev fetch` brings: brokers and MirrorMaker 2, for tests and the demo only.
+
+Ivy checks each download against the checksum that the repository has beside it, which says that it came whole. That it
+is what it was when this project first used it, is said by `jars.sha256`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_lib.dev.state import jars_dir
+
+KNOWN_JARS = Path(__file__).with_name("jars.sha256")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedJars:
+    """What was found in the folder of jars."""
+
+    checked: int
+    #: Jars that are not what they were; each a sentence.
+    problems: tuple[str, ...]
+
+
+def read_known(text: str) -> Mapping[str, str]:
+    """File name -> SHA-256, from lines as `sha256sum` writes them."""
+    lines = (line.split() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {name: digest for digest, name in lines}
+
+
+def check_jars(known: Mapping[str, str], folder: Path | None = None) -> CheckedJars:
+    """Compare what was fetched; a file that nobody knows is a problem, one that was not fetched is none."""
+    checked, problems = 0, []
+    for path in _jars(jars_dir() if folder is None else folder):
+        checked += 1
+        wanted = known.get(path.name)
+        if wanted is None:
+            problems.append(f"{path.name} has no digest in {KNOWN_JARS.name}")
+        elif digest_of(path) != wanted:
+            problems.append(f"{path} is not the file that it was: fetch it again, and find out who changed it")
+    return CheckedJars(checked, tuple(problems))
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 in hexadecimal digits."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _jars(folder: Path) -> Iterator[Path]:
+    return iter(sorted(folder.glob("*/*.jar")))

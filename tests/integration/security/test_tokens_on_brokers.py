@@ -1,0 +1,131 @@
+"""OAUTHBEARER on a real broker, with tokens of a real token endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.oauth_tokens import forget_token
+from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.sasl import OAuthLogin
+from mirror_lib.dev.ports import LOOPBACK
+from mirror_lib.errors import AuthenticationError, BrokerUnreachableError
+from tests.support.logins import Tried, admin_client, records_client, try_both
+from tests.support.pki import Certified
+from tests.support.secure_cluster import SERVICE, SERVICE_SECRET, SecureCluster
+from tests.support.token_endpoint import TokenEndpoint
+
+
+@pytest.fixture(autouse=True)
+def as_new(guarded: SecureCluster, tokens: TokenEndpoint) -> None:
+    """What a test before this one has changed or left in memory is gone."""
+    forget(guarded.with_token())
+    tokens.behaviour.lifetime_seconds, tokens.behaviour.answer = 600.0, None
+    tokens.asked.clear()
+
+
+def forget(connection: Connection) -> None:
+    assert isinstance(connection.security.sasl, OAuthLogin)
+    forget_token(connection.security.sasl.source)
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["SASL_SSL", "SASL_PLAINTEXT"])
+def test_given_client_credentials_then_both_clients_are_let_in(
+    guarded: SecureCluster, tokens: TokenEndpoint, tls: bool
+) -> None:
+    assert try_both(guarded.with_token(tls=tls)) == (Tried((1,)), Tried((1,)))
+
+
+def test_given_what_librdkafka_cannot_ask_for_by_itself_then_both_clients_share_one_token(
+    guarded: SecureCluster, tokens: TokenEndpoint
+) -> None:
+    connection = guarded.with_token(sasl_oauthbearer_header_urlencode="true")
+    forget(connection)
+    assert try_both(connection) == (Tried((1,)), Tried((1,)))
+    assert len(tokens.asked) == 1
+
+
+def test_given_a_private_authority_of_the_token_endpoint_then_both_clients_trust_it(guarded: SecureCluster) -> None:
+    root = Certified.root("Identity")
+    pem = root.pem.replace("\n", " ")
+    login = f'clientId="{SERVICE}" clientSecret="{SERVICE_SECRET}" ssl.truststore.certificates="{pem}"'
+    assert guarded.tokens is not None
+    with guarded.tokens.over_tls(root.issue("idp", addresses=(LOOPBACK,))) as url:
+        connection = guarded.with_login("OAUTHBEARER", login, sasl_oauthbearer_token_endpoint_url=url)
+        assert try_both(connection) == (Tried((1,)), Tried((1,)))
+
+
+def test_given_a_file_with_a_token_then_both_clients_are_let_in(
+    guarded: SecureCluster, tokens: TokenEndpoint, tmp_path: Path
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(tokens.token(SERVICE), encoding="ascii")
+    connection = guarded.with_login("OAUTHBEARER", "", sasl_oauthbearer_token_endpoint_url=path.as_uri())
+    path.unlink()
+    assert try_both(connection) == (Tried((1,)), Tried((1,)))
+
+
+def test_given_a_wrong_secret_then_both_clients_say_so_without_repeating_it(guarded: SecureCluster) -> None:
+    for client in (records_client, admin_client):
+        with pytest.raises(
+            AuthenticationError, match=r"cluster secure: the token endpoint .* refused client mirror"
+        ) as no:
+            client(guarded.with_token(secret="wr0ng"))
+        assert "wr0ng" not in str(no.value)
+        assert "clientSecret" in no.value.action
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"lifetime_seconds": -300}, {"aud": "elsewhere"}, {"iss": "https://stranger.test"}],
+    ids=["expired", "for somebody else", "from somebody else"],
+)
+def test_given_a_token_that_the_broker_does_not_believe_then_both_clients_say_so(
+    guarded: SecureCluster, tokens: TokenEndpoint, claims: dict[str, object]
+) -> None:
+    tokens.behaviour.answer = {"access_token": tokens.token(SERVICE, **claims)}  # type: ignore[arg-type]
+    for tried in try_both(guarded.with_token()):
+        assert tried.error == "AuthenticationError"
+        assert tried.said.startswith("cluster secure: ")
+    forget(guarded.with_token())
+
+
+def test_given_a_token_that_was_refused_then_the_next_connection_asks_for_another(
+    guarded: SecureCluster, tokens: TokenEndpoint
+) -> None:
+    tokens.behaviour.answer = {"access_token": tokens.token(SERVICE, aud="elsewhere")}
+    with pytest.raises(AuthenticationError):
+        records_client(guarded.with_token())
+
+    tokens.behaviour.answer = None
+
+    assert records_client(guarded.with_token()) == [1]
+
+
+def test_given_a_session_that_ends_then_a_client_for_records_goes_on_with_a_new_token(
+    guarded: SecureCluster, tokens: TokenEndpoint
+) -> None:
+    """The broker ends connections whose session is over (KIP-368), which is a fault that passes; the next request logs
+    in again."""
+    tokens.behaviour.lifetime_seconds = 4.0
+    faults = 0
+
+    async def use() -> None:
+        nonlocal faults
+        async with open_clients(guarded.with_token()) as (client,):
+            while len(tokens.asked) < 3:
+                try:
+                    await client.refresh_leaders([])
+                except BrokerUnreachableError:
+                    # Copying tries again after it.
+                    faults += 1
+                await asyncio.sleep(0.1)
+            await client.refresh_leaders([])
+        await asyncio.sleep(0.1)
+
+    asyncio.run(use())
+
+    assert faults

@@ -1,0 +1,306 @@
+"""Tokens for OAUTHBEARER, from a real token endpoint on this machine. Request and answer: RFC 6749 sections 4.4 and 5,
+Java's `ClientCredentialsJwtRetriever`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.oauth_tokens import ClientCredentials, Token, TokenSource, forget_token, jwt_claims, token_of
+from mirror_lib.cluster.sasl import OAuthLogin
+from mirror_lib.config.model import ClientSettings
+from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.errors import AuthenticationError, ConfigurationError, TransientError, Where
+from tests.support.pki import PASSWORD, Certified
+from tests.support.token_endpoint import TokenEndpoint
+
+CLIENT, SECRET = "me", "s3cret+/="
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+WHERE = Where(cluster="A")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[TokenEndpoint]:
+    with TokenEndpoint({CLIENT: SECRET}) as running:
+        yield running
+
+
+def login(options: str, **properties: str) -> OAuthLogin:
+    """As a client's properties name it; `_` stands for `.`."""
+    settings = ClientSettings(
+        cluster="A",
+        role="admin",
+        properties={
+            "bootstrap.servers": "a:1",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f"{MODULE} {options};",
+            **{name.replace("_", "."): value for name, value in properties.items()},
+        },
+    )
+    connection = Connection.from_settings(settings)
+    assert "s3cret" not in repr(connection)
+    found = pickle.loads(pickle.dumps(connection)).security.sasl
+    assert isinstance(found, OAuthLogin)
+    return found
+
+
+def by_credentials(endpoint: TokenEndpoint, options: str = "", **properties: str) -> OAuthLogin:
+    named = f'clientId="{CLIENT}" clientSecret="{SECRET}" {options}'
+    return login(named, **{"sasl_oauthbearer_token_endpoint_url": endpoint.url, **properties})
+
+
+def fetch(source: TokenSource) -> Token:
+    return source.fetch(WHERE)
+
+
+class TestClientCredentials:
+    def test_given_id_and_secret_then_they_are_exchanged_for_a_token(self, endpoint: TokenEndpoint) -> None:
+        token = fetch(by_credentials(endpoint, 'scope="kafka all"').source)
+
+        assert jwt_claims(token.value)["sub"] == CLIENT
+        assert token.principal == CLIENT
+        assert token.ends == jwt_claims(token.value)["exp"]
+        (asked,) = endpoint.asked
+        assert asked.form == {"grant_type": "client_credentials", "scope": "kafka all"}
+        assert asked.headers["Content-Type"] == "application/x-www-form-urlencoded"
+
+    def test_given_the_properties_of_kip_1139_then_they_count_before_the_login_module(
+        self, endpoint: TokenEndpoint
+    ) -> None:
+        source = login(
+            'clientId="other" clientSecret="other" scope="other"',
+            sasl_oauthbearer_token_endpoint_url=endpoint.url,
+            sasl_oauthbearer_client_credentials_client_id=CLIENT,
+            sasl_oauthbearer_client_credentials_client_secret=SECRET,
+            sasl_oauthbearer_scope="kafka",
+        ).source
+
+        assert fetch(source).principal == CLIENT
+        assert endpoint.asked[0].form["scope"] == "kafka"
+
+    def test_given_header_urlencode_then_id_and_secret_are_encoded(self, endpoint: TokenEndpoint) -> None:
+        endpoint.clients[CLIENT] = "s3cret%2B%2F%3D"
+        assert fetch(by_credentials(endpoint, sasl_oauthbearer_header_urlencode="true").source).principal == CLIENT
+
+    def test_given_another_claim_for_the_subject_then_it_names_the_principal(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.answer = {"access_token": endpoint.token(CLIENT, azp="robot")}
+        assert fetch(by_credentials(endpoint, sasl_oauthbearer_sub_claim_name="azp").source).principal == "robot"
+
+    def test_given_a_wrong_secret_then_the_error_names_the_client_and_never_the_secret(
+        self, endpoint: TokenEndpoint
+    ) -> None:
+        endpoint.clients[CLIENT] = "another"
+        with pytest.raises(AuthenticationError, match=r"cluster A: .*/token refused client me: HTTP 401") as refusal:
+            fetch(by_credentials(endpoint).source)
+        assert "(invalid_client)" in str(refusal.value)
+        assert "s3cret" not in str(refusal.value)
+
+    def test_given_a_passing_failure_then_it_is_asked_again(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.failures += [503, 429]
+        assert fetch(by_credentials(endpoint).source).principal == CLIENT
+        assert len(endpoint.asked) == 3
+
+    def test_given_a_failure_that_does_not_pass_then_the_error_says_that_it_may(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.failures += [503] * 20
+        with pytest.raises(TransientError, match="HTTP 503"):
+            fetch(by_credentials(endpoint, sasl_login_retry_backoff_max_ms="300").source)
+
+    def test_given_nobody_at_the_endpoint_then_the_error_may_pass(self) -> None:
+        (port,) = free_ports(1)
+        nowhere = f"http://user:s3cret@{LOOPBACK}:{port}/token?key=s3cret"
+        source = login(
+            'clientId="me" clientSecret="x"',
+            sasl_oauthbearer_token_endpoint_url=nowhere,
+            sasl_login_retry_backoff_max_ms="100",
+        ).source
+        with pytest.raises(TransientError, match=rf"http://{LOOPBACK}:{port}/token cannot be reached") as failure:
+            fetch(source)
+        assert "s3cret" not in str(failure.value)
+
+    def test_given_a_redirect_then_the_secret_is_not_carried_elsewhere(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.redirect = f"{endpoint.url}/elsewhere"
+        with pytest.raises(AuthenticationError, match="HTTP 307"):
+            fetch(by_credentials(endpoint).source)
+        assert len(endpoint.asked) == 1
+
+    @pytest.mark.parametrize(
+        ("answer", "message"),
+        [
+            ({}, "without an access_token"),
+            ({"access_token": ""}, "without an access_token"),
+            ({"access_token": "opaque"}, "no JSON Web Token with the claim exp"),
+        ],
+    )
+    def test_given_an_answer_that_is_no_token_then_the_error_says_so(
+        self, endpoint: TokenEndpoint, answer: dict[str, str], message: str
+    ) -> None:
+        endpoint.behaviour.answer = answer
+        with pytest.raises(AuthenticationError, match=message):
+            fetch(by_credentials(endpoint).source)
+
+    def test_given_a_token_that_is_over_then_the_error_says_so(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.lifetime_seconds = -60
+        with pytest.raises(AuthenticationError, match=r"ended 6\d s ago.*check the clocks"):
+            fetch(by_credentials(endpoint).source)
+
+    def test_given_an_opaque_token_then_its_lifetime_comes_with_it(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.answer = {"access_token": "opaque", "expires_in": 60}
+        token = fetch(by_credentials(endpoint).source)
+        assert 50 < token.ends - time.time() <= 60
+
+
+class TestTrust:
+    def test_given_the_endpoints_authority_among_the_jaas_options_then_it_is_trusted_as_in_java(
+        self, tmp_path: Path
+    ) -> None:
+        root = Certified.root("Identity")
+        store = tmp_path / "trust.p12"
+        store.write_bytes(root.truststore())
+        with TokenEndpoint({CLIENT: SECRET}, root.issue("idp", addresses=(LOOPBACK,))) as endpoint:
+            options = f'ssl.truststore.location="{store}" ssl.truststore.password="{PASSWORD}"'
+            found = by_credentials(endpoint, options)
+            store.unlink()
+            assert fetch(found.source).principal == CLIENT
+
+    def test_given_an_authority_for_the_brokers_only_then_the_endpoint_is_not_trusted(self) -> None:
+        root = Certified.root("Identity")
+        with TokenEndpoint({CLIENT: SECRET}, root.issue("idp", addresses=(LOOPBACK,))) as endpoint:
+            found = by_credentials(endpoint, ssl_truststore_certificates=root.pem)
+            with pytest.raises(AuthenticationError, match=r"is not trusted: .*ssl\.truststore\.location"):
+                fetch(found.source)
+
+    def test_given_a_bad_store_among_the_jaas_options_then_the_error_says_where_it_stands(
+        self, endpoint: TokenEndpoint
+    ) -> None:
+        with pytest.raises(
+            ConfigurationError, match=r"sasl\.jaas\.config: ssl\.truststore\.location=/no: No such file"
+        ):
+            by_credentials(
+                endpoint,
+                'ssl.truststore.location="/no"',
+                sasl_oauthbearer_token_endpoint_url=endpoint.url.replace("http:", "https:"),
+            )
+
+
+class TestSharing:
+    def test_given_several_clients_in_a_process_then_the_endpoint_is_asked_once(self, endpoint: TokenEndpoint) -> None:
+        first, second = by_credentials(endpoint).source, by_credentials(endpoint).source
+        assert token_of(first, WHERE) == token_of(second, WHERE)
+        assert len(endpoint.asked) == 1
+
+    def test_given_three_quarters_of_its_life_are_over_then_a_token_is_renewed(self, endpoint: TokenEndpoint) -> None:
+        token = Token("x", began=1000.0, ends=1100.0, principal="me")
+        assert token.fresh_until == 1075.0
+
+    def test_given_a_token_that_was_refused_then_the_next_client_gets_another(self, endpoint: TokenEndpoint) -> None:
+        source = by_credentials(endpoint).source
+        token_of(source, WHERE)
+        forget_token(source)
+        token_of(source, WHERE)
+        assert len(endpoint.asked) == 2
+
+    def test_given_librdkafka_then_it_is_told_where_the_same_tokens_are(self, endpoint: TokenEndpoint) -> None:
+        found = by_credentials(endpoint, 'scope="kafka" extension_logicalCluster="lkc-1" extension_b="2"')
+        assert found.librdkafka(WHERE) == {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+            "sasl.oauthbearer.client.id": CLIENT,
+            "sasl.oauthbearer.client.secret": SECRET,
+            "sasl.oauthbearer.sub.claim.name": "sub",
+            "sasl.oauthbearer.scope": "kafka",
+            "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,b=2",
+        }
+
+    def test_given_the_endpoints_authority_then_librdkafka_trusts_it_for_tokens(self) -> None:
+        root = Certified.root("Identity")
+        pem = root.pem.replace("\n", " ")
+        with TokenEndpoint({CLIENT: SECRET}, root.issue("idp", addresses=(LOOPBACK,))) as endpoint:
+            given = by_credentials(endpoint, f'ssl.truststore.certificates="{pem}"').librdkafka(WHERE)
+        assert given["https.ca.pem"] == root.pem
+
+    def test_given_what_librdkafka_cannot_say_then_it_is_given_our_tokens(self, endpoint: TokenEndpoint) -> None:
+        found = by_credentials(endpoint, 'extension_a="1,2"')
+        given = found.librdkafka(WHERE)
+        token = token_of(found.source, WHERE)
+        assert given.keys() == {"sasl.mechanism", "oauth_cb"}
+        assert given["oauth_cb"]("") == (token.value, token.ends, CLIENT, {"a": "1,2"})
+
+    def test_given_an_endpoint_whose_name_is_not_checked_then_librdkafka_is_given_our_tokens(self) -> None:
+        root = Certified.root("Identity")
+        pem = root.pem.replace("\n", " ")
+        options = f'ssl.truststore.certificates="{pem}" ssl.endpoint.identification.algorithm=""'
+        with TokenEndpoint({CLIENT: SECRET}, root.issue("idp without an address")) as endpoint:
+            assert by_credentials(endpoint, options).librdkafka(WHERE).keys() == {"sasl.mechanism", "oauth_cb"}
+
+    def test_given_no_token_then_no_client_of_librdkafka_is_made(self, endpoint: TokenEndpoint) -> None:
+        endpoint.clients.clear()
+        with pytest.raises(AuthenticationError, match="refused client me"):
+            by_credentials(endpoint).librdkafka(WHERE)
+
+
+class TestTokenFiles:
+    def test_given_a_file_then_what_stands_in_it_now_is_the_token(
+        self, endpoint: TokenEndpoint, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "token"
+        path.write_text(endpoint.token("first") + "\n", encoding="ascii")
+        source = login("", sasl_oauthbearer_token_endpoint_url=path.as_uri()).source
+        path.write_text(endpoint.token("second"), encoding="ascii")
+        assert fetch(source).principal == "second"
+
+    def test_given_a_machine_without_the_file_then_what_stood_in_it_serves(
+        self, endpoint: TokenEndpoint, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "token"
+        path.write_text(endpoint.token("first"), encoding="ascii")
+        source = login("", sasl_oauthbearer_token_endpoint_url=path.as_uri()).source
+        path.unlink()
+        assert fetch(source).principal == "first"
+
+
+class TestUnsecuredTokens:
+    def test_given_claims_in_the_login_module_then_the_token_has_them_and_no_signature(self) -> None:
+        """KIP-255: the first character of a list claim separates its members."""
+        found = login(
+            'unsecuredLoginStringClaim_sub="thor" unsecuredLoginNumberClaim_n="3" unsecuredLoginListClaim_l=",a,b" '
+            'unsecuredLoginLifetimeSeconds="60" unsecuredLoginExtension_traceId="123"'
+        )
+
+        token = fetch(found.source)
+
+        header, _, signature = token.value.split(".")
+        claims = jwt_claims(token.value)
+        assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "none"}
+        assert signature == ""
+        assert (claims["sub"], claims["n"], claims["l"]) == ("thor", 3, ["a", "b"])
+        assert claims["exp"] - claims["iat"] == 60
+        assert (token.principal, found.extensions) == ("thor", (("traceId", "123"),))
+
+    def test_given_no_name_for_the_user_then_the_error_says_which_option_lacks(self) -> None:
+        with pytest.raises(ConfigurationError, match="does not give unsecuredLoginStringClaim_sub"):
+            login('unsecuredLoginNumberClaim_n="3"')
+
+
+@pytest.mark.parametrize("extension", ['extension_auth="x"', 'extension_a1="x"', 'extension_a=""'])
+def test_given_an_extension_that_sasl_does_not_allow_then_it_is_refused(
+    endpoint: TokenEndpoint, extension: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="is no SASL extension"):
+        by_credentials(endpoint, extension)
+
+
+def test_given_timeouts_in_milliseconds_then_the_longest_counts(endpoint: TokenEndpoint) -> None:
+    source = by_credentials(endpoint, sasl_login_connect_timeout_ms="1500", sasl_login_read_timeout_ms="2500").source
+    assert isinstance(source, ClientCredentials)
+    assert source.timeout == 2.5
+    with pytest.raises(ConfigurationError, match=r"sasl\.login\.read\.timeout\.ms=soon is no number"):
+        by_credentials(endpoint, sasl_login_read_timeout_ms="soon")

@@ -1,0 +1,92 @@
+"""Security settings that `mirror config check` finds without a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.config.load import check
+from mirror_lib.config.model import Severity
+
+LOGIN = 'sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";'
+
+
+def errors(folder: Path, *lines: str, enabled: str = "true") -> list[tuple[str | None, str, str | None]]:
+    path = folder / "mirror.properties"
+    path.write_text(
+        "\n".join(
+            (
+                "clusters = A, B",
+                "A.bootstrap.servers = a:1",
+                "B.bootstrap.servers = b:1",
+                f"A->B.enabled = {enabled}",
+                "B->A.enabled = false",
+                *lines,
+            )
+        ),
+        encoding="ascii",
+    )
+    found = [problem for problem in check(path) if problem.severity is Severity.ERROR]
+    return [(problem.key, problem.message, problem.suggestion) for problem in found]
+
+
+def test_given_a_java_class_for_the_login_then_the_error_names_key_and_way_out(tmp_path: Path) -> None:
+    ((key, message, suggestion),) = errors(
+        tmp_path,
+        "A.security.protocol = SASL_SSL",
+        "A.sasl.mechanism = OAUTHBEARER",
+        f"A.{LOGIN}",
+        "A.sasl.login.callback.handler.class = com.example.Handler",
+    )
+    assert key == "A.sasl.login.callback.handler.class"
+    assert message == "A.sasl.login.callback.handler.class: the Java class com.example.Handler cannot run here"
+    assert suggestion is not None
+    assert suggestion.startswith("log in by client credentials")
+
+
+def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp_path: Path) -> None:
+    ((key, message, suggestion),) = errors(
+        tmp_path, "B.security.protocol = SASL_SSL", "B.sasl.mechanism = AWS_MSK_IAM", f"B.{LOGIN}"
+    )
+    assert (key, message) == ("B.sasl.mechanism", "B.sasl.mechanism=AWS_MSK_IAM is not spoken")
+    assert suggestion == "use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # TLS is not spoken, so its settings do not count; neither do those of a flow that is switched off.
+        ["A.security.protocol = SASL_PLAINTEXT", f"A.{LOGIN}", "A.ssl.engine.factory.class = com.example.Engine"],
+        ["A.security.protocol = SSL", "A.sasl.login.class = com.example.Login"],
+        ["A.ssl.provider = BCJSSE"],
+        ["A.security.protocol = SSL", "A.ssl.protocol = TLSv1.3", "A.ssl.provider ="],
+    ],
+)
+def test_given_a_setting_without_effect_then_nothing_is_wrong(tmp_path: Path, lines: list[str]) -> None:
+    assert errors(tmp_path, *lines) == []
+
+
+def test_given_a_flow_that_is_switched_off_then_its_clients_are_not_looked_at(tmp_path: Path) -> None:
+    lines = ["A.security.protocol = SSL", "A.ssl.provider = BCJSSE"]
+    assert len(errors(tmp_path, *lines)) == 1
+    assert errors(tmp_path, *lines, enabled="false") == []
+
+
+def test_given_kerberos_where_the_client_has_none_then_the_command_warns_with_the_cluster(tmp_path: Path) -> None:
+    errors(
+        tmp_path,
+        "A.security.protocol = SASL_SSL",
+        "A.sasl.kerberos.service.name = kafka",
+        "A.sasl.jaas.config = com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;",
+    )
+
+    result = CliRunner().invoke(app, ["config", "check", str(tmp_path / "mirror.properties"), "--json"])
+
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["errors"]) == (0, 0)
+    messages = [problem["message"] for problem in told["problems"]]
+    assert any(message.startswith("A: sasl.mechanism=GSSAPI will fail on this machine") for message in messages)
