@@ -7,20 +7,21 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
-from security.matrix import run
+from security.matrix import SPARK_WAY, run
 from security.report import print_report
 from security.results import WayResult
 from security.ways import WAYS, Way
 from tests.support.kerberos_client import KerberosClientError
 
 _WIDTH = 150
+_SPARK: Mapping[str, Collection[Way]] = {"all": WAYS, "one": (SPARK_WAY,), "none": ()}
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -33,7 +34,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--mechanisms", type=_ways, default=WAYS, metavar="A,B", help=f"of {', '.join(_by_mechanism())}"
     )
-    parser.add_argument("--no-spark", action="store_true", help="copy in this process by every way")
+    parser.add_argument(
+        "--spark",
+        choices=tuple(_SPARK),
+        default="all",
+        help="by which ways a Spark job copies, and not this process: all (the default), one, none",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything found to this file")
     return parser.parse_args(argv)
 
@@ -56,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopped: str | None = None
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-security-") as folder:
-            run(arguments.mechanisms, Path(folder), results, tell, spark=not arguments.no_spark)
+            run(arguments.mechanisms, Path(folder), results, tell, by_spark=_SPARK[arguments.spark])
     except (MirrorError, KerberosClientError) as error:
         stopped = str(error)
     except KeyboardInterrupt:

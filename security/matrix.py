@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import javaproperties
@@ -15,18 +15,24 @@ import javaproperties
 from security.brokers import Brokers, Tell, running
 from security.flow_tasks import Row, try_tasks
 from security.results import TaskResult, WayResult
-from security.ways import Way, properties
+from security.ways import WAYS, Way, properties
 from tests.support.kerberos_client import kerberos_site, with_kerberos
 from tests.support.secure_cluster import SecureCluster
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _ROW_SECONDS = 600.0
-#: By this way a Spark job copies, in processes that have only what a task is given.
+#: Where one Spark job is to do: a way of which executors get a secret, and fetch what they need by it.
 SPARK_WAY = Way("SASL_SSL", "OAUTHBEARER")
 
 
-def run(ways: Sequence[Way], folder: Path, results: list[WayResult], tell: Tell, *, spark: bool = True) -> None:
+def run(
+    ways: Sequence[Way], folder: Path, results: list[WayResult], tell: Tell, *, by_spark: Collection[Way] = WAYS
+) -> None:
     """Try every way; what is found goes into `results` at once, so that an interruption loses nothing.
+
+    Args:
+        by_spark: the ways by which a Spark job copies, in processes that have only what a task is given; by all others
+            threads of this process do.
 
     Raises:
         MirrorError: a broker could not be fetched or started.
@@ -37,7 +43,7 @@ def run(ways: Sequence[Way], folder: Path, results: list[WayResult], tell: Tell,
     with running(folder, tell, kerberos=kerberos) as brokers:
         for number, way in enumerate(ways):
             tell(way.name)
-            row = _row(way, number, folder, brokers, spark=spark and way == SPARK_WAY)
+            row = _row(way, number, folder, brokers, spark=way in by_spark)
             result = _in_child(row, brokers, site) if way.needs_kerberos and site is not None else _here(row, tell)
             results.append(result)
             for each in result.tasks:
