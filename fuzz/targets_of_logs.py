@@ -23,7 +23,7 @@ from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import RecordError, read_records, reframe
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules, lacks_key
 from mirror_lib.cluster.batches.stretches import read_stretches
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import MirrorError, OversizedBatchError
 from tests.support.record_batches import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -173,7 +173,7 @@ class ComparedBatches(_Batches):
 
     name = "batches-compared"
     what = "fetched batches are read for verification"
-    errors = (RecordError, CodecError)
+    errors = (RecordError, CodecError, OversizedBatchError)
 
     def run(self, data: bytes) -> str:
         """Both readers see the same records."""
@@ -199,7 +199,7 @@ class Bodies(Target):
 
     name = "bodies"
     what = "compressed bodies, decompression bombs among them"
-    errors = (CodecError,)
+    errors = (CodecError, OversizedBatchError)
 
     def make(self, random: Random) -> bytes:
         """One byte for the codec, then the body."""

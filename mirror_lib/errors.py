@@ -125,6 +125,13 @@ class CorruptBatchError(ClusterError):
     exit_code = 3
 
 
+class OversizedBatchError(ClusterError):
+    """A batch that may be sound would take more memory than is given to one; it is no damage, and never left out."""
+
+    reason = "oversized-batch"
+    exit_code = 3
+
+
 class RecordTooLargeError(ClusterError):
     """The target refuses a record because of its size."""
 

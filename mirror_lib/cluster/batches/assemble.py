@@ -18,7 +18,7 @@ from dataclasses import replace
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.cluster.batches.codecs import BodyTooLargeError, CodecError, decompress
+from mirror_lib.cluster.batches.codecs import CodecError, decompress
 from mirror_lib.cluster.batches.damage import damage_under_checksum, measure_damage
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
@@ -44,7 +44,14 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.rebuild import BatchBuilder, grown, rebuild
 from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
-from mirror_lib.errors import CorruptBatchError, MirrorError, RecordRefusedError, RecordTooLargeError, Where
+from mirror_lib.errors import (
+    CorruptBatchError,
+    MirrorError,
+    OversizedBatchError,
+    RecordRefusedError,
+    RecordTooLargeError,
+    Where,
+)
 
 __all__ = ["BatchAssembler", "ReadyBatch"]
 
@@ -193,8 +200,10 @@ class BatchAssembler:
 
     def _fail(self, cause: Exception, out: list[ReadyBatch]) -> None:
         self.failure = self._placed(cause)
-        more = _NO_END if self._leave_out else POLICIES
-        self.failure.action = f"{self.failure.action} {more}"
+        # No policy helps against what no policy leaves out.
+        if not isinstance(cause, OversizedBatchError):
+            more = _NO_END if self._leave_out else POLICIES
+            self.failure.action = f"{self.failure.action} {more}"
         self._close(out)
 
     def _placed(self, cause: Exception) -> MirrorError:
@@ -217,7 +226,7 @@ class BatchAssembler:
         Args:
             more_may_come: whether the next fetch, beginning with this batch, may show more of what follows it.
         """
-        damaged = not isinstance(cause, RecordTooLargeError | RecordRefusedError)
+        damaged = not isinstance(cause, OversizedBatchError | RecordTooLargeError | RecordRefusedError)
         damage = measure_damage(rest, expected=self.next_offset) if self._leave_out and damaged else None
         if damage is not None:
             left_out = left_out_damage(rest, damage, first=self.next_offset, end=self._end, error=self._placed(cause))
@@ -296,7 +305,7 @@ class BatchAssembler:
                 if builder.size + grown(len(body), header.count) <= self._limit:
                     builder.add_whole(header, body)
                     return
-            except BodyTooLargeError:
+            except OversizedBatchError:
                 # It goes on as it is, as every batch that needs no look inside.
                 pass
         self._close(out)
@@ -329,7 +338,7 @@ class BatchAssembler:
                 return
             self._alone = None
             builder.add_whole(header, body)
-        except BodyTooLargeError:
+        except OversizedBatchError:
             return
         except (RecordError, CodecError) as cause:
             self._alone = None

@@ -10,13 +10,15 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
-from mmap import mmap
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 import cramjam
 from aiokafka.codec import snappy_encode
 
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.batches.lz4_frames import decompress_single_block
+from mirror_lib.cluster.batches.oversized import oversized
+from mirror_lib.errors import OversizedBatchError
 
 _Bytes = bytes | memoryview
 #: Java's default for Kafka is LZ4's fast compressor (`Lz4Compression`, KIP-390), which this level selects.
@@ -25,8 +27,8 @@ _ZSTD_LEVEL = 3
 _GZIP_FRAME = 31
 #: Clients write one gzip member. What lies behind a member is copied for the next, so that very many take very long.
 _MOST_MEMBERS = 64
-#: Bytes that a decompressed body may have: more than any broker takes in one request, compressed or not, unless its
-#: `socket.request.max.bytes` (100 MiB) was raised.
+#: Bytes that a decompressed body may have. Brokers bound what is sent (`socket.request.max.bytes`, 100 MiB), not what
+#: it becomes: a larger one is not damaged, but nobody should need to look into it.
 LARGEST_BODY = 128 * 1024 * 1024
 #: A buffer that has held more is given back, so that one huge batch does not keep its memory for good.
 _KEPT_BUFFER = 16 * 1024 * 1024
@@ -40,11 +42,8 @@ class CodecError(ValueError):
     """The compressed bytes cannot be read."""
 
 
-class BodyTooLargeError(CodecError):
-    """The bytes may be sound, but become more than `LARGEST_BODY`."""
-
-    def __init__(self) -> None:
-        super().__init__(f"it becomes more than {LARGEST_BODY} bytes, which no broker takes in one request")
+def _too_large() -> OversizedBatchError:
+    return oversized(f"becomes more than {LARGEST_BODY} bytes when it is decompressed")
 
 
 def _gzip(data: bytes) -> bytes:
@@ -70,7 +69,7 @@ def _gunzip(data: _Bytes) -> bytes:
         member = zlib.decompressobj(wbits=_GZIP_FRAME)
         part = member.decompress(rest, left + 1)
         if len(part) > left:
-            raise BodyTooLargeError
+            raise _too_large()
         if not member.eof:
             raise CodecError("it ends too early")
         parts.append(part)
@@ -102,7 +101,7 @@ def _unsnap(data: _Bytes) -> bytes:
 def _snappy_block(block: bytes, largest: int) -> bytes:
     # The library allocates what the block says that it becomes.
     if cramjam.snappy.decompress_raw_len(block) > largest:
-        raise BodyTooLargeError
+        raise _too_large()
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
@@ -115,14 +114,20 @@ class _Space(threading.local):
     def decompressed(self, into: Callable[[_Bytes, memoryview], int], data: _Bytes) -> bytes:
         """What a library writes into a buffer of the largest size; it fails where the buffer is too small."""
         if self._buffer is None:
-            self._buffer = memoryview(mmap(-1, LARGEST_BODY))
+            try:
+                # Private: processes that are forked later must not write into each other's.
+                self._buffer = memoryview(mmap(-1, LARGEST_BODY, flags=MAP_PRIVATE | MAP_ANONYMOUS))
+            except OSError as error:
+                raise MemoryError(str(error)) from error
         filled = LARGEST_BODY
         try:
             filled = into(data, self._buffer)
             return bytes(self._buffer[:filled])
         except cramjam.DecompressionError as error:
             if _FULL in str(error):
-                raise BodyTooLargeError from None
+                raise _too_large() from None
+            if _NO_MEMORY in str(error).lower():
+                raise MemoryError(str(error)) from error
             raise
         finally:
             if filled > _KEPT_BUFFER:
@@ -132,6 +137,8 @@ class _Space(threading.local):
 _space = _Space()
 #: What the library says when there is no room for more.
 _FULL = "failed to write whole buffer"
+#: And when it got no memory for its own work.
+_NO_MEMORY = "not enough memory"
 
 
 def _lz4_decompress(data: _Bytes) -> bytes:
@@ -164,7 +171,7 @@ def decompress(codec: int, data: _Bytes) -> bytes:
     """The encoded body of a batch.
 
     Raises:
-        BodyTooLargeError: it becomes more than `LARGEST_BODY`; no more than that was taken of memory.
+        OversizedBatchError: it becomes more than `LARGEST_BODY`; no more than that was taken of memory.
         CodecError: unknown codec, or bytes that are not what they should be.
     """
     decoder = _DECOMPRESS.get(codec)
@@ -172,7 +179,7 @@ def decompress(codec: int, data: _Bytes) -> bytes:
         raise CodecError(f"codec {codec} does not exist")
     try:
         return decoder(data)
-    except (BodyTooLargeError, MemoryError):
+    except (OversizedBatchError, MemoryError):
         # Want of memory is no damage: the same body can be read where there is more.
         raise
     except Exception as error:  # The libraries share no exception type.

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from mirror_lib.cluster.batches.codecs import CodecError, decompress
 from mirror_lib.cluster.batches.header import LOG_APPEND_TIME_BIT, LOG_OVERHEAD, Codec
+from mirror_lib.cluster.batches.oversized import oversized
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record, RecordError
 from mirror_lib.cluster.batches.varint import encode_varint
 
@@ -97,7 +98,7 @@ def _inner(body: bytes, magic: int) -> Iterator[Record]:
         position = end
         if position == len(view):
             return
-    raise RecordError(f"more than {MOST_RECORDS} messages are not looked at")
+    raise oversized(f"of an old format holds more than {MOST_RECORDS} messages")
 
 
 def _message(view: memoryview, start: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mirror_lib.cluster.batches.oversized import oversized
 from mirror_lib.cluster.batches.varint import SMALL, decode_varint, encode_varint
 
 #: Attributes of a record: a byte of which no bit has a meaning yet.
@@ -43,10 +44,13 @@ def read_records(body: bytes, *, base_offset: int, base_timestamp: int, count: i
 
     Raises:
         RecordError: while walking, as soon as the body disagrees with `count` or with its own lengths.
+        OversizedBatchError: there may be more than `MOST_RECORDS`.
     """
     position, size = 0, len(body)
+    if count > size:
+        raise RecordError(f"it claims to have {count} records in {size} bytes")
     if count > MOST_RECORDS:
-        raise RecordError(f"it claims to have {count} records; more than {MOST_RECORDS} are not looked at")
+        raise oversized(f"has {count} records, more than the {MOST_RECORDS} that are looked at one by one")
     for number in range(count):
         try:
             length, position = decode_varint(body, position)

@@ -30,7 +30,7 @@ from mirror_lib.cluster.group_protocol import LIST_GROUPS_WITH_KINDS, parse_fetc
 from mirror_lib.cluster.keystores import KeystoreError, read_keystore, read_pem_key
 from mirror_lib.cluster.positions import decode_value
 from mirror_lib.config.load import check
-from mirror_lib.errors import CorruptBatchError, MirrorError, OffsetMapError
+from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.topology.names import TopicPartition
 from tests.support.record_batches import SourceRecord, batch, message_set, sealed
@@ -84,12 +84,12 @@ def test_a_bomb_that_nothing_has_to_look_into_goes_on_as_it_is(codec: int) -> No
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_a_bomb_that_has_to_be_rebuilt_is_unreadable(codec: int) -> None:
+def test_a_bomb_that_has_to_be_rebuilt_ends_the_partition(codec: int) -> None:
     bomb = {1: bombs()[0], 2: bombs()[7], 3: bombs()[5], 4: bombs()[3]}[codec]
     subject = assembler(start=1)
 
     assert subject.feed(with_body(bomb, codec, count=2)) == []
-    assert isinstance(subject.failure, CorruptBatchError)
+    assert isinstance(subject.failure, OversizedBatchError)
     assert "more than 134217728 bytes" in subject.failure.what
 
 
@@ -129,11 +129,16 @@ def test_a_length_inside_of_an_old_message_that_lies_leads_nowhere(size: int) ->
         list(read_legacy(memoryview(message), 1))
 
 
-@pytest.mark.parametrize("body", [b"", bombs()[0], b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, -4)])
+@pytest.mark.parametrize("body", [b"", b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, -4)])
 @pytest.mark.parametrize("codec", [1, 2])
-def test_old_messages_that_hold_nothing_or_too_much_are_unreadable(body: bytes, codec: int) -> None:
+def test_old_messages_that_hold_nothing_are_unreadable(body: bytes, codec: int) -> None:
     with pytest.raises(RecordError):
         list(read_legacy(memoryview(old_message(body, codec)), 1))
+
+
+def test_old_messages_that_become_too_much_are_not_called_damaged() -> None:
+    with pytest.raises(OversizedBatchError):
+        list(read_legacy(memoryview(old_message(bombs()[0], 1)), 1))
 
 
 def test_counts_that_lie_take_no_memory() -> None:
