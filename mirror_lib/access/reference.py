@@ -76,13 +76,20 @@ the command that grants it:
     (TOPIC_AUTHORIZATION_FAILED, error code 29). Grant it: kafka-acls.sh --add --allow-principal User:NAME
     --operation Write --topic A.orders; `mirror acls required` lists all that the flow needs.
 
-A partition or group that is refused stops no other.
+A partition or group that is refused stops no other. Without DESCRIBE_CONFIGS on the position topic `sync-topics` goes
+on as Kafka Connect does, with a warning that nobody has looked whether the topic is compacted.
 
 **Topics and groups that may not be described are not listed.** Brokers leave them out of every list in silence, and
 MirrorMaker 2 then copies nothing of them, in silence too. Here each topic and group that is known by name is asked
-for by its name, and told as refused: those that `topics` and `groups` name, topics that have a position, and groups
-that have a checkpoint. What only a regex selects, and was never copied, nobody can know of: grant DESCRIBE for the
-regex's prefix, as the commands do.
+for by its name:
+
+- Those that `topics` and `groups` name are told as refused, and the task fails. A name is one without a metacharacter
+  of regular expressions; dots in it are escaped (`shop\\\\.orders` in a properties file).
+- For others there is a warning in the task's log, and nothing fails: topics that have a position, groups that have a
+  checkpoint, and names with dots that are not escaped. Brokers do not tell whoever may not describe a topic whether it
+  was deleted. Of topics that `mirror gaps stop` has stopped nothing is said.
+- What only a regex selects, and was never copied, nobody can know of: grant DESCRIBE for the regex's prefix, as the
+  commands do.
 
 ## What each task needs
 
@@ -103,7 +110,7 @@ Going back to it needs them again.
   balanced by offsets, and forecasts know no bytes.
 - DESCRIBE_CONFIGS on the target topics (part of `sync-topic-configs`) tells the copy, before it tries, what a topic
   refuses, such as batches beyond `max.message.bytes`.
-- A backfill into other topics (`--into`, `--into-suffix`) needs CREATE and WRITE on them.
+- A backfill into other topics (`--into`, `--into-suffix`) needs CREATE, WRITE and READ on them.
 - A cutover's way back is the flow B->A: `mirror acls required --flow 'B->A'`.
 - Targets before Kafka 2.8 ask idempotent writers for IDEMPOTENT_WRITE on the cluster; since then WRITE on any topic is
   enough (KIP-679).

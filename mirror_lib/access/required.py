@@ -132,6 +132,9 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, target, Operation.ALTER, names.targets, "add partitions to target topics")
     why = "create the position topic"
     yield from _created(names, task, target, names.positions, why)
+    # Connect does without where it may not look (`TopicAdmin.describeTopicConfigs`).
+    why = "see that the position topic is compacted"
+    yield from names.topics(task, target, Operation.DESCRIBE_CONFIGS, names.positions, why, mirror_maker=False)
     yield from _created(names, task, target, names.quarantine, "create the quarantine topic", mirror_maker=False)
     yield from _created(names, task, names.syncs_side, names.syncs, "create the offset-syncs topic")
 
@@ -155,9 +158,7 @@ def _copy(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     target = Side.TARGET
     yield from names.topics(task, target, Operation.WRITE, names.targets, "write the records")
     yield from _positions(names, task)
-    yield from names.topics(
-        task, target, Operation.WRITE, names.quarantine, "keep records that cannot be copied", mirror_maker=False
-    )
+    yield from _quarantined(names, task)
     yield from names.topics(task, names.syncs_side, Operation.WRITE, names.syncs, "write offset-syncs")
     yield from _fencing(names, task, transactional_id_prefix(names.flow))
 
@@ -170,6 +171,16 @@ def _positions(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield names.access(task, Side.TARGET, idempotent, why, mirror_maker=False, before=_FREE_IDEMPOTENCE)
 
 
+def _quarantined(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    why = "keep records that cannot be copied"
+    yield from names.topics(task, Side.TARGET, Operation.WRITE, names.quarantine, why, mirror_maker=False)
+
+
+def _compared(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    why = "compare what an interrupted run has written"
+    yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
+
+
 def _fencing(names: _Names, task: AccessTask, prefix: str) -> Iterator[RequiredAccess]:
     if names.flow.fencing is Fencing.TRANSACTIONAL:
         writers = patterns.prefixed(prefix)
@@ -178,8 +189,7 @@ def _fencing(names: _Names, task: AccessTask, prefix: str) -> Iterator[RequiredA
 
 
 def _take_over(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
-    why = "compare what an interrupted run has written"
-    yield from names.topics(task, Side.TARGET, Operation.READ, names.targets, why, mirror_maker=False)
+    yield from _compared(names, task)
     why = "find out where MirrorMaker 2 ended"
     yield from names.topics(task, names.syncs_side, Operation.READ, names.syncs, why, mirror_maker=False)
 
@@ -258,7 +268,9 @@ def _verify(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
 def _backfill(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "read the records", mirror_maker=False)
     yield from names.topics(task, Side.TARGET, Operation.WRITE, names.targets, "write the records", mirror_maker=False)
+    yield from _compared(names, task)
     yield from _positions(names, task)
+    yield from _quarantined(names, task)
     yield from _fencing(names, task, backfill_id_prefix(names.flow))
 
 

@@ -30,6 +30,7 @@ from airflow.sdk.exceptions import (
     AirflowNotFoundException,
     AirflowRuntimeError,
     AirflowSkipException,
+    ErrorType,
 )
 from airflow.sdk.log import mask_secret
 
@@ -47,6 +48,7 @@ __all__ = [
     "Context",
     "DeadlineAlert",
     "DeadlineReference",
+    "ErrorType",
     "HITLOperator",
     "Param",
     "PythonOperator",

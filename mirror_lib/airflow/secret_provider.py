@@ -15,6 +15,7 @@ from mirror_lib.airflow.compatibility import (
     AirflowNotFoundException,
     AirflowRuntimeError,
     BaseHook,
+    ErrorType,
     Variable,
     mask_secret,
 )
@@ -23,7 +24,10 @@ from mirror_lib.config.model import is_secret
 from mirror_lib.config.own_keys import LEDGER_URL
 from mirror_lib.config.provider_errors import ProviderError
 from mirror_lib.config.surroundings import Surroundings, reading_in
+from mirror_lib.errors import TransientError
 
+#: Answers that no repetition can mend.
+_REFUSALS = frozenset({ErrorType.CONNECTION_NOT_FOUND, ErrorType.VARIABLE_NOT_FOUND, ErrorType.PERMISSION_DENIED})
 #: Options of login modules that are named like secrets and are none.
 _NO_SECRETS = frozenset({"true", "false"})
 
@@ -37,7 +41,7 @@ class TaskLookups:
         self._connections: dict[str, ConnectionValues] = {}
 
     def value(self, reference: Reference) -> str:
-        """As `AirflowLookups`."""
+        """As `AirflowLookups`; `TransientError` when Airflow does not answer, which is no fault of the file."""
         if reference not in self.found:
             self.found[reference] = _variable(reference.name) if reference.field is None else self._field(reference)
         return self.found[reference]
@@ -112,9 +116,9 @@ def _connection(name: str) -> ConnectionValues:
         found = BaseHook.get_connection(name)
     except AirflowNotFoundException:
         raise ProviderError(f"Airflow has no connection {name}, or the task may not have it") from None
-    except (AirflowRuntimeError, AirflowException) as error:
+    except (AirflowRuntimeError, AirflowException, PermissionError) as error:
         # Its text comes from a backend and may say anything.
-        raise ProviderError(f"Airflow does not give the connection {name} ({type(error).__name__})") from None
+        raise _not_given(f"the connection {name}", error) from None
     return ConnectionValues(
         login=found.login,
         password=found.password,
@@ -128,5 +132,15 @@ def _connection(name: str) -> ConnectionValues:
 def _variable(name: str) -> str:
     try:
         return str(Variable.get(name))
-    except (KeyError, AirflowRuntimeError, AirflowException) as error:
-        raise ProviderError(f"Airflow does not give the variable {name} ({type(error).__name__})") from None
+    except (KeyError, AirflowRuntimeError, AirflowException, PermissionError) as error:
+        raise _not_given(f"the variable {name}", error) from None
+
+
+def _not_given(what: str, error: Exception) -> ProviderError | TransientError:
+    """An error of the file when Airflow says that it does not have the value or keeps it from the task."""
+    if isinstance(error, AirflowRuntimeError) and error.error.error not in _REFUSALS:
+        return TransientError(
+            f"Airflow does not give {what} ({error.error.error.value}).",
+            action="It usually passes; look at Airflow's API server and its secrets backend if it does not.",
+        )
+    return ProviderError(f"Airflow does not give {what} ({type(error).__name__})")

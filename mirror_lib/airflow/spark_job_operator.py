@@ -25,6 +25,8 @@ from mirror_lib.relay.submission import submit_settings
 
 #: Read by the job (`spark_jobs.job_log`).
 _LOG_LEVEL = "MIRROR_LOG_LEVEL"
+#: Linux takes 128 KiB for one variable (MAX_ARG_STRLEN), name included. The text is ASCII.
+_LONGEST_VARIABLE = 100_000
 #: Spark's own variable: the Python that runs the job, where that is another environment than Airflow's.
 _DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
 
@@ -48,6 +50,7 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
         Raises:
             InvalidConfigurationError: the file has errors.
             ConfigurationError: the driver cannot have what Airflow keeps.
+            TransientError: Airflow does not give what it keeps.
             MirrorError: what `_judge` makes of its end.
         """
         handed_over = self._values_for_the_driver()
@@ -85,7 +88,16 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
                 action="Use deploy mode client, or the providers env, file or directory with what the driver's machine "
                 "or container has.",
             )
-        return hand_over(lookups.found)
+        handed_over = hand_over(lookups.found)
+        if any(len(text) > _LONGEST_VARIABLE for text in handed_over.values()):
+            largest = max(lookups.found, key=lambda reference: len(lookups.found[reference]))
+            raise ConfigurationError(
+                f"what {self.config_path} takes from Airflow is too long for Spark's driver to get by its environment; "
+                f"the largest is {largest}.",
+                action=f"Together it must stay below {_LONGEST_VARIABLE:,} characters: put large values such as stores "
+                "into files, and name those.",
+            )
+        return handed_over
 
     @abstractmethod
     def _command_line(self, context: Context, report: Path) -> list[str]:

@@ -52,9 +52,11 @@ def _installation_problems(file: Path) -> Iterator[Problem]:
     from mirror_lib.config import load
     from mirror_lib.config.model import Problem, Severity
     from mirror_lib.config.security_check import uses_kerberos
+    from mirror_lib.config.surroundings import looking_only
 
     try:
-        config = load.load(file)
+        with looking_only():
+            config = load.load(file)
     except load.InvalidConfigurationError:
         return
     clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})

@@ -188,9 +188,10 @@ def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = Fals
 def list_(config: ConfigOption, as_json: JsonOption = False) -> None:
     """All cutovers, the newest first."""
     from mirror_lib.config.load import load
+    from mirror_lib.config.surroundings import without_lookups
     from mirror_lib.ledger.location import open_ledger
 
-    with reporting(as_json) as output, open_ledger(load(config)) as ledger:
+    with reporting(as_json) as output, without_lookups(), open_ledger(load(config)) as ledger:
         rows = [
             (
                 each.name,

@@ -37,10 +37,12 @@ def metrics(
     """Print metrics of all flows in Prometheus' text format. Only the ledger is asked, never a cluster."""
     with reporting(as_json) as output:
         from mirror_lib.config.load import load
+        from mirror_lib.config.surroundings import without_lookups
         from mirror_lib.ledger.location import open_ledger
         from mirror_lib.observe.prometheus import render_metrics, write_textfile
 
-        file = load(config)
+        with without_lookups():
+            file = load(config)
         with open_ledger(file) as ledger:
             text = render_metrics(ledger, file.enabled_flows, worst_partitions=worst_partitions)
         if textfile is not None:

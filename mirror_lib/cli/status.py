@@ -209,9 +209,13 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 def _ledger_url(config: Path | None) -> str:
     from mirror_lib.config.load import load
+    from mirror_lib.config.surroundings import without_lookups
     from mirror_lib.ledger.location import default_ledger_url, ledger_url
 
-    return default_ledger_url() if config is None else ledger_url(load(config))
+    if config is None:
+        return default_ledger_url()
+    with without_lookups():
+        return ledger_url(load(config))
 
 
 def _is_missing(url: str) -> bool:

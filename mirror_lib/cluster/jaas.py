@@ -40,7 +40,8 @@ def parse_jaas(text: str) -> JaasEntry:
     """Read `Module flag option="value" ...;`.
 
     Raises:
-        ValueError: the text is not exactly one entry; the message never repeats an option's value.
+        ValueError: the text is not exactly one entry; the message never repeats any of it, since what is
+            not quoted as it should be makes secrets look like names.
     """
     tokens = [(kind, token) for kind, token in _tokens(text) if kind != "blank"]
     entry, rest = _entry(tokens)
@@ -62,21 +63,21 @@ def _unescape(match: re.Match[str]) -> str:
 
 def _entry(tokens: list[tuple[str, str]]) -> tuple[JaasEntry, list[tuple[str, str]]]:
     if not tokens or tokens[0][0] not in ("word", "quoted"):
-        raise ValueError("it must begin with the class name of a login module")
+        raise ValueError("it must begin with the class name of a login module as token 1")
     module = tokens[0][1]
     if len(tokens) < 2 or tokens[1][1].upper() not in _FLAGS:
-        raise ValueError(f"after {module} there must be `required` (or requisite, sufficient, optional)")
+        raise ValueError("token 2, after the login module, must be `required` (or requisite, sufficient, optional)")
     options: dict[str, str] = {}
     position = 2
     while position < len(tokens) and tokens[position] != ("symbol", ";"):
         key = tokens[position][1]
         if tokens[position][0] not in ("word", "quoted"):
-            raise ValueError(f"expected `name=value` pairs between `{tokens[1][1]}` and the semicolon")
+            raise ValueError(f"token {position + 1} must be the name of an option, or the semicolon at the end")
         if tokens[position + 1 : position + 2] != [("symbol", "=")] or position + 2 >= len(tokens):
-            raise ValueError(f"option {key} has no value")
+            raise ValueError(f"after the name of an option, token {position + 1}, there must be `=` and a value")
         kind, value = tokens[position + 2]
         if kind not in ("word", "quoted"):
-            raise ValueError(f"the value of option {key} must stand in double quotes")
+            raise ValueError(f"the value of an option, token {position + 3}, must stand in double quotes")
         options[key] = value
         position += 3
     if position == len(tokens):

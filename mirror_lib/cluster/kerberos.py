@@ -40,7 +40,7 @@ class KerberosLogin:
     service: str
     principal: str | None = None
     keytab: bytes | None = field(default=None, repr=False)
-    #: A ticket cache, in the format of MIT's `FILE:` caches.
+    #: A ticket cache, in the format of MIT's `FILE:` caches. It counts before the keytab while its ticket is current.
     ticket_cache: bytes | None = field(default=None, repr=False)
     mechanism: str = "GSSAPI"
 
@@ -105,25 +105,30 @@ def read_kerberos(properties: Mapping[str, str], jaas: JaasEntry, where: Where) 
             "sasl.kerberos.service.name is not set.", where=where, action="Set it to the brokers' service, often kafka."
         )
     principal, keytab = options.get("principal"), options.get("keyTab")
-    cached = _ticket_cache(options, where) if _is_true(options, "useTicketCache") else None
-    if cached is not None or not (_is_true(options, "useKeyTab") or keytab):
-        return KerberosLogin(service, principal, ticket_cache=cached or _ticket_cache(options, where))
+    by_keytab = _is_true(options, "useKeyTab") or bool(keytab)
+    if not by_keytab:
+        return KerberosLogin(service, principal, ticket_cache=_ticket_cache(options, where))
+    cached = _ticket_cache(options, where, needed=False) if _is_true(options, "useTicketCache") else None
+    path = (keytab or "/etc/krb5.keytab").removeprefix("FILE:")
+    if cached is not None and not (principal and os.access(path, os.R_OK)):
+        # Java looks at neither while the cache serves.
+        return KerberosLogin(service, principal, ticket_cache=cached)
     if not principal:
         raise ConfigurationError(
             "sasl.jaas.config does not give principal, which a login by keytab needs.",
             where=where,
             action="Add it as an option of the login module.",
         )
-    path = (keytab or "/etc/krb5.keytab").removeprefix("FILE:")
-    return KerberosLogin(service, principal, keytab=_read(path, f"sasl.jaas.config: keyTab {path}", where))
+    content = _read(path, f"sasl.jaas.config: keyTab {path}", where)
+    return KerberosLogin(service, principal, keytab=content, ticket_cache=cached)
 
 
-def _ticket_cache(options: Mapping[str, str], where: Where) -> bytes | None:
+def _ticket_cache(options: Mapping[str, str], where: Where, *, needed: bool = True) -> bytes | None:
     """The cache's content; None when it is of a kind that cannot be carried, or when there is none."""
     named = options.get("ticketCache")
-    if named:
+    if named and needed:
         return _read(named.removeprefix("FILE:"), f"sasl.jaas.config: ticketCache {named}", where)
-    name = _TICKETS.process_cache or f"/tmp/krb5cc_{os.getuid()}"
+    name = named or _TICKETS.process_cache or f"/tmp/krb5cc_{os.getuid()}"
     kind, colon, rest = name.partition(":")
     path = rest if colon and kind == "FILE" else name
     try:
@@ -191,10 +196,40 @@ class _Tickets:
         self._lock = threading.Lock()
         #: The principal that librdkafka logs in by, by realm: it takes what MIT chooses, which goes by realms.
         self._offered: dict[str, str] = {}
+        #: The same for logins by the process's own cache, which librdkafka does not see beside ours.
+        self._of_process: dict[str, str] = {}
         #: The process's ticket cache before we set our own.
         self.process_cache = os.environ.get(_CACHE_VARIABLE)
 
     def credentials(self, login: KerberosLogin, where: Where) -> Any:
+        return self._found(login, where)[0]
+
+    def offer_to_process(self, login: KerberosLogin, where: Where) -> None:
+        """Let librdkafka find the login's ticket.
+
+        Raises:
+            ConfigurationError: another login, which librdkafka cannot have beside it, is in use in this process.
+        """
+        found, cache = self._found(login, where)
+        principal = str(found.name)
+        realm = principal.rpartition("@")[2]
+        with self._lock:
+            same, other = (self._offered, self._of_process) if cache else (self._of_process, self._offered)
+            taken = next((each for each in (same.get(realm), *other.values()) if each not in (None, principal)), None)
+            if taken is not None:
+                raise ConfigurationError(
+                    f"{principal} and {taken} are both needed, and librdkafka takes one principal of a realm, and "
+                    "either this process's own ticket cache or those of sasl.jaas.config.",
+                    where=where,
+                    action="Log in to both clusters by the same principal; of different realms, by keytabs or ticket "
+                    "cache files.",
+                )
+            same[realm] = principal
+            if cache:
+                os.environ[_CACHE_VARIABLE] = cache
+
+    def _found(self, login: KerberosLogin, where: Where) -> tuple[Any, str | None]:
+        """Credentials with the name of our cache that holds them; None when they are in the process's own."""
         gssapi = _gssapi(where)
         with self._lock:
             try:
@@ -202,47 +237,45 @@ class _Tickets:
             except gssapi.exceptions.GSSError as error:
                 raise kerberos_error(error, login, where) from error
 
-    def offer_to_process(self, login: KerberosLogin, where: Where) -> None:
-        """Let librdkafka find the login's ticket.
-
-        Raises:
-            ConfigurationError: another login of the same realm is in use in this process.
-        """
-        name = self.credentials(login, where).name
-        if login.keytab is None and login.ticket_cache is None:
-            return
-        principal = str(name)
-        realm = principal.rpartition("@")[2]
-        with self._lock:
-            taken = self._offered.setdefault(realm, principal)
-            if taken != principal:
-                raise ConfigurationError(
-                    f"{principal} and {taken} are both needed, and librdkafka takes one principal of a realm.",
-                    where=where,
-                    action="Log in to both clusters by the same principal.",
-                )
-            os.environ[_CACHE_VARIABLE] = _cache_name(login)
-
-    def _acquire(self, gssapi: Any, login: KerberosLogin) -> Any:
+    def _acquire(self, gssapi: Any, login: KerberosLogin) -> tuple[Any, str | None]:
         name = None
         if login.principal:
             name = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
+        if login.ticket_cache is not None:
+            try:
+                found, cache = _carried(gssapi, name, login.ticket_cache, _cache_name(login, login.ticket_cache))
+                if login.keytab is None or _is_current(found):
+                    return found, cache
+            except gssapi.exceptions.GSSError:
+                if login.keytab is None:
+                    raise
         if login.keytab is not None:
+            # A cache of its own: MIT renews by the keytab only what it got by it.
+            cache = _cache_name(login, login.keytab)
             with _private_file(login.keytab) as path:
-                store = {"client_keytab": f"FILE:{path}", "ccache": _cache_name(login)}
+                store = {"client_keytab": f"FILE:{path}", "ccache": cache}
                 found = gssapi.Credentials(name=name, usage="initiate", store=store)
                 # It is here that MIT gets a ticket, or a new one when half of the old one's life is over.
                 found.inquire()
-            return gssapi.Credentials(name=name, usage="initiate", store={"ccache": _cache_name(login)})
-        if login.ticket_cache is not None:
-            with _private_file(login.ticket_cache) as path:
-                held = gssapi.Credentials(name=name, usage="initiate", store={"ccache": f"FILE:{path}"})
-                held.store(store={"ccache": _cache_name(login)}, usage="initiate", overwrite=True, set_default=False)
-            return gssapi.Credentials(name=name, usage="initiate", store={"ccache": _cache_name(login)})
+            return gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache}), cache
         process_store = {"ccache": self.process_cache} if self.process_cache else None
         found = gssapi.Credentials(name=name, usage="initiate", store=process_store)
         found.inquire()
-        return found
+        return found, None
+
+
+def _carried(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, str]:
+    """The tickets of a cache's content, now in a cache of ours."""
+    with _private_file(content) as path:
+        held = gssapi.Credentials(name=name, usage="initiate", store={"ccache": f"FILE:{path}"})
+        held.store(store={"ccache": cache}, usage="initiate", overwrite=True, set_default=False)
+    return gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache}), cache
+
+
+def _is_current(credentials: Any) -> bool:
+    """Whether the ticket is not over; package gssapi may also raise that it is. None is a life without an end."""
+    credentials.inquire()
+    return credentials.lifetime is None or credentials.lifetime > 0
 
 
 _TICKETS = _Tickets()
@@ -272,8 +305,7 @@ def kerberos_error(error: Exception, login: KerberosLogin, where: Where) -> Mirr
     )
 
 
-def _cache_name(login: KerberosLogin) -> str:
-    content = login.keytab or login.ticket_cache or b""
+def _cache_name(login: KerberosLogin, content: bytes) -> str:
     return _OURS + hashlib.sha256((login.principal or "").encode() + b"\0" + content).hexdigest()[:32]
 
 

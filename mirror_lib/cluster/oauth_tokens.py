@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from mirror_lib.cluster.tls import Tls
-from mirror_lib.errors import AuthenticationError, MirrorError, TransientError, Where
+from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 
 #: A token is fetched anew when this part of its life is over, before librdkafka (at 80 %) asks for the next one.
 _FRESH_PART = 0.75
+#: So long a failure counts for all who want the token: those who waited for it do not wait again, one by one.
+_SHARED_FAILURE_SECONDS = 3.0
 _LARGEST_ANSWER = 1024 * 1024
 _SHOWN_REASON = 200
 _TOO_MANY_REQUESTS, _REQUEST_TIMEOUT = 429, 408
@@ -55,6 +57,7 @@ class TokenSource(Protocol):
 
         Raises:
             AuthenticationError: it is refused, or cannot be used.
+            ConfigurationError: the token endpoint's URL is none.
             TransientError: the token endpoint does not answer.
         """
         ...
@@ -116,6 +119,13 @@ class ClientCredentials:
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error, where) from None
+        except (http.client.InvalidURL, UnicodeError):
+            # Its text repeats what may be secret in an URL.
+            raise ConfigurationError(
+                "sasl.oauthbearer.token.endpoint.url is no URL that can be asked.",
+                where=where,
+                action="Write https://host:port/path, with all other characters percent-encoded.",
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             raise self._failed(error, where) from error
         try:
@@ -276,6 +286,8 @@ class _Tokens:
         self._lock = threading.Lock()
         self._locks: dict[TokenSource, threading.Lock] = {}
         self._held: dict[TokenSource, Token] = {}
+        #: What went wrong last, and when (monotonic seconds).
+        self._failed: dict[TokenSource, tuple[float, MirrorError]] = {}
 
     def get(self, source: TokenSource, where: Where) -> Token:
         with self._lock:
@@ -283,12 +295,26 @@ class _Tokens:
         with own:
             token = self._held.get(source)
             if token is None or token.fresh_until <= time.time():
-                token = self._held[source] = source.fetch(where)
+                token = self._fetch(source, where)
             return token
 
-    def forget(self, source: TokenSource) -> None:
+    def _fetch(self, source: TokenSource, where: Where) -> Token:
+        then, known = self._failed.get(source, (0.0, None))
+        if known is not None and time.monotonic() - then < _SHARED_FAILURE_SECONDS:
+            raise type(known)(known.what, where=where, action=known.action)
+        try:
+            token = self._held[source] = source.fetch(where)
+        except MirrorError as error:
+            self._failed[source] = time.monotonic(), error
+            raise
+        self._failed.pop(source, None)
+        return token
+
+    def forget(self, source: TokenSource, value: str | None) -> None:
         with self._lock:
-            self._held.pop(source, None)
+            held = self._held.get(source)
+            if held is not None and value in (None, held.value):
+                self._held.pop(source, None)
 
 
 _TOKENS = _Tokens()
@@ -299,14 +325,20 @@ def token_of(source: TokenSource, where: Where) -> Token:
 
     Raises:
         AuthenticationError: it is refused, or cannot be used.
+        ConfigurationError: the token endpoint's URL is none.
         TransientError: the token endpoint does not answer.
     """
     return _TOKENS.get(source, where)
 
 
-def forget_token(source: TokenSource) -> None:
-    """A broker does not believe this process's token: the next connection gets a new one."""
-    _TOKENS.forget(source)
+def forget_token(source: TokenSource, value: str | None = None) -> None:
+    """A broker does not believe this process's token: the next connection gets a new one.
+
+    Args:
+        source: where it came from.
+        value: the token; one that was got since then stays. None forgets any.
+    """
+    _TOKENS.forget(source, value)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -25,6 +25,8 @@ from mirror_lib.errors import ConfigurationError, Where
 _UNSECURED = "unsecuredLogin"
 #: Seconds; Java has no limit of its own.
 _TOKEN_TIMEOUT = 10.0
+#: Seconds: a pause of nothing, which Java allows, would stay nothing when it is doubled.
+_SHORTEST_BACKOFF = 0.05
 _EXTENSION_NAME, _EXTENSION_VALUE = re.compile(r"[A-Za-z]+"), re.compile(r"[\x21-\x7e \t\r\n]+")
 
 
@@ -186,13 +188,25 @@ class _OAuthReader:
                 "sasl.oauthbearer.token.endpoint.url is not set.",
                 "Set it to where client credentials are exchanged for a token, or to file:/path of a token.",
             )
-        scheme = urllib.parse.urlsplit(endpoint).scheme.lower()
+        try:
+            parts = urllib.parse.urlsplit(endpoint)
+        except ValueError:
+            # Its text repeats what may be secret in an URL.
+            raise self._error(
+                "sasl.oauthbearer.token.endpoint.url is no URL.", "Write https://host:port/path or file:/path."
+            ) from None
+        scheme = parts.scheme.lower()
         if scheme == "file":
             return OAuthLogin(self._file(endpoint), self._extensions("extension_"))
         if scheme not in ("http", "https"):
             raise self._error(
                 f"sasl.oauthbearer.token.endpoint.url begins with {scheme or 'no scheme'}.",
                 "It begins with https:, http: or file:.",
+            )
+        if "@" in parts.netloc:
+            raise self._error(
+                "sasl.oauthbearer.token.endpoint.url has a user before its host.",
+                "Leave that out; clientId and clientSecret in sasl.jaas.config say who asks.",
             )
         return OAuthLogin(self._client_credentials(endpoint, scheme), self._extensions("extension_"))
 
@@ -211,6 +225,7 @@ class _OAuthReader:
                 ".client.secret.",
             )
         backoff, longest = self._seconds("sasl.login.retry.backoff.ms", 0.1), "sasl.login.retry.backoff.max.ms"
+        backoff = max(backoff, _SHORTEST_BACKOFF)
         timeouts = [
             self._seconds(name, 0.0) for name in ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
         ]

@@ -52,9 +52,9 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         """SASL extensions (KIP-342)."""
         return dict(self._extensions)
 
-    def refused(self) -> None:
+    def refused(self, token: str) -> None:
         """A broker does not believe the token: the next connection gets a new one."""
-        forget_token(self._source)
+        forget_token(self._source, token)
 
 
 class TokenAuthenticator:
@@ -62,19 +62,19 @@ class TokenAuthenticator:
 
     def __init__(self, provider: TokenProvider) -> None:
         self._provider = provider
-        self._sent = False
+        self._sent: str | None = None
 
     async def step(self, payload: bytes | None) -> Step:
         """What to send next, given the broker's answer."""
-        if not self._sent:
-            self._sent = True
-            pairs = {"auth": f"Bearer {await self._provider.token()}", **self._provider.extensions()}
+        if self._sent is None:
+            self._sent = await self._provider.token()
+            pairs = {"auth": f"Bearer {self._sent}", **self._provider.extensions()}
             told = "\x01".join(f"{name}={value}" for name, value in pairs.items())
             return f"n,,\x01{told}\x01\x01".encode(), True
         if not payload:
             return None
         # An answer with content is a refusal; the broker says it by an error once we have agreed to it.
-        self._provider.refused()
+        self._provider.refused(self._sent)
         return b"\x01", True
 
 

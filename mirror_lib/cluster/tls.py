@@ -25,7 +25,7 @@ from mirror_lib.cluster.keystores import (
     read_pem_key,
     read_truststore,
 )
-from mirror_lib.cluster.tls_versions import TlsVersions, TlsVersionsError, tls_versions
+from mirror_lib.config.tls_versions import TlsVersions, TlsVersionsError, tls_versions
 from mirror_lib.errors import ConfigurationError, Where
 
 #: A suite of TLS 1.2 that takes a shared key nobody has, so that librdkafka, which has no setting for versions, is
@@ -108,6 +108,7 @@ class _Reader:
         self._prefix = prefix
 
     def trusted(self) -> str | None:
+        self._not_blank("ssl.truststore.certificates", "ssl.truststore.location")
         inline, location = self._get("ssl.truststore.certificates"), self._get("ssl.truststore.location")
         if inline:
             self._alone("ssl.truststore.certificates", "ssl.truststore.location", location)
@@ -120,6 +121,7 @@ class _Reader:
         return None
 
     def client(self) -> KeyPair | None:
+        self._not_blank("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.keystore.location")
         key, location = self._get("ssl.keystore.key"), self._get("ssl.keystore.location")
         key_password = self._get("ssl.key.password")
         if key:
@@ -155,6 +157,14 @@ class _Reader:
 
     def _get(self, name: str) -> str | None:
         return self._properties.get(name)
+
+    def _not_blank(self, *names: str) -> None:
+        """A variable may have come out empty: what the system trusts, or no key at all, is not what was meant."""
+        for name in names:
+            if (value := self._get(name)) is not None and not value.strip():
+                raise ConfigurationError(
+                    f"{self._prefix}{name} is empty.", where=self._where, action="Give its value, or leave it out."
+                )
 
     def _alone(self, name: str, other_name: str, other: str | None) -> None:
         if other:

@@ -295,7 +295,7 @@ class Provenance(_Frozen):
     #: One of `default`, `top level`, `cluster A`, `flow A->B`, `worker of B`.
     origin: str = "default"
     #: The text in the file when variables in it were replaced; None when `value` is that text.
-    written: str | None = None
+    written: str | None = Field(default=None, repr=False)
     #: Whether `value` still holds variables whose values are not needed where the file was read.
     later: bool = False
 

@@ -6,7 +6,8 @@ name where the regex is one, else the text that every match begins with, else ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from mirror_lib.config.flow_topology import flow_topology
@@ -18,8 +19,8 @@ from mirror_lib.topology.selection import FlowTopology
 
 _QUANTIFIERS = "*+?{"
 _SPECIAL = "[](){}^$*+?|"
-#: Any name will do that no policy treats specially.
-_PROBE = "probe"
+#: Any name that no policy treats specially, and one of those that `IdentityReplicationPolicy` does.
+_PROBES = ("probe", "heartbeats")
 
 
 class NamePattern(NamedTuple):
@@ -58,7 +59,26 @@ def names_of(regex: str) -> tuple[NamePattern, ...]:
 
     A dot without a quantifier counts as a dot: people write topic names that have dots as they are.
     """
-    return _united(map(_head, _alternatives(regex)))
+    # Nothing has an empty name.
+    return _united(each for each in map(_head, _alternatives(regex)) if each.name)
+
+
+def plain_names(regexes: Iterable[str]) -> frozenset[str]:
+    """The names that regexes give as they are, in which any metacharacter is escaped, dots too.
+
+    Of these alone it is certain that a name is meant.
+    """
+    return frozenset(name for regex in regexes for name, plain in _names(regex) if plain)
+
+
+def supposed_names(regexes: Iterable[str], listed: Collection[str]) -> frozenset[str]:
+    """The names with dots that regexes give as they are, as far as the dots stand for no other character.
+
+    Args:
+        listed: what the cluster shows: where any of it matches, that is what was meant.
+    """
+    dotted = {name for regex in regexes for name, plain in _names(regex) if not plain}
+    return frozenset(name for name in dotted if not _any_matches(name, listed))
 
 
 def source_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
@@ -75,20 +95,42 @@ def target_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
 
 def groups(flow: FlowConfig) -> tuple[NamePattern, ...]:
     """The consumer groups that a flow takes; they keep their names on the target."""
-    # A filter of somebody's own may take anything.
-    if not flow.group_filter_class.endswith(f".{DefaultGroupFilter.__name__}"):
+    if not _is_default_group_filter(flow):
         return (EVERYTHING,)
     return _united(each for regex in flow.groups for each in names_of(regex))
 
 
 def named_topics(flow: FlowConfig) -> frozenset[str]:
-    """The source topics that a flow's configuration calls by their names, as far as the flow takes them."""
-    return frozenset(each.name for each in _selected(flow, _unrestricted(flow)) if each.is_name)
+    """The source topics that a flow's configuration calls by their names for certain, as far as the flow takes them."""
+    if not _is_default_topic_filter(flow):
+        return frozenset()
+    return frozenset(filter(_unrestricted(flow).replicates, plain_names(flow.topics)))
+
+
+def supposed_topics(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:
+    """The source topics that a flow's configuration seems to call by their names, with dots that are not escaped."""
+    if not _is_default_topic_filter(flow):
+        return frozenset()
+    return frozenset(filter(_unrestricted(flow).replicates, supposed_names(flow.topics, listed)))
 
 
 def named_groups(flow: FlowConfig) -> frozenset[str]:
-    """The groups that a flow's configuration calls by their names."""
-    return frozenset(each.name for each in groups(flow) if each.is_name)
+    """The groups that a flow's configuration calls by their names for certain."""
+    return plain_names(flow.groups) if _is_default_group_filter(flow) else frozenset()
+
+
+def supposed_groups(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:
+    """The groups that a flow's configuration seems to call by their names, with dots that are not escaped."""
+    return supposed_names(flow.groups, listed) if _is_default_group_filter(flow) else frozenset()
+
+
+def _is_default_topic_filter(flow: FlowConfig) -> bool:
+    """A filter of somebody's own may take anything."""
+    return flow.topic_filter_class.endswith(f".{DefaultTopicFilter.__name__}")
+
+
+def _is_default_group_filter(flow: FlowConfig) -> bool:
+    return flow.group_filter_class.endswith(f".{DefaultGroupFilter.__name__}")
 
 
 def _unrestricted(flow: FlowConfig) -> FlowTopology:
@@ -97,7 +139,7 @@ def _unrestricted(flow: FlowConfig) -> FlowTopology:
 
 
 def _selected(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
-    if not flow.topic_filter_class.endswith(f".{DefaultTopicFilter.__name__}"):
+    if not _is_default_topic_filter(flow):
         yield EVERYTHING
         return
     for regex in flow.topics:
@@ -118,18 +160,20 @@ def _remote(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
             yield literal(topology.remote_topic(each.name))
         else:
             many = True
-            yield _policy_names(topology, each)
+            yield from _policy_names(topology, each)
     if many:
         yield from _renamed(flow, topology)
 
 
-def _policy_names(topology: FlowTopology, source: NamePattern) -> NamePattern:
+def _policy_names(topology: FlowTopology, source: NamePattern) -> Iterator[NamePattern]:
     """What the replication policy makes of all names of a pattern: one that puts something in front keeps prefixes."""
-    probed = topology.policy.format_remote_topic(topology.flow.source, _PROBE)
-    if not probed.endswith(_PROBE):
-        return EVERYTHING
-    front = probed.removesuffix(_PROBE)
-    return prefixed(front if source == EVERYTHING else front + source.name)
+    for probe in _PROBES:
+        probed = topology.policy.format_remote_topic(topology.flow.source, probe)
+        front = probed.removesuffix(probe)
+        if front == probed:
+            yield EVERYTHING
+        else:
+            yield prefixed(front if source == EVERYTHING else front + source.name)
 
 
 def _renamed(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
@@ -187,6 +231,28 @@ def _head(regex: str) -> NamePattern:
         head += text
         at += len(taken)
     return literal(head)
+
+
+def _names(regex: str) -> Iterator[tuple[str, bool]]:
+    """The names among the alternatives of a regex, each with whether its dots are certain to be dots."""
+    for each in _alternatives(regex):
+        pattern = _head(each)
+        if pattern.is_name and pattern.name:
+            yield pattern.name, "." not in _taken(each.removeprefix("^"))
+
+
+def _taken(regex: str) -> Iterator[str]:
+    """A regex unit by unit, as it is written."""
+    at = 0
+    while at < len(regex):
+        taken, _ = _unit(regex, at)
+        yield taken
+        at += len(taken)
+
+
+def _any_matches(dotted: str, names: Collection[str]) -> bool:
+    regex = re.compile(re.escape(dotted).replace(r"\.", "."))
+    return any(map(regex.fullmatch, names))
 
 
 def _unit(regex: str, at: int) -> tuple[str, str | None]:

@@ -120,6 +120,7 @@ class DirectoryProvider:
         if folder is None:
             return None
         if not folder.is_dir():
+            self._stamps[folder] = FileStamp.of(folder)
             raise ProviderError(f"{folder} is not a folder")
         file = folder / key
         # Only direct children count: a key such as ../x names none.
@@ -134,14 +135,35 @@ class DirectoryProvider:
             raise ProviderError(f"{file} is not UTF-8 text") from error
 
 
+class _MissingPathsError(ProviderError):
+    """It may be otherwise as soon as one of the files is there."""
+
+    def __init__(self, what: str, files: tuple[FileStamp, ...]) -> None:
+        super().__init__(what)
+        self.files = files
+
+
+@dataclass(frozen=True, slots=True)
+class _NotMade:
+    """Stands for a provider that has no value as long as these files are not there."""
+
+    files: tuple[FileStamp, ...]
+
+    def get(self, path: str, key: str) -> str | None:
+        del path, key
+        return None
+
+
 class _AllowedPaths:
     """Without `allowed.paths` everything is allowed (`AllowedPaths` of Kafka)."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self._allowed = [Path(os.path.normpath(part)) for part in parse_list(parameters.get("allowed.paths", ""))]
+        stamps = tuple(map(FileStamp.of, self._allowed))
         for path in self._allowed:
             if not path.is_absolute() or not path.exists():
-                raise ProviderError(f"allowed.paths must hold absolute paths that exist; {path} is none")
+                what = f"allowed.paths must hold absolute paths that exist; {path} is none"
+                raise _MissingPathsError(what, stamps)
 
     def resolve(self, path: str) -> Path | None:
         if not path:
@@ -246,7 +268,10 @@ def files_read(providers: Iterable[ConfigProvider]) -> tuple[FileStamp, ...]:
 
 
 def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], dict[str, str]]:
-    """The providers that `config.providers` names, and for each that cannot be made its key and what is wrong."""
+    """The providers that `config.providers` names, and for each that cannot be made its key and what is wrong.
+
+    One whose folders are missing has a stand-in without values, so that readers notice when they come.
+    """
     providers: dict[str, ConfigProvider] = {}
     wrong: dict[str, str] = {}
     for name in filter(None, parse_list(file.get(_PREFIX, ""))):
@@ -263,4 +288,6 @@ def make_providers(file: Mapping[str, str]) -> tuple[dict[str, ConfigProvider], 
                 providers[name] = REGISTRY[java_class](parameters)
             except ProviderError as error:
                 wrong[key] = str(error)
+                if isinstance(error, _MissingPathsError):
+                    providers[name] = _NotMade(error.files)
     return providers, wrong

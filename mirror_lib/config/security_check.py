@@ -8,9 +8,12 @@ from mirror_lib.config.derive import FlowSettings, Settings
 from mirror_lib.config.java_security import java_only_problem
 from mirror_lib.config.java_types import parse_raw_boolean
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem, Severity
+from mirror_lib.config.tls_versions import TlsVersionsError, tls_versions
 
 #: What both clients speak.
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+
+_PROTOCOLS, _SUITES = "ssl.enabled.protocols", "ssl.cipher.suites"
 
 
 def security_problems(flows: Iterable[FlowSettings]) -> Iterator[Problem]:
@@ -56,6 +59,8 @@ def _problem(name: str, client: Settings) -> Problem | None:
         what, action = f"{name}: {found.what}", found.action.rstrip(".")
     elif name == "sasl.mechanism" and setting.value.strip() not in MECHANISMS:
         what, action = f"sasl.mechanism={setting.value.strip()} is not spoken", f"use one of {', '.join(MECHANISMS)}"
+    elif (wrong := _tls_problem(name, client)) is not None:
+        what, action = wrong, "name others, or leave the setting out"
     else:
         return None
     return Problem(
@@ -65,3 +70,17 @@ def _problem(name: str, client: Settings) -> Problem | None:
         line=setting.line,
         suggestion=action[0].lower() + action[1:],
     )
+
+
+def _tls_problem(name: str, client: Settings) -> str | None:
+    if name not in (_PROTOCOLS, _SUITES):
+        return None
+    protocols, suites = client.get(_PROTOCOLS), client.get(_SUITES) if name == _SUITES else None
+    if protocols is not None and protocols.later:
+        return None
+    try:
+        tls_versions(None if protocols is None else protocols.value, None if suites is None else suites.value)
+    except TlsVersionsError as error:
+        # What is wrong with the versions is not said of the suites too.
+        return str(error) if str(error).startswith(name) else None
+    return None

@@ -9,6 +9,7 @@ which the clusters must be asked is made by a run of the flow, which is told so.
 
 from __future__ import annotations
 
+import logging
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import APIRouter, Body, Depends, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.page.answers import Answer, StorableText
@@ -27,6 +28,7 @@ from mirror_lib.page.context import Looked, TheFlow, ThePage
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited, require_same_origin
 
+_log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 router = APIRouter(
@@ -170,17 +172,17 @@ def _triggered(
 def _noted(
     here: ThePage, looked: Looked, action: str, subject: str, detail: Mapping[str, Any], act: Callable[[], _Result]
 ) -> _Result:
-    audits, by, flow = _ledger(here, looked).audits, looked.visitor.name, looked.flow.name
-    audits.note(by=by, action=action, subject=subject, flow=flow, detail=detail)
+    ledger = _ledger(here, looked)
+    ledger.audits.note(by=looked.visitor.name, action=action, subject=subject, flow=looked.flow.name, detail=detail)
     try:
         return act()
     except MirrorError as error:
-        audits.note(by=by, action=f"{action}-failed", subject=subject, flow=flow, detail=error.attributes())
+        _note_outcome(looked, ledger, f"{action}-failed", subject, error.attributes())
         raise
     except Exception as error:
         # What a fault of ours or of Airflow's says of itself may hold anything, a database's password included.
         failed = {"reason": "error", "what": type(error).__name__}
-        audits.note(by=by, action=f"{action}-failed", subject=subject, flow=flow, detail=failed)
+        _note_outcome(looked, ledger, f"{action}-failed", subject, failed)
         raise
 
 
@@ -192,14 +194,17 @@ def _refusals_noted(looked: Looked, action: str, subject: str) -> Iterator[None]
     except HTTPException as refusal:
         # Nobody who may not act brings a ledger into being.
         if looked.ledger is not None:
-            looked.ledger.audits.note(
-                by=looked.visitor.name,
-                action=f"{action}-refused",
-                subject=subject,
-                flow=looked.flow.name,
-                detail={"status": refusal.status_code, "what": refusal.detail},
-            )
+            detail = {"status": refusal.status_code, "what": refusal.detail}
+            _note_outcome(looked, looked.ledger, f"{action}-refused", subject, detail)
         raise
+
+
+def _note_outcome(looked: Looked, ledger: Ledger, action: str, subject: str, detail: Mapping[str, Any]) -> None:
+    """Note what was not done. The visitor is to hear why, also where that cannot be noted."""
+    try:
+        ledger.audits.note(by=looked.visitor.name, action=action, subject=subject, flow=looked.flow.name, detail=detail)
+    except LedgerError as error:
+        _log.error("%s of %s by %s is not in the audit: %s", action, subject, looked.visitor.name, error)
 
 
 def _ledger(here: ThePage, looked: Looked) -> Ledger:

@@ -11,7 +11,7 @@ from mirror_lib.cluster.internal_topics import PositionStore, StoredPosition
 from mirror_lib.config.first_start import FirstStarts, parse_first_start
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ExistingTarget, FirstStart, FlowConfig, Rename
-from mirror_lib.config.name_patterns import named_topics, names_of
+from mirror_lib.config.name_patterns import named_topics, plain_names
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.ledger.rows import BackfillRow
 from mirror_lib.ledger.store import Ledger
@@ -247,7 +247,7 @@ def _targets(
     listed = clusters.source_admin.list_topics()
     replicated = [topic for topic in listed if live.replicates(topic)]
     chosen = flow_topology(flow, request.topics)
-    named = named_topics(flow) | {each.name for regex in request.topics for each in names_of(regex) if each.is_name}
+    named = named_topics(flow) | plain_names(request.topics)
     for refusal in hidden_topics(clusters.source_admin, filter(chosen.replicates, named), listed).values():
         raise refusal
     names = [topic for topic in replicated if chosen.replicates(topic)]

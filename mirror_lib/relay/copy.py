@@ -11,7 +11,7 @@ from typing import Any
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.errors import BrokerUnreachableError, MirrorError
+from mirror_lib.errors import MirrorError
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.relay.partition_copy import PartitionCopy
@@ -78,9 +78,10 @@ async def _copy_together(job: CopyJob, partitions: Sequence[OpenPartition]) -> l
                 pending = []
                 copies = [_new_copy(job, each) for each in ready]
                 crash = await _run(job, copies, source, target)
-        except BrokerUnreachableError as error:
-            # Only connecting can end here: the halves keep their own accounts of lost brokers.
-            if backoff.failed(error):
+        except MirrorError as error:
+            # Only connecting can end here, which takes a broker and may take a KDC or a token endpoint: the halves keep
+            # their own accounts of lost brokers.
+            if error.retriable and backoff.failed(error):
                 await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
                 continue
             crash = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
@@ -16,15 +17,16 @@ from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionState
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
 from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.admins import source_admin, target_admin
-from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.hidden import in_words, unseen_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class FlowClusters:
     source_data: Connection
     target_data: Connection
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
+    #: Topics that it was told of that they cannot be seen: once in a run is enough.
+    told_unseen: set[str] = field(default_factory=set)
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -135,10 +139,7 @@ def gather_facts(
         # Deleted since it was listed: there is nothing to copy any more.
         if not isinstance(error, TopicMissingError)
     ]
-    known = named_topics(flow) | {source.topic for source in clusters.positions_at_plan.positions}
-    for topic, refusal in hidden_topics(clusters.source_admin, filter(topology.replicates, known), listed).items():
-        whole = TopicPartition(topic, WHOLE_TOPIC)
-        problems.append(PartitionProblem(whole, of_flow(flow, refusal, whole)))
+    problems += _unseen(flow, topology, clusters, listed, stopped)
     pairs: list[tuple[TopicPartition, TopicPartition]] = []
     facts = []
     for topic, description in sorted(sources.items()):
@@ -181,6 +182,25 @@ def gather_facts(
         else:
             problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
+
+
+def _unseen(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    clusters: FlowClusters,
+    listed: Collection[str],
+    stopped: Collection[TopicPartition],
+) -> Iterator[PartitionProblem]:
+    """The topics that the configuration names and we may not see. Others may be deleted: the log alone tells them."""
+    copied = clusters.positions_at_plan.positions
+    unseen = unseen_topics(clusters.source_admin, flow, topology, listed, copied, stopped)
+    for topic, refusal in unseen.refused.items():
+        whole = TopicPartition(topic, WHOLE_TOPIC)
+        yield PartitionProblem(whole, of_flow(flow, refusal, whole))
+    news = {topic: error for topic, error in unseen.doubtful.items() if topic not in clusters.told_unseen}
+    clusters.told_unseen.update(news)
+    for line in in_words("Nothing is copied of {}", news):
+        _log.warning("Flow %s: %s", flow.flow, line)
 
 
 def _earlier_pairs(

@@ -147,7 +147,8 @@ def gather_config_facts(
         unreadable |= {
             name: error for name, error in answers.errors.items() if not isinstance(error, TopicMissingError)
         }
-    not_created = sum(names.targets[topic] not in existing | unreadable.keys() for topic in selected)
+    known = existing | unreadable.keys()
+    not_created = sum(names.targets[topic] not in known for topic in selected)
     return ConfigFacts(sources, source_configs, target_configs, unreadable, not_created)
 
 

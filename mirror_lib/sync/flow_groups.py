@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.admin_groups import Committed, GroupActiveError, GroupAdmin, GroupKind, GroupState, ListedGroup
+from mirror_lib.cluster.admin_groups import GroupActiveError, GroupAdmin, GroupKind, GroupState, ListedGroup
 from mirror_lib.cluster.checkpoint_topics import CheckpointWriter, read_checkpoints, read_offset_syncs
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.cluster.internal_topics import PositionStore
 from mirror_lib.config.flow_topology import group_filter
 from mirror_lib.config.model import FlowConfig, GroupTranslation
-from mirror_lib.config.name_patterns import named_groups, named_topics
+from mirror_lib.config.name_patterns import named_groups, supposed_groups
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
@@ -37,7 +37,7 @@ from mirror_lib.sync.groups import (
     plan_groups,
     select_groups,
 )
-from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic, offset_syncs_topic
 from mirror_lib.sync.observed import save_groups
 from mirror_lib.topology.names import TopicPartition
@@ -225,13 +225,16 @@ def gather_group_facts(
         MirrorError: a cluster cannot be reached, or a topic or the ledger cannot be read.
     """
     takes = group_filter(flow).should_replicate_group
-    listed = [each for each in source.list_groups().values() if takes(each.group)]
+    every = source.list_groups()
+    listed = [each for each in every.values() if takes(each.group)]
     checkpoints, notices = _read_checkpoints(flow)
     # Groups that we may not describe are not listed: those that are known from elsewhere are asked for all the same.
-    known = named_groups(flow) | {place.group for place in checkpoints or ()}
-    unseen = {group for group in known if takes(group)} - {each.group for each in listed}
+    named = named_groups(flow)
+    known = named | supposed_groups(flow, every) | {place.group for place in checkpoints or ()}
+    unseen = {group for group in known if takes(group)} - every.keys()
     accepted = {each.group for each in listed if each.kind.of_consumers} | unseen
     committed = source.committed(accepted)
+    doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
     copied_to = _copied_to(flow)
@@ -243,9 +246,14 @@ def gather_group_facts(
         copied_to=copied_to,
         maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
-        findings=_findings(listed, committed),
+        findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
-        notices=(*notices, *more_notices, *_about_hidden_topics(flow, topology, copied_to)),
+        notices=(
+            *notices,
+            *more_notices,
+            *in_words("Nothing is translated for group {}", doubtful),
+            *_about_hidden_topics(flow, topology, copied_to, ledger),
+        ),
     )
 
 
@@ -269,15 +277,13 @@ class _LedgerMaps(Mapping[TopicPartition, OffsetMap]):
         return len(self._partitions)
 
 
-def _findings(listed: list[ListedGroup], committed: Committed) -> tuple[GroupFinding, ...]:
+def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) -> tuple[GroupFinding, ...]:
     kinds = [
         GroupFinding(each.group, GroupReason.GROUP_KIND_NOT_SUPPORTED, f"it is a {each.kind.value} group")
         for each in listed
         if each.kind in _UNTRANSLATED_KINDS
     ]
-    errors = [
-        GroupFinding(group, GroupReason.UNREADABLE, str(error)) for group, error in sorted(committed.errors.items())
-    ]
+    errors = [GroupFinding(group, GroupReason.UNREADABLE, str(error)) for group, error in sorted(unreadable.items())]
     return (*kinds, *errors)
 
 
@@ -326,14 +332,15 @@ def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
 
 
 def _about_hidden_topics(
-    flow: FlowConfig, topology: FlowTopology, copied_to: Iterable[TopicPartition]
+    flow: FlowConfig, topology: FlowTopology, copied_to: Iterable[TopicPartition], ledger: Ledger | None
 ) -> Iterator[str]:
     """A group's offsets come without those on topics that we may not describe."""
-    known = {place.topic for place in copied_to} | named_topics(flow)
+    stopped = ledger.stopped_partitions(str(flow.flow)) if ledger is not None else ()
     with source_admin(flow) as admin:
-        hidden = hidden_topics(admin, filter(topology.replicates, known), ())
-    for error in hidden.values():
+        unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
+    for error in unseen.refused.values():
         yield f"Nothing is known of groups' offsets there: {error}"
+    yield from in_words("Nothing is known of groups' offsets on {}", unseen.doubtful)
 
 
 def _copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:

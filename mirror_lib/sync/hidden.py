@@ -1,15 +1,85 @@
 """What a cluster does not show to a user who may not describe it.
 
 Whoever asks for all topics or groups gets those that he may describe, and no word about the others: a flow would leave
-them out as if they were not there. Asked for one by its name, brokers tell what is missing from what is forbidden.
+them out as if they were not there. Asked for one by its name, brokers tell what is missing from what is forbidden, to
+those who may describe the name: of a topic that was deleted together with its ACL they say that it is forbidden.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 
 from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import named_topics, supposed_topics
 from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.selection import FlowTopology
+
+#: A line for each of thousands of deleted topics helps nobody.
+_LINES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Topics or groups of which the cluster does not say whether they exist, by name, with its refusals."""
+
+    #: Those that the configuration names: whoever names them wants them.
+    refused: Mapping[str, MirrorError]
+    #: Those that are known otherwise. They may have been deleted.
+    doubtful: Mapping[str, MirrorError]
+
+    @classmethod
+    def of(cls, errors: Mapping[str, MirrorError], named: Collection[str]) -> Unseen:
+        """Tell refusals apart; other errors are not looked at.
+
+        Args:
+            named: what the configuration names.
+        """
+        refusals = {name: each for name, each in sorted(errors.items()) if isinstance(each, AuthorizationError)}
+        return cls(
+            {name: each for name, each in refusals.items() if name in named},
+            {name: each for name, each in refusals.items() if name not in named},
+        )
+
+
+def in_words(what: str, doubtful: Mapping[str, MirrorError]) -> Iterator[str]:
+    """What is doubtful, a line for each, for whoever reads the log.
+
+    Args:
+        what: what is not done for them, with `{}` for the name.
+    """
+    for name, error in islice(doubtful.items(), _LINES_SHOWN):
+        yield f"{what.format(name)}, which was deleted or is hidden: {error}"
+    if len(doubtful) > _LINES_SHOWN:
+        yield f"... and {len(doubtful) - _LINES_SHOWN} more."
+
+
+def unseen_topics(
+    admin: ClusterAdmin,
+    flow: FlowConfig,
+    topology: FlowTopology,
+    listed: Collection[str],
+    copied: Iterable[TopicPartition],
+    stopped: Collection[TopicPartition] = (),
+) -> Unseen:
+    """The topics that a flow should see on its source, and does not.
+
+    Args:
+        listed: what the source has listed.
+        copied: partitions that have a position.
+        stopped: partitions that are not replicated any more; topics that have no others are not asked about.
+
+    Raises:
+        MirrorError: the source cannot be asked.
+    """
+    named = named_topics(flow)
+    copied_topics = {place.topic for place in copied if place not in stopped}
+    given_up = {place.topic for place in stopped} - copied_topics
+    wanted = (named | supposed_topics(flow, listed) | copied_topics) - given_up
+    return Unseen.of(hidden_topics(admin, filter(topology.replicates, wanted), listed), named)
 
 
 def hidden_topics(admin: ClusterAdmin, wanted: Iterable[str], listed: Iterable[str]) -> dict[str, MirrorError]:

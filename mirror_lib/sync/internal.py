@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicSpec
@@ -14,6 +15,8 @@ from mirror_lib.config.flow_topology import replication_policy
 from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation, PoisonPolicy
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError, Where
 from mirror_lib.sync.waiting import wait_until_visible
+
+_log = logging.getLogger(__name__)
 
 _CLEANUP_POLICY = "cleanup.policy"
 _COMPACT = "compact"
@@ -38,6 +41,8 @@ class InternalTopic:
     #: Alias of the cluster that it is on.
     cluster: str
     state: InternalTopicState
+    #: What could not be found out about it.
+    notice: str | None = None
 
 
 _POSITION_SEGMENT_BYTES = str(16 * 1024 * 1024)
@@ -107,7 +112,7 @@ def ensure_internal_topics(
         MirrorError: a topic could not be created for another reason.
     """
     topics = _ensure(flow, target_admin, [position_topic(flow)], dry_run=dry_run)
-    _check_compacted(flow, target_admin, topics)
+    topics = _check_compacted(flow, target_admin, topics)
     if flow.copy_settings.poison_policy is PoisonPolicy.QUARANTINE:
         topics += _ensure(flow, target_admin, [quarantine_topic(flow)], dry_run=dry_run)
     if flow.emit_offset_syncs_enabled:
@@ -163,10 +168,13 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
     ) from error
 
 
-def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[InternalTopic]) -> None:
-    """Connect refuses to start on such a topic too (`TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`)."""
-    existing = [topic.name for topic in topics if topic.state is InternalTopicState.EXISTS]
-    for name, configs in admin.topic_configs(existing).items():
+def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[InternalTopic]) -> list[InternalTopic]:
+    """Connect refuses to start on such a topic too, and goes on where it may not look.
+
+    Its `TopicAdmin.verifyTopicCleanupPolicyOnlyCompact`. Returns the topics, with a notice where we may not look.
+    """
+    answers = admin.topic_configs([topic.name for topic in topics if topic.state is InternalTopicState.EXISTS])
+    for name, configs in answers.items():
         policy = configs.value(_CLEANUP_POLICY)
         if policy is not None and policy != _COMPACT:
             raise ConfigurationError(
@@ -175,3 +183,12 @@ def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[Int
                 action=f"Set cleanup.policy=compact on it, or name another topic by "
                 f"{flow.flow.target}.offset.storage.topic.",
             )
+    return [_with_notice(topic, answers.errors.get(topic.name)) for topic in topics]
+
+
+def _with_notice(topic: InternalTopic, error: MirrorError | None) -> InternalTopic:
+    if not isinstance(error, AuthorizationError):
+        return topic
+    notice = f"whether topic {topic.name} of cluster {topic.cluster} is compacted is not known: {error}"
+    _log.warning("%s", notice)
+    return replace(topic, notice=notice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,10 +28,12 @@ from mirror_lib.errors import (
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
-from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.hidden import in_words, unseen_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.verify.model import KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
+
+_log = logging.getLogger(__name__)
 
 _Pair = tuple[TopicPartition, TopicPartition]
 
@@ -137,13 +140,18 @@ class _Gathering:
         return Gathered(tuple(facts), tuple(self._unverifiable))
 
     def _note_hidden(self, snapshot: PositionSnapshot) -> None:
-        """What was copied from topics that we may not see any more cannot be compared."""
-        copied = [place for place in snapshot.positions if self._topology.replicates(place.topic)]
-        hidden = hidden_topics(self._source, {place.topic for place in copied}, self._listed)
-        for place in sorted(copied):
-            if place.topic in hidden:
+        """What was copied from topics that we may not see any more cannot be compared. Many of them are deleted."""
+        stopped = self._ledger.stopped_partitions(self._name)
+        unseen = unseen_topics(self._source, self._flow, self._topology, self._listed, snapshot.positions, stopped)
+        copied = sorted(place for place in snapshot.positions if place not in stopped)
+        for place in copied:
+            if place.topic in unseen.refused:
                 target = TopicPartition(self._topology.remote_topic(place.topic), place.partition)
-                self._unverifiable.append(PartitionVerdict.failed(place, target, hidden[place.topic]))
+                self._unverifiable.append(PartitionVerdict.failed(place, target, unseen.refused[place.topic]))
+        topics = {place.topic for place in copied}
+        doubtful = {topic: error for topic, error in unseen.doubtful.items() if topic in topics}
+        for line in in_words("Nothing is verified of {}", doubtful):
+            _log.warning("Flow %s: %s", self._name, line)
 
     def _backfilled(self) -> set[TopicPartition]:
         """Target partitions that backfills wrote to beside the flow: their records are not in the flow's own map."""

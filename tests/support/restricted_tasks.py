@@ -33,12 +33,14 @@ from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, replicate
 from mirror_lib.runbook.fences import raise_fence
+from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.flow_acls import apply_flow_acls
 from mirror_lib.sync.flow_configs import apply_flow_configs
 from mirror_lib.sync.flow_groups import apply_flow_groups
 from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.flow_topics import apply_flow_topics
 from mirror_lib.sync.heartbeats import emitting_flows
+from mirror_lib.sync.internal import ensure_internal_topics
 from mirror_lib.sync.staged_acls import release_acls
 from mirror_lib.topology.access import Operation
 from mirror_lib.verify.local import run_locally
@@ -84,7 +86,8 @@ def _dying(job: CopyJob) -> list[PartitionResult]:
 
 def _sync_topics(_world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
     done = apply_flow_topics(flow, flow_topology(flow))
-    return [str(each) for each in done.plan.conflicts] + [str(each.error) for each in done.failed]
+    told = [str(each) for each in done.plan.conflicts] + [str(each.error) for each in done.failed]
+    return told + [each.notice for each in done.internal if each.notice]
 
 
 def _copy(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
@@ -138,11 +141,17 @@ def _verify(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
 
 
 def _backfill(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
-    request = request_of(flow, [world.orders], "offset 0", "offset 5", into=None, into_suffix=None, into_same=True)
-    with FlowClusters.connect(flow) as clusters:
-        name = prepare_backfill(flow, clusters, world.ledger, request, f"again-{next(_BACKFILLS)}")[0].backfill.name
+    begun = [row.name for row in world.ledger.backfills(world.name)]
+    name = begun[0] if begun else _defined(world, flow)
     report = run_backfill(flow, name, ledger=world.ledger, make_runner=lambda: copy_here, options=RunOptions())
     return [str(error) for error in report.errors]
+
+
+def _defined(world: World, flow: FlowConfig) -> str:
+    """A new backfill's name."""
+    request = request_of(flow, [world.orders], "offset 0", "offset 5", into=None, into_suffix=None, into_same=True)
+    with FlowClusters.connect(flow) as clusters:
+        return prepare_backfill(flow, clusters, world.ledger, request, f"again-{next(_BACKFILLS)}")[0].backfill.name
 
 
 def _cutover(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
@@ -205,6 +214,21 @@ def _interrupted(world: World) -> None:
     produce(source, world.orders, records(5, partition=1, start=20))
 
 
+def _positioned(world: World) -> None:
+    """A position topic that is there."""
+    _written(world)
+    with flow_admins(world.open_flow) as (source, target):
+        ensure_internal_topics(world.open_flow, source, target)
+
+
+def _backfill_interrupted(world: World) -> None:
+    _copied(world)
+    flow = world.open_flow
+    name = _defined(world, flow)
+    with suppress(_InterruptedError):
+        run_backfill(flow, name, ledger=world.ledger, make_runner=lambda: _dying, options=RunOptions())
+
+
 def _configured(world: World) -> None:
     _copied(world)
     set_config(world.pair.source.cluster, world.orders, "max.message.bytes", "1500000")
@@ -258,7 +282,9 @@ def _until(true: Callable[[], bool]) -> None:
 
 
 TASKS: Mapping[AccessTask, Task] = {
-    AccessTask.SYNC_TOPICS: Task(_sync_topics, _written, prepare_for={Operation.ALTER: _narrow}),
+    AccessTask.SYNC_TOPICS: Task(
+        _sync_topics, _written, prepare_for={Operation.ALTER: _narrow, Operation.DESCRIBE_CONFIGS: _positioned}
+    ),
     AccessTask.COPY: Task(_copy, _synced),
     AccessTask.TAKE_OVER: Task(_copy, _interrupted, (AccessTask.COPY,)),
     AccessTask.EMIT_HEARTBEATS: Task(_emit, _without_heartbeats),
@@ -269,6 +295,6 @@ TASKS: Mapping[AccessTask, Task] = {
     AccessTask.SYNC_GROUP_OFFSETS: Task(_commit, _read, (AccessTask.TRANSLATE_OFFSETS,)),
     AccessTask.OBSERVE: Task(_observe, _behind),
     AccessTask.VERIFY: Task(_verify, _copied),
-    AccessTask.BACKFILL: Task(_backfill, _copied),
+    AccessTask.BACKFILL: Task(_backfill, _copied, prepare_for={Operation.READ: _backfill_interrupted}),
     AccessTask.CUTOVER: Task(_cutover, _staged),
 }

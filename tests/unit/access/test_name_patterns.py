@@ -18,8 +18,12 @@ from mirror_lib.config.name_patterns import (
     named_groups,
     named_topics,
     names_of,
+    plain_names,
     prefixed,
     source_topics,
+    supposed_groups,
+    supposed_names,
+    supposed_topics,
     target_topics,
 )
 from mirror_lib.topology.acls import AclPattern
@@ -50,6 +54,9 @@ from mirror_lib.topology.acls import AclPattern
         ("a|.*", [EVERYTHING]),
         ("orders|orders.*", [prefixed("orders")]),
         (r"a\|b", [literal("a|b")]),
+        ("orders|", [literal("orders")]),
+        ("|", []),
+        ("^$", []),
     ],
 )
 def test_the_names_that_a_regex_matches_are_covered(regex: str, covered_by: list[NamePattern]) -> None:
@@ -57,7 +64,8 @@ def test_the_names_that_a_regex_matches_are_covered(regex: str, covered_by: list
 
 
 _PIECES = st.sampled_from(["a", "b", "-", ".*", "[ab]", "(a|b)", "a?", "b+", "a*", r"\.", "|", "(ab)?", r"\w", "x{2}"])
-_NAMES = st.text(alphabet="ab-.x", max_size=6)
+#: Nothing in Kafka has an empty name.
+_NAMES = st.text(alphabet="ab-.x", min_size=1, max_size=6)
 
 
 @given(st.lists(_PIECES, min_size=1, max_size=6).map("".join), _NAMES)
@@ -109,8 +117,14 @@ def test_the_identity_policy_keeps_names(config_with: Callable[..., MirrorConfig
 
     _, targets = _flow(config_with(identity, "topics = orders, shop-.*"))
 
-    # Heartbeats alone get the alias.
-    assert targets == (literal("A.heartbeats"), literal("orders"), prefixed("shop-"))
+    # Heartbeats alone get the alias, and `shop-heartbeats` is taken for some.
+    assert targets == (literal("A.heartbeats"), literal("orders"), prefixed("A.shop-"), prefixed("shop-"))
+
+
+def test_the_identity_policy_covers_everything_for_all_topics(config_with: Callable[..., MirrorConfig]) -> None:
+    identity = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+    assert _flow(config_with(identity))[1] == (EVERYTHING,)
 
 
 def test_renames_are_covered_by_what_they_give(config_with: Callable[..., MirrorConfig]) -> None:
@@ -141,3 +155,41 @@ def test_groups_are_covered_as_topics_are(config_with: Callable[..., MirrorConfi
 def test_only_names_are_known_without_asking_the_cluster(config_with: Callable[..., MirrorConfig]) -> None:
     assert named_topics(config_with("topics = orders, shop-.*, __x").flow("A->B")) == {"orders"}
     assert named_topics(config_with().flow("A->B")) == set()
+
+
+@pytest.mark.parametrize(
+    ("regex", "plain", "supposed"),
+    [
+        ("orders", {"orders"}, set()),
+        ("orders_eu-1", {"orders_eu-1"}, set()),
+        (r"orders\.eu", {"orders.eu"}, set()),
+        (r"\Qorders.eu\E", {"orders.eu"}, set()),
+        ("^orders$", {"orders"}, set()),
+        ("orders.eu", set(), {"orders.eu"}),
+        (r"a\.b.c", set(), {"a.b.c"}),
+        ("a|b.c|d.*", {"a"}, {"b.c"}),
+        ("orders.*", set(), set()),
+        ("orders|", {"orders"}, set()),
+        ("orders?", set(), set()),
+    ],
+)
+def test_names_are_certain_where_a_regex_has_no_metacharacter(regex: str, plain: set[str], supposed: set[str]) -> None:
+    assert plain_names([regex]) == plain
+    assert supposed_names([regex], ()) == supposed
+
+
+def test_a_dot_that_stands_for_another_character_makes_no_name() -> None:
+    assert supposed_names(["my.events"], ["my-events", "others"]) == set()
+    assert supposed_names(["my.events"], ["my-events-2", "others"]) == {"my.events"}
+
+
+def test_topics_and_groups_with_dots_are_only_supposed(config_with: Callable[..., MirrorConfig]) -> None:
+    flow = config_with(r"topics = my.events, a\\.b, __x.y", "groups = my.group, billing").flow("A->B")
+
+    assert named_topics(flow) == {"a.b"}
+    assert named_groups(flow) == {"billing"}
+    # Internal topics are excluded, whatever names them.
+    assert supposed_topics(flow, ()) == {"my.events"}
+    assert supposed_topics(flow, ["my-events"]) == set()
+    assert supposed_groups(flow, ()) == {"my.group"}
+    assert supposed_groups(flow, ["my-group"]) == set()

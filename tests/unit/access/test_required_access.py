@@ -55,6 +55,7 @@ def rights(config: MirrorConfig, task: AccessTask, side: Side) -> set[str]:
                 "ALTER on topic A.orders",
                 "DESCRIBE on topic mm2-offsets.A.internal",
                 "CREATE on topic mm2-offsets.A.internal",
+                "DESCRIBE_CONFIGS on topic mm2-offsets.A.internal",
             },
         ),
         (
@@ -104,6 +105,18 @@ def rights(config: MirrorConfig, task: AccessTask, side: Side) -> set[str]:
             AccessTask.VERIFY,
             {"READ on topic orders", "DESCRIBE_CONFIGS on topic orders"},
             {"READ on topic A.orders", "DESCRIBE_CONFIGS on topic A.orders", "READ on topic mm2-offsets.A.internal"},
+        ),
+        (
+            AccessTask.BACKFILL,
+            {"READ on topic orders"},
+            {
+                # An interrupted run of it is compared with the source.
+                "READ on topic A.orders",
+                "WRITE on topic A.orders",
+                "READ on topic mm2-offsets.A.internal",
+                "WRITE on topic mm2-offsets.A.internal",
+                "WRITE on transactional ids that begin with mirror:A->B#backfill-",
+            },
         ),
     ],
 )
@@ -155,6 +168,13 @@ def test_only_the_quarantine_policy_needs_its_topic(config_with: MakeConfig) -> 
         Operation.CREATE,
         Operation.WRITE,
     }
+
+
+@pytest.mark.parametrize("task", [AccessTask.COPY, AccessTask.BACKFILL])
+def test_whatever_copies_writes_to_the_quarantine_topic(config_with: MakeConfig, task: AccessTask) -> None:
+    config = config_with(*SMALL, "mirror.poison.policy = quarantine")
+
+    assert "WRITE on topic mm2-quarantine.A.internal" in rights(config, task, Side.TARGET)
 
 
 def test_without_fencing_no_transactional_ids_are_used(config_with: MakeConfig) -> None:

@@ -12,15 +12,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.execution_time.comms import ErrorResponse
 
-from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.compatibility import DAG, AirflowRuntimeError, BaseHook, ErrorType, Variable
 from mirror_lib.airflow.loaded_files import load as load_for_dags
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
+from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.airflow.secret_provider import secret_texts, task_secrets
 from mirror_lib.config.airflow_values import HANDED_OVER, Reference, connection_values
 from mirror_lib.config.load import InvalidConfigurationError, load
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.config.provider_errors import ProviderError
+from mirror_lib.errors import ConfigurationError, TransientError
 
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _CONNECTION = {"conn_type": "kafka", "login": "mirror", "password": "sly-badger-71", "host": "berlin", "port": 9093}
@@ -78,6 +81,41 @@ def test_a_connection_that_airflow_does_not_have_is_named(file: Path, monkeypatc
     monkeypatch.delenv("AIRFLOW_CONN_KAFKA_BERLIN")
     with task_secrets(), pytest.raises(InvalidConfigurationError, match="no connection kafka_berlin"):
         load(file)
+
+
+def _failing(kind: ErrorType) -> Any:
+    def fail(*_: object) -> None:
+        raise AirflowRuntimeError(ErrorResponse(error=kind, detail={"message": "sly-badger-71"}))
+
+    return fail
+
+
+def test_an_airflow_that_does_not_answer_is_asked_again_by_the_tasks_retries(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BaseHook, "get_connection", _failing(ErrorType.API_SERVER_ERROR))
+    with task_secrets(), pytest.raises(TransientError, match="does not give the connection kafka_berlin") as failure:
+        load(file)
+    assert not is_hopeless(failure.value)
+    assert "sly-badger-71" not in str(failure.value)
+
+    monkeypatch.setattr(Variable, "get", _failing(ErrorType.GENERIC_ERROR))
+    with task_secrets() as lookups, pytest.raises(TransientError, match="does not give the variable kafka_password"):
+        lookups.value(Reference("kafka_password", None))
+
+
+@pytest.mark.parametrize(
+    "kind", [ErrorType.CONNECTION_NOT_FOUND, ErrorType.VARIABLE_NOT_FOUND, ErrorType.PERMISSION_DENIED]
+)
+def test_what_airflow_does_not_have_or_not_show_is_an_error_of_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch, kind: ErrorType
+) -> None:
+    monkeypatch.setattr(BaseHook, "get_connection", _failing(kind))
+    with task_secrets(), pytest.raises(InvalidConfigurationError, match="connection kafka_berlin"):
+        load(file)
+    monkeypatch.setattr(Variable, "get", _failing(kind))
+    with task_secrets() as lookups, pytest.raises(ProviderError, match="variable kafka_password"):
+        lookups.value(Reference("kafka_password", None))
 
 
 def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +257,20 @@ def test_the_tasks_own_environment_is_left_as_it_was(submit: Any, monkeypatch: p
     monkeypatch.delenv(HANDED_OVER, raising=False)
     submit()
     assert HANDED_OVER not in os.environ
+
+
+def test_values_that_no_environment_can_hold_are_refused_by_name(
+    submit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux: MAX_ARG_STRLEN is 131,072 bytes."""
+    connection = {**_CONNECTION, "password": "sly-badger-71" * 11_000}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_BERLIN", json.dumps(connection))
+
+    with pytest.raises(ConfigurationError, match=r"too long.*connection/kafka_berlin:password") as refusal:
+        submit()
+
+    assert "sly-badger-71" not in str(refusal.value)
+    assert not (tmp_path / "arguments.json").exists()
 
 
 def test_a_file_that_takes_nothing_from_airflow_hands_nothing_over(submit: Any, file: Path) -> None:

@@ -173,6 +173,12 @@ class TestTls:
         [
             ({"ssl.truststore.location": "/nowhere/t.jks"}, r"ssl\.truststore\.location=/nowhere/t\.jks: No such file"),
             ({"ssl.keystore.location": "/nowhere/k.p12"}, r"ssl\.keystore\.location=/nowhere/k\.p12: No such file"),
+            ({"ssl.truststore.certificates": ""}, r"ssl\.truststore\.certificates is empty"),
+            ({"ssl.truststore.certificates": " \n"}, r"ssl\.truststore\.certificates is empty"),
+            ({"ssl.truststore.location": " "}, r"ssl\.truststore\.location is empty"),
+            ({"ssl.keystore.location": ""}, r"ssl\.keystore\.location is empty"),
+            ({"ssl.keystore.key": ""}, r"ssl\.keystore\.key is empty"),
+            ({"ssl.keystore.key": "x", "ssl.keystore.certificate.chain": ""}, r"ssl\.keystore\.certificate\.chain is "),
             ({"ssl.truststore.certificates": "none here"}, r"ssl\.truststore\.certificates: it holds no certificates"),
             ({"ssl.truststore.certificates": "x", "ssl.truststore.location": "y"}, "exclude each other"),
             ({"ssl.keystore.key": "x", "ssl.keystore.location": "y"}, "exclude each other"),

@@ -78,6 +78,26 @@ def test_a_refusal_never_repeats_a_secret() -> None:
     assert "s3cret" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hunter2 = pass;",
+        "M hunter2;",
+        "M required hunter2;",
+        'M required "hunter2" x;',
+        "M required hunter2=;",
+        "M required hunter2=1;",
+        "M required =hunter2;",
+        'M required password="ab" hunter2";',
+    ],
+)
+def test_a_refusal_names_the_place_and_no_text(text: str) -> None:
+    """A secret that stands unquoted, or holds a quote, is read as anything."""
+    with pytest.raises(ValueError, match=r"token [1-9]") as refusal:
+        parse_jaas(text)
+    assert "hunter2" not in str(refusal.value)
+
+
 def test_the_entry_hides_its_options() -> None:
     assert "s3cret" not in repr(parse_jaas('M required password="s3cret";'))
 

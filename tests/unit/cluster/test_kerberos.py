@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.kerberos import KerberosLogin
+from mirror_lib.cluster.kerberos import KerberosLogin, _Tickets
 from mirror_lib.config.model import ClientSettings
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
 
+WHERE = Where(cluster="A")
 MODULE = "com.sun.security.auth.module.Krb5LoginModule required"
 
 
@@ -31,6 +37,77 @@ def login(options: str, **properties: str) -> KerberosLogin:
     found = connect(options, **properties).security.sasl
     assert isinstance(found, KerberosLogin)
     return found
+
+
+class GSSError(Exception):
+    """As package gssapi's."""
+
+
+@dataclass
+class Held:
+    """A ticket."""
+
+    name: str
+    lifetime: int | None
+
+
+class StandIn(ModuleType):
+    """What of package gssapi is used, over caches that are known by their content."""
+
+    NameType = SimpleNamespace(kerberos_principal=object())
+    exceptions = SimpleNamespace(GSSError=GSSError)
+
+    def __init__(self) -> None:
+        super().__init__("gssapi")
+        self.caches: dict[bytes, Held] = {}
+        self.memory: dict[str, Held] = {}
+        self.by_keytab: list[str] = []
+        self.process_principal = "process@R"
+
+    def Name(self, principal: str, name_type: object) -> str:  # noqa: N802  # as it is called there
+        del name_type
+        return principal
+
+    def Credentials(  # noqa: N802  # as it is called there
+        self, *, usage: str, name: str | None = None, store: dict[str, str] | None = None
+    ) -> Credentials:
+        assert usage == "initiate"
+        cache = (store or {}).get("ccache", "KCM:me")
+        if store is not None and "client_keytab" in store:
+            assert name is not None
+            self.by_keytab.append(name)
+            self.memory[cache] = Held(name, 600)
+        if cache.startswith("FILE:"):
+            held = self.caches.get(Path(cache.removeprefix("FILE:")).read_bytes())
+        else:
+            held = Held(self.process_principal, 600) if cache.startswith("KCM:") else self.memory.get(cache)
+        if held is None or (name is not None and held.name != name):
+            raise GSSError("no credentials")
+        return Credentials(self, held)
+
+
+@dataclass
+class Credentials:
+    """As package gssapi's."""
+
+    of: StandIn
+    held: Held
+
+    @property
+    def name(self) -> str:
+        return self.held.name
+
+    @property
+    def lifetime(self) -> int | None:
+        return self.held.lifetime
+
+    def inquire(self) -> None:
+        if self.held.lifetime == 0:
+            raise GSSError("expired")
+
+    def store(self, *, store: dict[str, str], usage: str, overwrite: bool, set_default: bool) -> None:
+        assert (usage, overwrite, set_default) == ("initiate", True, False)
+        self.of.memory[store["ccache"]] = self.held
 
 
 @pytest.fixture
@@ -65,10 +142,103 @@ def test_given_a_ticket_cache_then_its_content_travels(tmp_path: Path) -> None:
     assert login(f'useTicketCache=true ticketCache="{tmp_path}/cache"').ticket_cache == b"ticket"
 
 
-def test_given_both_then_the_ticket_cache_counts_as_in_java(keytab: Path, tmp_path: Path) -> None:
+def test_given_both_then_both_travel(keytab: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_bytes(b"ticket")
     both = f'useTicketCache=true ticketCache="{tmp_path}/cache" useKeyTab=true keyTab="{keytab}" principal="me"'
+    assert (login(both).ticket_cache, login(both).keytab) == (b"ticket", b"keys")
+
+
+def test_given_both_and_no_cache_file_then_the_keytab_serves_as_in_java(keytab: Path) -> None:
+    both = f'useTicketCache=true ticketCache="/nowhere/c" useKeyTab=true keyTab="{keytab}" principal="me"'
+    assert (login(both).ticket_cache, login(both).keytab) == (None, b"keys")
+
+
+@pytest.mark.parametrize("rest", ['keyTab="/nowhere/k" principal="me"', 'keyTab="{keytab}"'])
+def test_given_both_and_an_unusable_keytab_then_the_cache_serves_as_in_java(
+    keytab: Path, tmp_path: Path, rest: str
+) -> None:
+    (tmp_path / "cache").write_bytes(b"ticket")
+    both = f'useTicketCache=true ticketCache="{tmp_path}/cache" useKeyTab=true {rest.format(keytab=keytab)}'
     assert (login(both).ticket_cache, login(both).keytab) == (b"ticket", None)
+
+
+class TestTickets:
+    """With a stand-in for package gssapi, which the project's own environment does not have."""
+
+    @pytest.fixture
+    def realm(self, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+        standing_in = StandIn()
+        monkeypatch.setitem(sys.modules, "gssapi", standing_in)
+        monkeypatch.setenv("KRB5CCNAME", "KCM:me")
+        return standing_in
+
+    @pytest.fixture
+    def tickets(self, realm: StandIn) -> Any:
+        return _Tickets()
+
+    @pytest.mark.parametrize("lifetime", [600, None])
+    def test_given_both_then_a_current_ticket_of_the_cache_is_used(
+        self, realm: StandIn, tickets: Any, lifetime: int | None
+    ) -> None:
+        realm.caches[b"ticket"] = Held("me@R", lifetime)
+
+        found = tickets.credentials(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
+
+        assert (found.name, realm.by_keytab) == ("me@R", [])
+
+    @pytest.mark.parametrize("held", [None, ("other@R", 600), ("me@R", 0)], ids=["broken", "of another", "over"])
+    def test_given_both_and_no_current_ticket_in_the_cache_then_one_is_got_by_the_keytab(
+        self, realm: StandIn, tickets: Any, held: tuple[str, int] | None
+    ) -> None:
+        if held is not None:
+            realm.caches[b"ticket"] = Held(*held)
+
+        found = tickets.credentials(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
+
+        assert (found.name, realm.by_keytab) == ("me@R", ["me@R"])
+
+    def test_given_a_cache_only_then_its_failure_is_told(self, realm: StandIn, tickets: Any) -> None:
+        with pytest.raises(AuthenticationError, match="Kerberos refused me@R"):
+            tickets.credentials(KerberosLogin("kafka", "me@R", ticket_cache=b"ticket"), WHERE)
+
+    def test_given_a_fall_back_then_librdkafka_finds_the_ticket_got_by_the_keytab(
+        self, realm: StandIn, tickets: Any
+    ) -> None:
+        tickets.offer_to_process(KerberosLogin("kafka", "me@R", b"keys", b"ticket"), WHERE)
+        after_fall_back = os.environ["KRB5CCNAME"]
+        tickets.offer_to_process(KerberosLogin("kafka", "me@R", b"keys"), WHERE)
+
+        assert after_fall_back == os.environ["KRB5CCNAME"] != "KCM:me"
+
+    @pytest.mark.parametrize("other", ["other@R", "other@S"])
+    @pytest.mark.parametrize("process_first", [True, False])
+    def test_given_the_processs_cache_and_one_of_ours_for_another_principal_then_librdkafka_cannot_have_both(
+        self, realm: StandIn, tickets: Any, other: str, process_first: bool
+    ) -> None:
+        realm.process_principal = "me@R"
+        logins = [KerberosLogin("kafka"), KerberosLogin("kafka", other, b"keys")]
+        first, second = logins if process_first else reversed(logins)
+        tickets.offer_to_process(first, WHERE)
+
+        with pytest.raises(ConfigurationError, match=r"me@R.*other@|other@.*me@R"):
+            tickets.offer_to_process(second, WHERE)
+
+        assert (os.environ["KRB5CCNAME"] == "KCM:me") is process_first
+
+    def test_given_the_processs_cache_and_one_of_ours_for_the_same_principal_then_both_log_in(
+        self, realm: StandIn, tickets: Any
+    ) -> None:
+        realm.process_principal = "me@R"
+        for each in (KerberosLogin("kafka"), KerberosLogin("kafka", "me@R", b"keys"), KerberosLogin("kafka")):
+            tickets.offer_to_process(each, WHERE)
+
+    def test_given_two_principals_of_different_realms_by_keytabs_then_both_log_in(
+        self, realm: StandIn, tickets: Any
+    ) -> None:
+        tickets.offer_to_process(KerberosLogin("kafka", "me@R", b"keys"), WHERE)
+        tickets.offer_to_process(KerberosLogin("kafka", "me@S", b"keys"), WHERE)
+        with pytest.raises(ConfigurationError, match="both needed"):
+            tickets.offer_to_process(KerberosLogin("kafka", "other@S", b"keys"), WHERE)
 
 
 @pytest.mark.parametrize(

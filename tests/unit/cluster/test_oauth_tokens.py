@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.cluster import oauth_tokens
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.oauth_tokens import ClientCredentials, Token, TokenSource, forget_token, jwt_claims, token_of
 from mirror_lib.cluster.sasl import OAuthLogin
@@ -115,7 +116,7 @@ class TestClientCredentials:
 
     def test_given_nobody_at_the_endpoint_then_the_error_may_pass(self) -> None:
         (port,) = free_ports(1)
-        nowhere = f"http://user:s3cret@{LOOPBACK}:{port}/token?key=s3cret"
+        nowhere = f"http://{LOOPBACK}:{port}/token?key=s3cret"
         source = login(
             'clientId="me" clientSecret="x"',
             sasl_oauthbearer_token_endpoint_url=nowhere,
@@ -124,6 +125,32 @@ class TestClientCredentials:
         with pytest.raises(TransientError, match=rf"http://{LOOPBACK}:{port}/token cannot be reached") as failure:
             fetch(source)
         assert "s3cret" not in str(failure.value)
+
+    @pytest.mark.parametrize(
+        "url", ["https://svc:s3cret@idp/token", "http://s3cret@idp/token", "https://[s3cret/token", "https://s3cret℀/t"]
+    )
+    def test_given_a_secret_in_the_host_of_the_url_then_it_is_refused_and_not_repeated(self, url: str) -> None:
+        with pytest.raises(ConfigurationError, match=r"sasl\.oauthbearer\.token\.endpoint\.url") as refusal:
+            login('clientId="me" clientSecret="x"', sasl_oauthbearer_token_endpoint_url=url)
+        assert "s3cret" not in str(refusal.value)
+        assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+
+    @pytest.mark.parametrize("rest", [":s3cret/token", "/token?key=s3cret key", "/token?key=s3cret\u00e9"])
+    def test_given_an_url_that_cannot_be_asked_then_the_error_does_not_repeat_it(self, rest: str) -> None:
+        source = login(
+            'clientId="me" clientSecret="x"', sasl_oauthbearer_token_endpoint_url=f"http://{LOOPBACK}{rest}"
+        ).source
+        with pytest.raises(ConfigurationError, match=r"sasl\.oauthbearer\.token\.endpoint\.url is no URL") as refusal:
+            fetch(source)
+        assert "s3cret" not in str(refusal.value)
+        assert refusal.value.__suppress_context__
+
+    def test_given_a_pause_of_nothing_between_attempts_then_the_endpoint_is_not_flooded(
+        self, endpoint: TokenEndpoint
+    ) -> None:
+        source = by_credentials(endpoint, sasl_login_retry_backoff_ms="0").source
+        assert isinstance(source, ClientCredentials)
+        assert source.backoff == 0.05
 
     def test_given_a_redirect_then_the_secret_is_not_carried_elsewhere(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.redirect = f"{endpoint.url}/elsewhere"
@@ -206,6 +233,41 @@ class TestSharing:
         forget_token(source)
         token_of(source, WHERE)
         assert len(endpoint.asked) == 2
+
+    def test_given_an_older_token_that_is_refused_then_the_fresh_one_stays(self, endpoint: TokenEndpoint) -> None:
+        source = by_credentials(endpoint).source
+        endpoint.behaviour.answer = {"access_token": endpoint.token(CLIENT, jti="older")}
+        older = token_of(source, WHERE)
+        forget_token(source, older.value)
+        endpoint.behaviour.answer = {"access_token": endpoint.token(CLIENT, jti="fresh")}
+        fresh = token_of(source, WHERE)
+
+        forget_token(source, older.value)
+
+        assert token_of(source, WHERE) is fresh
+
+    def test_given_a_failure_then_those_who_waited_share_it(self, endpoint: TokenEndpoint) -> None:
+        endpoint.clients.clear()
+        source = by_credentials(endpoint).source
+
+        for cluster in ("A", "B"):
+            with pytest.raises(AuthenticationError, match=f"cluster {cluster}: .*refused client me"):
+                token_of(source, Where(cluster=cluster))
+
+        assert len(endpoint.asked) == 1
+
+    def test_given_a_failure_that_is_some_time_ago_then_the_endpoint_is_asked_again(
+        self, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(oauth_tokens, "_SHARED_FAILURE_SECONDS", 0.0)
+        endpoint.clients.clear()
+        source = by_credentials(endpoint).source
+        with pytest.raises(AuthenticationError):
+            token_of(source, WHERE)
+
+        endpoint.clients[CLIENT] = SECRET
+
+        assert token_of(source, WHERE).principal == CLIENT
 
     def test_given_librdkafka_then_it_is_told_where_the_same_tokens_are(self, endpoint: TokenEndpoint) -> None:
         found = by_credentials(endpoint, 'scope="kafka" extension_logicalCluster="lkc-1" extension_b="2"')

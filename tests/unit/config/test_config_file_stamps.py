@@ -81,6 +81,23 @@ def test_a_file_that_was_missing_is_noticed_when_it_comes(file: Path) -> None:
     assert not unchanged(caught.value.sources)
 
 
+@pytest.mark.parametrize("late", ["later", "allowed"])
+def test_a_folder_that_was_missing_is_noticed_when_it_comes(file: Path, tmp_path: Path, late: str) -> None:
+    if late == "later":
+        file.write_text(file.read_text().replace("/mounted", "/later"))
+    else:
+        file.write_text(
+            f"{file.read_text()}\nconfig.providers.dir.param.allowed.paths = {tmp_path}/mounted,{tmp_path}/allowed"
+        )
+    with pytest.raises(InvalidConfigurationError) as caught:
+        load(file)
+    assert unchanged(caught.value.sources)
+
+    (tmp_path / late).mkdir()
+
+    assert not unchanged(caught.value.sources)
+
+
 def test_a_file_that_is_not_there_stays_so(tmp_path: Path) -> None:
     stamp = FileStamp.of(tmp_path / "none")
     assert stamp == FileStamp(tmp_path / "none")

@@ -36,6 +36,10 @@ def test_secret_keys(key: str) -> None:
     assert shown(key, Provenance(value="x", key=key)) == "[hidden]"
 
 
+def test_what_stands_in_the_file_is_not_shown_by_an_accident() -> None:
+    assert "hush" not in repr(Provenance(value="hush", key="A.sasl.jaas.config", written='password="hush" ${env:X}'))
+
+
 def test_other_keys_are_shown() -> None:
     assert not is_secret("sasl.oauthbearer.token.endpoint.url")
     assert shown("topics", Provenance(value=".*")) == ".*"

@@ -57,12 +57,35 @@ def test_given_a_mechanism_that_is_not_spoken_then_those_that_are_get_listed(tmp
 
 
 @pytest.mark.parametrize(
+    ("lines", "key", "message"),
+    [
+        (["A.ssl.enabled.protocols = TLSv1.4"], "A.ssl.enabled.protocols", "TLSv1.4 is unknown"),
+        (["A.ssl.enabled.protocols = TLSv1.1"], "A.ssl.enabled.protocols", "has neither TLSv1.2 nor TLSv1.3"),
+        (["A.ssl.cipher.suites = TLS_NONE"], "A.ssl.cipher.suites", "TLS_NONE is unknown, or no longer spoken"),
+        (
+            ["A.ssl.enabled.protocols = TLSv1.2", "A.ssl.cipher.suites = TLS_AES_128_GCM_SHA256"],
+            "A.ssl.cipher.suites",
+            "names no suite of the versions",
+        ),
+    ],
+)
+def test_given_versions_or_suites_that_cannot_be_spoken_then_the_error_names_the_setting(
+    tmp_path: Path, lines: list[str], key: str, message: str
+) -> None:
+    ((found, said, suggestion),) = errors(tmp_path, "A.security.protocol = SSL", *lines)
+    assert found == key
+    assert message in said
+    assert suggestion == "name others, or leave the setting out"
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         # TLS is not spoken, so its settings do not count; neither do those of a flow that is switched off.
         ["A.security.protocol = SASL_PLAINTEXT", f"A.{LOGIN}", "A.ssl.engine.factory.class = com.example.Engine"],
         ["A.security.protocol = SSL", "A.sasl.login.class = com.example.Login"],
         ["A.ssl.provider = BCJSSE"],
+        ["A.ssl.enabled.protocols = TLSv1.4"],
         ["A.security.protocol = SSL", "A.ssl.protocol = TLSv1.3", "A.ssl.provider ="],
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 import mirror_lib.relay.copy as copy_module
 from mirror_lib.cluster.raw import FetchRequestPartition
-from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, Where
+from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, MirrorError, TransientError, Where
 from mirror_lib.relay.copy import copy_attempt, copy_bin
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
@@ -83,8 +83,11 @@ def test_an_error_of_all_partitions_names_each(
     assert all(result.certain for result in results)
 
 
+@pytest.mark.parametrize(
+    "away", [BrokerUnreachableError("nobody answers."), TransientError("no KDC answered.")], ids=["broker", "login"]
+)
 def test_connecting_is_tried_again_until_the_time_is_up(
-    source: FakeCluster, target: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    source: FakeCluster, target: FakeCluster, monkeypatch: pytest.MonkeyPatch, away: MirrorError
 ) -> None:
     fill(source.add("orders"), [100])
     tries: list[int] = []
@@ -93,7 +96,7 @@ def test_connecting_is_tried_again_until_the_time_is_up(
     async def clients(*_: object) -> AsyncIterator[tuple[FakeCluster, FakeCluster]]:
         tries.append(1)
         if len(tries) < 3:
-            raise BrokerUnreachableError("nobody answers.")
+            raise away
         yield source, target
 
     monkeypatch.setattr(copy_module, "open_clients", clients)

@@ -54,6 +54,7 @@ class FakeAdmin:
         self.policies = dict(present or {})
         self.refusals = refusals or {}
         self.created: list[TopicSpec] = []
+        self.hidden_configs: dict[str, MirrorError] = {}
 
     def describe_topics(self, names: Iterable[str]) -> PerTopic[TopicDescription]:
         partitions = tuple(PartitionDescription(p, 1, "localhost", (1,), (1,)) for p in range(25))
@@ -69,8 +70,9 @@ class FakeAdmin:
         return answers
 
     def topic_configs(self, names: Iterable[str]) -> PerTopic[TopicConfigs]:
-        entries = {n: ConfigEntry("cleanup.policy", self.policies[n], ConfigOrigin.TOPIC) for n in names}
-        return PerTopic({n: TopicConfigs(n, {e.name: e}) for n, e in entries.items()}, {})
+        shown = [n for n in names if n not in self.hidden_configs]
+        entries = {n: ConfigEntry("cleanup.policy", self.policies[n], ConfigOrigin.TOPIC) for n in shown}
+        return PerTopic({n: TopicConfigs(n, {e.name: e}) for n, e in entries.items()}, self.hidden_configs)
 
 
 def ensure(flow: FlowConfig, source: FakeAdmin, target: FakeAdmin, **more: bool) -> tuple[InternalTopic, ...]:
@@ -141,6 +143,18 @@ def test_a_position_topic_that_is_not_compacted_is_refused(policy: str) -> None:
         ensure(a_flow(), FakeAdmin("A"), target)
     assert caught.value.where.topic == "mm2-offsets.A.internal"
     assert "B.offset.storage.topic" in caught.value.action
+
+
+def test_a_position_topic_whose_configs_may_not_be_seen_is_used_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    target = FakeAdmin("B", {"mm2-offsets.A.internal": "delete"})
+    target.hidden_configs = {"mm2-offsets.A.internal": AuthorizationError("the user needs DESCRIBE_CONFIGS.")}
+
+    positions, syncs = ensure(a_flow(), FakeAdmin("A"), target)
+
+    assert positions.state is InternalTopicState.EXISTS
+    assert "is compacted is not known: the user needs DESCRIBE_CONFIGS" in (positions.notice or "")
+    assert caplog.messages == [positions.notice]
+    assert syncs.notice is None
 
 
 @pytest.mark.parametrize(
