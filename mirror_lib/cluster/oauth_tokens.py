@@ -25,8 +25,6 @@ from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorErr
 
 #: A token is fetched anew when this part of its life is over, before librdkafka (at 80 %) asks for the next one.
 _FRESH_PART = 0.75
-#: So long a failure counts for all who want the token: those who waited for it do not wait again, one by one.
-_SHARED_FAILURE_SECONDS = 3.0
 _LARGEST_ANSWER = 1024 * 1024
 _SHOWN_REASON = 200
 _TOO_MANY_REQUESTS, _REQUEST_TIMEOUT = 429, 408
@@ -292,15 +290,17 @@ class _Tokens:
     def get(self, source: TokenSource, where: Where) -> Token:
         with self._lock:
             own = self._locks.setdefault(source, threading.Lock())
+        arrived = time.monotonic()
         with own:
             token = self._held.get(source)
             if token is None or token.fresh_until <= time.time():
-                token = self._fetch(source, where)
+                token = self._fetch(source, where, arrived)
             return token
 
-    def _fetch(self, source: TokenSource, where: Where) -> Token:
+    def _fetch(self, source: TokenSource, where: Where, arrived: float) -> Token:
         then, known = self._failed.get(source, (0.0, None))
-        if known is not None and time.monotonic() - then < _SHARED_FAILURE_SECONDS:
+        # Whoever has waited while another one tried in vain does not try the same again, one after the other.
+        if known is not None and then >= arrived:
             raise type(known)(known.what, where=where, action=known.action)
         try:
             token = self._held[source] = source.fetch(where)

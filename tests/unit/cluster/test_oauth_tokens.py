@@ -6,8 +6,13 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -217,6 +222,31 @@ class TestTrust:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class OutOfReach:
+    """An endpoint that lets whoever asks wait, and then fails."""
+
+    asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    may_fail: threading.Event = field(default_factory=threading.Event)
+
+    def fetch(self, where: Where) -> Token:
+        self.asked.release()
+        self.may_fail.wait(30)
+        raise TransientError("out of reach.", where=where)
+
+
+def wait_until_queued(threads: int) -> None:
+    """Until so many threads have come to the place where they wait for one another."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        frames = [frame for top in sys._current_frames().values() for frame, _ in traceback.walk_stack(top)]
+        places = [frame for frame in frames if frame.f_code is oauth_tokens._Tokens.get.__code__]
+        if len([frame for frame in places if "arrived" in frame.f_locals]) == threads:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"there are not {threads} threads")
+
+
 class TestSharing:
     def test_given_several_clients_in_a_process_then_the_endpoint_is_asked_once(self, endpoint: TokenEndpoint) -> None:
         first, second = by_credentials(endpoint).source, by_credentials(endpoint).source
@@ -246,20 +276,23 @@ class TestSharing:
 
         assert token_of(source, WHERE) is fresh
 
-    def test_given_a_failure_then_those_who_waited_share_it(self, endpoint: TokenEndpoint) -> None:
-        endpoint.clients.clear()
-        source = by_credentials(endpoint).source
+    def test_given_a_failure_then_those_who_waited_meanwhile_share_it(self) -> None:
+        source = OutOfReach()
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(token_of, source, Where(cluster="A"))
+            source.asked.acquire()
+            second = pool.submit(token_of, source, Where(cluster="B"))
+            wait_until_queued(2)
+            source.may_fail.set()
 
-        for cluster in ("A", "B"):
-            with pytest.raises(AuthenticationError, match=f"cluster {cluster}: .*refused client me"):
-                token_of(source, Where(cluster=cluster))
+            with pytest.raises(TransientError, match="cluster A: out of reach"):
+                first.result(timeout=30)
+            with pytest.raises(TransientError, match="cluster B: out of reach"):
+                second.result(timeout=30)
 
-        assert len(endpoint.asked) == 1
+        assert not source.asked.acquire(blocking=False)
 
-    def test_given_a_failure_that_is_some_time_ago_then_the_endpoint_is_asked_again(
-        self, endpoint: TokenEndpoint, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(oauth_tokens, "_SHARED_FAILURE_SECONDS", 0.0)
+    def test_given_a_failure_then_whoever_comes_later_asks_again(self, endpoint: TokenEndpoint) -> None:
         endpoint.clients.clear()
         source = by_credentials(endpoint).source
         with pytest.raises(AuthenticationError):
