@@ -58,15 +58,15 @@ class SecureCluster:
     realm: Realm | None = None
 
     def connection(self, listener: str, **properties: str) -> Connection:
-        """A connection that trusts the broker's authority; keyword properties have `_` for `.`."""
+        """A connection that trusts the broker's authority unless it names a store; properties have `_` for `.`."""
+        own = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": self.root.pem}
         return Connection.from_settings(
             ClientSettings(
                 cluster="secure",
                 role="test",
                 properties={
                     "bootstrap.servers": self.cluster.bootstrap_servers_of(listener),
-                    "ssl.truststore.type": "PEM",
-                    "ssl.truststore.certificates": self.root.pem,
+                    **({} if "ssl_truststore_location" in properties else own),
                     **{name.replace("_", "."): value for name, value in properties.items()},
                 },
             )

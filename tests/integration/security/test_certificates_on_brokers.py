@@ -48,7 +48,6 @@ def jks(guarded: SecureCluster, tmp_path_factory: pytest.TempPathFactory) -> dic
     return {
         "security_protocol": "SSL",
         "ssl_truststore_type": "JKS",
-        "ssl_truststore_certificates": "",
         "ssl_truststore_location": str(trust),
         "ssl_truststore_password": PASSWORD,
         "ssl_keystore_type": "JKS",
