@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -35,13 +34,12 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, replicate
 from mirror_lib.sync.flow_topics import apply_flow_topics
 from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from tests.support.flows import copy_here
 
 #: What must be reached: uncompressed values that one core compares in a second, and how many times the consumers'.
 GOAL_MEGABYTES, GOAL_RATIO = 300.0, 3.0
@@ -162,16 +160,10 @@ def _copied(pair: Pair, workload: Workload, partitions: int, folder: Path) -> tu
     ledger = Ledger.open(f"sqlite:///{path.with_suffix('.sqlite3')}")
     ledger.migrate()
     apply_flow_topics(flow, flow_topology(flow))
-    report = replicate(flow, ledger=ledger, make_runner=lambda: _copy, options=RunOptions(trigger="bench"))
+    report = replicate(flow, ledger=ledger, make_runner=lambda: copy_here, options=RunOptions(trigger="bench"))
     if report.errors or report.records != workload.records:
         raise BenchError(f"the copy failed: {report.records} records, {report.errors[:1]}.")
     return flow, ledger, setup.target_topic
-
-
-def _copy(job: CopyJob) -> list[PartitionResult]:
-    with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
-        found = pool.map(lambda number: copy_bin(job, number), range(len(job.bins)))
-        return [result for results in found for result in results]
 
 
 def _measure(pair: Pair, workload: Workload, partitions: int, flow: FlowConfig, ledger: Ledger, remote: str) -> Result:

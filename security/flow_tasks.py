@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,7 @@ from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, replicate
 from mirror_lib.sync.flow_acls import apply_flow_acls
 from mirror_lib.sync.flow_configs import apply_flow_configs
@@ -35,6 +32,7 @@ from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import Verdict
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
 from security.results import TASKS, TaskResult
+from tests.support.flows import copy_here
 from versions import workload
 
 _PARTITIONS, _RECORDS = 2, 60
@@ -181,7 +179,7 @@ class _Flow:
 
     def _copy_here(self) -> None:
         """The tasks of a run in threads of this process."""
-        report = replicate(self._flow, ledger=self._ledger, make_runner=lambda: _copy_job, options=RunOptions())
+        report = replicate(self._flow, ledger=self._ledger, make_runner=lambda: copy_here, options=RunOptions())
         _expect([str(error) for error in report.errors], [], "partitions that were not copied")
 
     def _copy_by_spark(self) -> None:
@@ -206,15 +204,6 @@ class _Flow:
             check=False,
         )
         _expect(done.returncode, 0, f"exit code of mirror run, which said {done.stderr[-2_000:]!r}")
-
-
-def _copy_job(job: CopyJob) -> list[PartitionResult]:
-    with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
-        return [
-            result
-            for results in pool.map(lambda number: copy_bin(job, number), range(len(job.bins)))
-            for result in results
-        ]
 
 
 def _expect(found: object, wanted: object, what: str) -> None:

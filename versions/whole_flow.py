@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,8 +15,6 @@ from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import RunOptions, replicate
 from mirror_lib.sync.flow_acls import apply_flow_acls
 from mirror_lib.sync.flow_configs import apply_flow_configs
@@ -25,6 +22,7 @@ from mirror_lib.sync.flow_groups import apply_flow_groups
 from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.flow_topics import apply_flow_topics
 from mirror_lib.sync.heartbeats import HeartbeatState, emitting_flows
+from tests.support.flows import copy_here
 from versions import workload
 from versions.clusters import Side
 from versions.results import STEPS, StepResult
@@ -218,7 +216,7 @@ class WholeFlow:
 
     def _run(self) -> int:
         """Copy what is new; returns the number of records."""
-        report = replicate(self._flow, ledger=self._ledger, make_runner=lambda: _copy_here, options=RunOptions())
+        report = replicate(self._flow, ledger=self._ledger, make_runner=lambda: copy_here, options=RunOptions())
         _expect([str(error) for error in report.errors], [], "partitions that were not copied")
         return report.records
 
@@ -255,16 +253,6 @@ class WholeFlow:
         if topic not in workload.admin(servers).list_topics(timeout=30).topics:
             workload.create_topic(servers, topic, partitions=1, configs={})
         return topic
-
-
-def _copy_here(job: CopyJob) -> list[PartitionResult]:
-    """The tasks of a run in threads of this process: what Spark adds to them has nothing to do with brokers."""
-    with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
-        return [
-            result
-            for results in pool.map(lambda number: copy_bin(job, number), range(len(job.bins)))
-            for result in results
-        ]
 
 
 def _expect(found: object, wanted: object, what: str) -> None:
