@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ from tests.support.names import unique_name
 
 _HERE = Path(__file__).parent
 
-# How long an example takes says something about the machine, and nothing about the code.
-settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says something about the machine, and nothing about the code. Continuous integration judges
+# changes by the same examples each time; new ones are found on developers' machines, and by `./run fuzz`.
+settings.register_profile(
+    "project", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
 settings.load_profile("project")
 
 

@@ -35,6 +35,8 @@ _KEPT_BUFFER = 16 * 1024 * 1024
 #: Xerial's frame around snappy blocks: its magic, then version and oldest compatible version (`SnappyCodec` in Java).
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEAD_SIZE = 16
+#: A snappy element of three bytes copies 64 bytes at most, and no other element does better (`format_description.txt`).
+_SNAPPY_MOST_RATIO = 22
 _BLOCK_SIZE = struct.Struct(">i")
 
 
@@ -100,7 +102,10 @@ def _unsnap(data: _Bytes) -> bytes:
 
 def _snappy_block(block: bytes, largest: int) -> bytes:
     # The library allocates what the block says that it becomes.
-    if cramjam.snappy.decompress_raw_len(block) > largest:
+    claim = cramjam.snappy.decompress_raw_len(block)
+    if claim > _SNAPPY_MOST_RATIO * len(block):
+        raise CodecError(f"a block of {len(block)} bytes claims to become {claim}")
+    if claim > largest:
         raise _too_large()
     return bytes(cramjam.snappy.decompress_raw(block))
 

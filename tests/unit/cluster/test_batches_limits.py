@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
@@ -134,6 +134,7 @@ def test_times_that_no_batch_can_hold_end_only_their_partition() -> None:
     bits=st.integers(0, 0x7F),
     time=st.integers(-(2**63), 2**63 - 1),
 )
+@example(body=b"\x80\x80\x80A", count=0, delta=0, bits=2, time=0)  # snappy: 136 MB of four bytes
 def test_whatever_stands_in_a_batch_is_delivered_or_kept_as_a_failure(
     position: int, body: bytes, count: int, delta: int, bits: int, time: int
 ) -> None:
