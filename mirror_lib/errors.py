@@ -246,6 +246,13 @@ class SparkJobError(MirrorError):
     retriable = True
 
 
+class SparkUnreachableError(MirrorError):
+    """The Spark Connect server does not answer."""
+
+    reason = "spark-unreachable"
+    retriable = True
+
+
 class RunLockedError(MirrorError):
     """Another run of the flow is active, or took over from this one."""
 

@@ -6,13 +6,13 @@ One session for all steps that copy or compare: while writers stand still, nobod
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from mirror_lib.runbook.desk import Engine
 from mirror_lib.runbook.job import main
-from spark_jobs.job_log import configure_log
+from spark_jobs.entry import OpenSession, start
 from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def engine(name: str) -> Engine:
+def _run(argv: Sequence[str], open_session: OpenSession) -> int:
+    return main(argv, partial(engine, open_session))
+
+
+def engine(open_session: OpenSession, name: str) -> Engine:
     """Copies and compares in one session, which starts when it is used first."""
 
     @cache
     def session() -> SparkSession:
-        from pyspark.sql import SparkSession
-
-        return SparkSession.builder.appName(name).config(map=dict(SPARK_SETTINGS)).getOrCreate()
+        return open_session(name)
 
     return Engine(copy=lambda: copy_with(session()), compare=lambda _plan: verify_with(session()))
 
 
 if __name__ == "__main__":
-    configure_log()
-    sys.exit(main(sys.argv[1:], engine))
+    sys.exit(start(sys.argv[1:], _run, copies=True))

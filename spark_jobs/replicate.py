@@ -7,32 +7,26 @@ returns one row per partition that says what was copied where.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mirror_lib.errors import SparkJobError, Where
 from mirror_lib.relay.job import main
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.rows import RESULT_DDL, from_arrow
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from spark_jobs.copy_task import copy_bins
-from spark_jobs.job_log import configure_log
+from spark_jobs.entry import OpenSession, start
+from spark_jobs.failures import spark_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def spark_session(flow: str) -> SparkSession:
-    """The session of `spark-submit`, or a local one."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName(f"mirror {flow}")
-    return builder.config(map=dict(SPARK_SETTINGS)).getOrCreate()
-
-
 def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]:
-    """A runner that copies each bin in a Spark task of its own; raises `SparkJobError` where Spark gives up."""
+    """A runner that copies each bin in a Spark task of its own; raises `SparkJobError` where Spark gives up.
+
+    `ConfigurationError` where its workers cannot run our tasks at all.
+    """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -42,23 +36,14 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         try:
             return from_arrow([numbers.mapInArrow(partial(copy_bins, job), RESULT_DDL).toArrow()])
         except (PySparkException, Py4JError) as error:
-            raise SparkJobError(
-                f"Spark ended the copy: {_in_short(error)}.",
-                where=Where(flow=str(job.flow)),
-                action="What was copied is kept; the next run finds it and goes on. The executors' logs say more: look "
-                "for memory that ran out.",
-            ) from error
+            raise spark_failure(error, "the copy", str(job.flow)) from error
 
     return run
 
 
-def _in_short(error: Exception) -> str:
-    """The line of a Java stack trace that says what happened."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Job aborted" in line or "Exception: " in line]
-    return (told or lines or [type(error).__name__])[0].rstrip(".")
+def _run(argv: Sequence[str], open_session: OpenSession) -> int:
+    return main(argv, lambda flow: copy_with(open_session(f"mirror {flow}")))
 
 
 if __name__ == "__main__":
-    configure_log()
-    sys.exit(main(sys.argv[1:], lambda flow: copy_with(spark_session(flow))))
+    sys.exit(start(sys.argv[1:], _run, copies=True))

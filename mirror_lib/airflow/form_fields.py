@@ -81,13 +81,14 @@ def tasks_field(flow: FlowConfig, *, section: str) -> Param:
 
 
 def bytes_per_second_field(*, section: str) -> Param:
-    """How fast the source is read; empty sets no limit."""
+    """How fast the source is read; empty leaves it to the flow."""
     return Param(
         None,
         type=["null", "integer"],
         minimum=1,
         title="Bytes per second",
-        description="All tasks together read no faster from the source. Empty: as fast as they can.",
+        description_md="All tasks together read no faster from the source. Empty: what **mirror.rate.limit.bytes** "
+        "says. The limits of clusters hold in any case.",
         section=section,
     )
 

@@ -48,6 +48,7 @@ class ReplicateOperator(SparkJobOperator):
             topics=choices.topics,
             tasks=choices.tasks,
             max_seconds=choices.max_seconds,
+            poll_seconds=choices.poll_seconds,
             dry_run=choices.dry_run,
             gaps=choices.gaps,
             bytes_per_second=choices.bytes_per_second,

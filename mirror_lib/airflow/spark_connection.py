@@ -8,31 +8,98 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
 
-from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook
+from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, mask_secret
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.spark_connect import SCHEME, ConnectAddress, is_connect
 from mirror_lib.relay.submission import LOCAL_MASTER, checkout_path, find_spark_home, spark_submit
 
 _log = logging.getLogger(__name__)
+#: `SparkConnectHook.conn_type`.
+_CONNECT_TYPE = "spark_connect"
 
 
 def spark_master(conn_id: str) -> str | None:
     """The master URL of an Airflow connection, or None when Airflow has no such connection.
 
-    The rules are those of the provider's `SparkSubmitHook._resolve_connection`: a port makes `host:port`.
+    The rules are those of the provider's `SparkSubmitHook._resolve_connection`: a port makes `host:port`. Of a Spark
+    Connect server it is the address, without what is secret.
     """
-    try:
-        connection = BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException:
+    connection = _connection(conn_id)
+    if connection is None:
         return None
     host = connection.host or ""
+    if _means_connect(connection.conn_type, host):
+        return str(_connect_address(connection))
     return f"{host}:{connection.port}" if connection.port else host
+
+
+def connect_address(conn_id: str) -> ConnectAddress | None:
+    """The Spark Connect server of an Airflow connection; None when it is none, and jobs are submitted.
+
+    A connection of type `spark_connect` means one, and any whose host begins with `sc://`. Airflow hides its token from
+    then on.
+
+    Raises:
+        ConfigurationError: the connection makes no address.
+    """
+    connection = _connection(conn_id)
+    if connection is None or not _means_connect(connection.conn_type, connection.host or ""):
+        return None
+    address = _connect_address(connection)
+    if address.token is not None:
+        for text in {address.token, quote(address.token, safe="")}:
+            mask_secret(text)
+    return address
+
+
+def _connection(conn_id: str) -> Any:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return None
+
+
+def _means_connect(conn_type: str | None, host: str) -> bool:
+    return conn_type == _CONNECT_TYPE or is_connect(host)
+
+
+def _connect_address(connection: Any) -> ConnectAddress:
+    """By the rules of the provider's `SparkConnectHook.get_connection_url`; the host may be a whole address, too."""
+    host = str(connection.host or "")
+    address = ConnectAddress.parse(host if is_connect(host) else f"{SCHEME}{host}")
+    if connection.port:
+        address = replace(address, port=int(connection.port))
+    use_ssl = connection.extra_dejson.get("use_ssl")
+    more = {
+        "user_id": connection.login,
+        "token": connection.password,
+        "use_ssl": None if use_ssl is None else str(use_ssl).lower(),
+    }
+    return address.with_parameters(**{name: value for name, value in more.items() if value})
+
+
+def check_connect_server(conn_id: str) -> None:
+    """See that the server listens, where the connection means one.
+
+    Raises:
+        ConfigurationError: the connection makes no address.
+        SparkUnreachableError: nothing listens there.
+    """
+    address = connect_address(conn_id)
+    if address is not None:
+        address.require_listener()
 
 
 def describe_master(conn_id: str) -> str:
     """One sentence for the log: where the job of this flow will run, and how to change that."""
     master = spark_master(conn_id)
+    if master is not None and is_connect(master):
+        return f"A Spark session of the server {master} is used, nothing is submitted (Airflow connection {conn_id})."
     if master is not None:
         return f"Spark runs on {master} (Airflow connection {conn_id})."
     return (
@@ -49,9 +116,8 @@ def master_of(conn_id: str) -> str:
 
 def runs_driver_elsewhere(conn_id: str) -> bool:
     """Whether the connection has the driver started by the cluster (`deploy-mode`), far from our environment."""
-    try:
-        connection = BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException:
+    connection = _connection(conn_id)
+    if connection is None or _means_connect(connection.conn_type, connection.host or ""):
         return False
     return bool(connection.extra_dejson.get("deploy-mode") == "cluster")
 

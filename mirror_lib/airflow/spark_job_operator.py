@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
+from mirror_lib.airflow.connect_driver import DRIVER_PYTHON, ConnectDriver
 from mirror_lib.airflow.form_fields import USUAL_LOG_LEVEL
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark_connection import (
+    connect_address,
     describe_master,
     master_of,
     runs_driver_elsewhere,
@@ -20,20 +22,23 @@ from mirror_lib.airflow.spark_connection import (
 from mirror_lib.config.airflow_values import hand_over
 from mirror_lib.config.load import load
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.spark_connect import REMOTE_VARIABLE
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
-from mirror_lib.relay.submission import submit_settings
+from mirror_lib.relay.submission import job_module, submit_settings
 
 #: Read by the job (`spark_jobs.job_log`).
 _LOG_LEVEL = "MIRROR_LOG_LEVEL"
 #: Linux takes 128 KiB for one variable (MAX_ARG_STRLEN), name included. The text is ASCII.
 _LONGEST_VARIABLE = 100_000
-#: Spark's own variable: the Python that runs the job, where that is another environment than Airflow's.
-_DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
 
 
 class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untyped here
-    """Submits a job that writes a report to a file, and has the report judged whatever became of the job."""
+    """Runs a job that writes a report to a file, and has the report judged whatever became of the job.
 
+    It is submitted, or has its session from a Spark Connect server where the flow's connection names one.
+    """
+
+    application: str
     conf: dict[str, str]
     application_args: list[str]
     env_vars: dict[str, str]
@@ -43,6 +48,7 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
         self.flow = flow
         self.config_path = config_path
         self.spark_conn_id = conn_id
+        self._driver: ConnectDriver | None = None
 
     def execute(self, context: Context) -> None:
         """Run the job.
@@ -55,8 +61,9 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
         """
         handed_over = self._values_for_the_driver()
         self.log.info("%s", describe_master(self.spark_conn_id))
+        server = connect_address(self.spark_conn_id)
         self.conf = submit_settings(master_of(self.spark_conn_id))
-        if os.environ.get(_DRIVER_PYTHON):
+        if os.environ.get(DRIVER_PYTHON):
             del self.conf["spark.pyspark.driver.python"]
         self.env_vars = {_LOG_LEVEL: context["params"].get("log_level") or USUAL_LOG_LEVEL}
         with tempfile.TemporaryDirectory(prefix="mirror-report-") as folder:
@@ -64,11 +71,22 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
             self.application_args = self._command_line(context, path)
             failure: AirflowException | None = None
             try:
-                with submit_environment(self.spark_conn_id, handed_over):
-                    super().execute(context)
+                if server is not None:
+                    self._driver = ConnectDriver(job_module(Path(self.application)), self.application_args)
+                    self._driver.run({**handed_over, **self.env_vars, REMOTE_VARIABLE: server.url})
+                else:
+                    with submit_environment(self.spark_conn_id, handed_over):
+                        super().execute(context)
             except AirflowException as error:
                 failure = error
             self._judge(context, path, failure)
+
+    def on_kill(self) -> None:
+        """End the job: the driver that is ours, or what the provider has submitted."""
+        if self._driver is not None:
+            self._driver.end()
+        else:
+            super().on_kill()
 
     def _values_for_the_driver(self) -> dict[str, str]:
         """What the file takes from Airflow, which the driver cannot ask, as a variable of its environment.

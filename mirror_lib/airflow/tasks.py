@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.run_report import STEP_KEY, failed_steps, report_text, steps_text
-from mirror_lib.airflow.spark_connection import describe_master, master_of
+from mirror_lib.airflow.spark_connection import check_connect_server, describe_master, master_of
 from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.observe.run_totals import topic_totals
-from mirror_lib.relay.submission import runs_here
+from mirror_lib.relay.submission import runs_here, submit_settings
 
 if TYPE_CHECKING:
     from mirror_lib.cluster.version_limits import VersionLimit
@@ -59,7 +60,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
         _log.warning("Flow %s: %s", flow, warning)
     for warning in _forecast_warnings(config, settings, TriggerChoices.from_params(params)):
         _log.warning("Flow %s: %s", flow, warning)
-    _check_spark(settings.spark_connection)
+    _check_spark(settings, TriggerChoices.from_params(params))
     if settings.airflow_pool:
         # Tasks cannot ask Airflow for its pools.
         _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
@@ -271,10 +272,20 @@ def _open_ledger(config: MirrorConfig) -> Ledger:
     return open_ledger(config)
 
 
-def _check_spark(conn_id: str) -> None:
+def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     """Spark's driver is a JVM on this machine in client mode, which is the only mode Python jobs have there."""
     from mirror_lib.dev.java import find_java
+    from mirror_lib.relay.spark_check import cluster_notes, spark_defaults
 
-    _log.info("%s", describe_master(conn_id))
-    if runs_here(master_of(conn_id)):
+    _log.info("%s", describe_master(settings.spark_connection))
+    master = master_of(settings.spark_connection)
+    if runs_here(master):
         find_java()
+    check_connect_server(settings.spark_connection)
+    for note in cluster_notes(
+        {**spark_defaults(os.environ), **submit_settings(master)},
+        master=master,
+        tasks=choices.tasks or settings.tasks_max,
+        task_memory_bytes=settings.copy_settings.task_memory_bytes,
+    ):
+        _log.warning("%s", note)

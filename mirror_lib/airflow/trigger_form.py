@@ -31,6 +31,7 @@ class TriggerChoices:
     topics: tuple[str, ...] = ()
     tasks: int | None = None
     max_seconds: float | None = None
+    poll_seconds: float | None = None
     dry_run: bool = False
     gaps: str = ASK
     #: Steps beside the copy that this run does not do (`steps.OPTIONAL_STEPS`).
@@ -45,6 +46,7 @@ class TriggerChoices:
             topics=chosen_topics(params),
             tasks=params.get("tasks"),
             max_seconds=params.get("max_seconds"),
+            poll_seconds=params.get("poll_seconds"),
             dry_run=bool(params.get("dry_run")),
             gaps=params.get("gaps") or ASK,
             # Airflow's form sends nothing at all, and no empty list, for a list that somebody has emptied.
@@ -111,6 +113,18 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             description_md=(
                 "No new round begins after this time; a round that has begun is finished. 0 makes one round. "
                 f"Empty means **mirror.run.max.seconds** ({flow.copy_settings.run_max_seconds:g})."
+            ),
+            section=_HOW,
+        ),
+        "poll_seconds": Param(
+            None,
+            type=["null", "number"],
+            minimum=0,
+            title="Look again after (seconds)",
+            description_md=(
+                "A run that has caught up looks for new records again after this time, until its time budget is used "
+                "up. 0: it ends when it has caught up. "
+                f"Empty means **mirror.run.poll.seconds** ({flow.copy_settings.run_poll_seconds:g})."
             ),
             section=_HOW,
         ),

@@ -1,4 +1,4 @@
-"""`mirror dev`: two local Kafka clusters to try things with."""
+"""`mirror dev`: two local Kafka clusters to try things with, and a Spark that waits for runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command()
-def up(as_json: JsonOption = False) -> None:
+def up(
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Start a Spark Connect server too, which runs need not wait for.")
+    ] = False,
+    spark_port: Annotated[
+        int | None, typer.Option("--spark-port", help="Where it answers; by default 15002, or a free port.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
     from mirror_lib.config.local_state import local_config
     from mirror_lib.dev import stack
@@ -36,9 +44,13 @@ def up(as_json: JsonOption = False) -> None:
                 progress.update(0, None, text)
 
             clusters = stack.up(report=fetching, step=step)
+            address = stack.warm_up(port=spark_port, step=step) if warm else stack.warm_address()
         _show(output, clusters)
         output.document({"properties_file": str(local_config())})
         output.note(f"Configuration of the flow A->B: {local_config()}")
+        if address is not None:
+            output.document({"spark_connect": str(address)})
+            output.note(f"Spark Connect: {address} (mirror run --master {address})")
         output.note("Stop with: mirror dev down")
 
 
@@ -47,14 +59,14 @@ def down(
     delete_data: Annotated[bool, typer.Option("--delete-data", help="Remove their topics and records too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop both clusters; their data stays for the next start."""
+    """Stop both clusters, and Spark; their data stays for the next start."""
     from mirror_lib.dev import stack
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:
             stopped = stack.down(delete_data=delete_data, step=lambda text: progress.update(0, None, text))
         output.document({"stopped": stopped})
-        output.note(f"Stopped: {', '.join(stopped)}." if stopped else "Neither cluster was running.")
+        output.note(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
 
 
 @_app.command()

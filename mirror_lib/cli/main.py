@@ -28,6 +28,7 @@ from mirror_lib.cli import (
     plan,
     position,
     run,
+    spark,
     status,
     topics,
     translate,
@@ -65,6 +66,7 @@ for module in (
     observe,
     metrics,
     heartbeat,
+    spark,
     dev,
     demo,
 ):

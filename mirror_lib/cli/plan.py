@@ -20,6 +20,7 @@ from mirror_lib.cli.flow_options import (
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
+    from mirror_lib.observe.costs import Expectation
     from mirror_lib.relay.flow_forecast import FlowForecast
     from mirror_lib.relay.model import RunPlan
 
@@ -79,12 +80,31 @@ def show_plan(output: Output, plan: RunPlan) -> None:
         f"records, about {megabytes(plan.estimated_bytes):,.2f} MB; {plan.idle:,} have nothing new, "
         f"{len(plan.problems):,} cannot be copied."
     )
+    if plan.expected is not None and plan.partitions:
+        output.note(_expected(plan.expected))
     for warning in plan.warnings:
         output.note(f"Warning: {warning}")
     if plan.stopped:
         output.note(f"{plan.stopped:,} partitions are not replicated any more: `mirror gaps list` says why.")
     if any(problem.error.exit_code == 3 for problem in plan.problems):
         output.exit_code = 3
+
+
+def _expected(expected: Expectation) -> str:
+    from mirror_lib.observe.forecast import duration
+
+    size = "not known" if expected.bytes is None else f"about {megabytes(expected.bytes):,.2f} MB"
+    if expected.seconds is None:
+        return f"Expected: {size}; how long it takes is not known before a round of the flow has copied something."
+    rate = expected.task_bytes_per_second
+    speed = "" if rate is None else f" and {megabytes(round(rate)):,.2f} MB/s for each task"
+    made_of = (
+        f"By {expected.rounds:,} earlier rounds: {expected.fixed_seconds or 0.0:.1f} s whatever there is to copy"
+        f"{speed}; planning and Spark's start come on top."
+    )
+    if expected.beyond_experience:
+        made_of += " No earlier round had nearly as much to copy: this goes by the best speed of any."
+    return f"Expected: {size} in about {duration(expected.seconds)}. {made_of}"
 
 
 def _tasks(plan: RunPlan) -> list[tuple[object, ...]]:

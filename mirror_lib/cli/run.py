@@ -21,6 +21,7 @@ from mirror_lib.cli.flow_options import (
 from mirror_lib.cli.observe import observe_after_run
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.cli.plan import show_plan
+from mirror_lib.cli.rounds import show_run_rounds
 from mirror_lib.cli.spark_submit import Job, RunFiles, running_job
 from mirror_lib.cli.status import show_totals
 from mirror_lib.cli.topics import show_topics
@@ -53,6 +54,10 @@ def run(
     max_seconds: Annotated[
         float | None,
         typer.Option("--max-seconds", min=0, help="Begin no new round after this; default mirror.run.max.seconds."),
+    ] = None,
+    bytes_per_second: Annotated[
+        int | None,
+        typer.Option("--bytes-per-second", min=1, help="Read no faster; default mirror.rate.limit.bytes."),
     ] = None,
     gaps: Annotated[
         Literal["ask", "accept", "recopy"],
@@ -98,6 +103,7 @@ def run(
             tasks=tasks,
             max_seconds=max_seconds,
             gaps=gaps,
+            bytes_per_second=bytes_per_second,
         )
         output.document({"run_id": run_id, "flow": arguments.flow})
         with open_ledger(file) as ledger:
@@ -216,10 +222,13 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
             "seconds of copying": round(report.copy_seconds, 2),
         },
     )
+    show_run_rounds(output, report.round_lags)
+    for warning in report.warnings:
+        output.note(f"Warning: {warning}")
     # A path in a table would be cut at a narrow terminal.
     output.note(f"Log of the job: {files.log}")
     told = {name: getattr(report, name) for name in _TOLD}
-    output.document({"failures": failures, "run": {**told, "log": str(files.log)}})
+    output.document({"failures": failures, "run": {**told, "log": str(files.log)}, "warnings": list(report.warnings)})
     if not report.exit_code and not report.records:
         output.note("There was nothing new to copy.")
     # What could not be set up counts even if there was nothing to copy.

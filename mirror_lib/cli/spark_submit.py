@@ -1,10 +1,14 @@
-"""The flow's Spark job as a child process of ours: `spark-submit` of the installed PySpark, ended when we end."""
+"""The flow's Spark job as a child process of ours, ended when we end.
+
+It is `spark-submit` of the installed PySpark; or the driver alone, where a Spark Connect server is named.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +22,15 @@ from mirror_lib.config.local_state import state_dir
 from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.submission import checkout_path, find_spark_home, job_file, spark_submit, submit_settings
+from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress, is_connect
+from mirror_lib.relay.submission import (
+    checkout_path,
+    find_spark_home,
+    job_file,
+    job_module,
+    spark_submit,
+    submit_settings,
+)
 
 #: Time for the job to note in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0
@@ -73,8 +85,13 @@ class Job:
         )
 
 
+def driver_command(job: Job) -> list[str]:
+    """The child that has its session from a Spark Connect server: Python alone, no Spark of its own."""
+    return [sys.executable, "-m", job_module(job.file), *job.arguments]
+
+
 def submit_command(job: Job, master: str, spark_home: Path) -> list[str]:
-    """The whole command line of the child."""
+    """The whole command line of the child that brings its Spark along."""
     return [
         str(spark_submit(spark_home)),
         f"--master={master}",
@@ -129,18 +146,14 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
 
     Args:
         job: what to run.
-        master: Spark's master URL.
+        master: Spark's master URL, or the address of a Spark Connect server.
         log: where everything that Spark and the job print goes.
 
     Raises:
         ConfigurationError: Spark, Java or the job is not installed.
         InterruptedRunError: Ctrl-C or a SIGTERM came while the job ran.
     """
-    from mirror_lib.dev.java import find_java
-
-    find_java()
-    spark_home = find_spark_home(os.environ)
-    command = submit_command(job, master, spark_home)
+    command, variables = _child(job, master)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output, _terminate_as_interrupt():
         process = subprocess.Popen(
@@ -148,7 +161,7 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "SPARK_HOME": str(spark_home), **checkout_path(os.environ)},
+            env={**os.environ, **variables, **checkout_path(os.environ)},
             start_new_session=True,
         )
         child = Child(process)
@@ -158,6 +171,17 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
             raise InterruptedRunError(job.interrupted, action=job.what_then) from error
         finally:
             child.end()
+
+
+def _child(job: Job, master: str) -> tuple[list[str], dict[str, str]]:
+    """Its command line, and what its environment needs."""
+    if is_connect(master):
+        return driver_command(job), {REMOTE_VARIABLE: ConnectAddress.parse(master).url}
+    from mirror_lib.dev.java import find_java
+
+    find_java()
+    spark_home = find_spark_home(os.environ)
+    return submit_command(job, master, spark_home), {"SPARK_HOME": str(spark_home)}
 
 
 @contextmanager

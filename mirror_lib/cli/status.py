@@ -12,6 +12,7 @@ import typer
 
 from mirror_lib.cli.flow_options import capped_table, megabytes
 from mirror_lib.cli.output import JsonOption, Output, reporting
+from mirror_lib.cli.rounds import show_rounds
 
 if TYPE_CHECKING:
     from mirror_lib.ledger.copy_rounds import LeftOver
@@ -25,6 +26,8 @@ _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
 _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
 #: A run says every two seconds that it lives while it copies; planning and opening many partitions take longer.
 _SILENT_SECONDS = 120.0
+#: Of one run: a run that looks for new records again and again may have thousands.
+_ROUNDS_SHOWN = 1_000
 
 
 def register(app: typer.Typer) -> None:
@@ -42,13 +45,17 @@ def status(
     flow: Annotated[str | None, typer.Option("--flow", help="Only runs of this flow, SOURCE->TARGET.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="So many of the newest runs.")] = 20,
     run: Annotated[str | None, typer.Option("--run", help="One run with its partitions.", metavar="RUN_ID")] = None,
+    rounds: Annotated[
+        bool,
+        typer.Option("--rounds", help="The newest rounds: expected and actual cost, and how old their records were."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the newest runs, or one run with its partitions; changes nothing."""
     with reporting(as_json) as output:
         url = _ledger_url(config)
         if _is_missing(url):
-            output.document({"runs": [], "backlogs": []})
+            output.document({"rounds": [], "expectations": None} if rounds else {"runs": [], "backlogs": []})
             if run is not None:
                 raise _no_such_run(run)
             output.note("There is no ledger yet: the first run makes it.")
@@ -56,7 +63,9 @@ def status(
         from mirror_lib.ledger.store import Ledger
 
         with Ledger.open(url) as ledger:
-            if run is not None:
+            if rounds:
+                show_rounds(output, ledger.rounds(flow, limit, run_id=run))
+            elif run is not None:
                 _show_run(output, ledger, run)
             else:
                 _show_runs(output, ledger.runs(flow, limit), datetime.now(UTC))
@@ -145,7 +154,10 @@ def _show_run(output: Output, ledger: Ledger, run_id: str) -> None:
         (row.topic, row.partition, row.round, row.reason, row.detail) for row in ordered if row.state == "failed"
     ]
     capped_table(output, "failures", _FAILURE_COLUMNS, failures)
-    output.document({"run": _run_data(found, now), "partitions": [_plain(asdict(row)) for row in ordered]})
+    rounds = [row.to_dict() for row in reversed(ledger.rounds(run_id=run_id, limit=_ROUNDS_SHOWN))]
+    output.document(
+        {"run": _run_data(found, now), "partitions": [_plain(asdict(row)) for row in ordered], "rounds": rounds}
+    )
 
 
 def _run_cells(run: RunRow, now: datetime) -> tuple[Any, ...]:

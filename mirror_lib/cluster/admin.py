@@ -144,8 +144,8 @@ class ClusterAdmin:
 
         deadline = self._calls.begin()
         needs = partial(Grant.on_topic, Operation.DESCRIBE_CONFIGS)
-        question = Question("read the configs of a topic", _TOPICS_AT_ONCE, ask, self._topic, needs)
-        return per_topic(self._calls.answers(question, sorted(set(names)), deadline), configs)
+        question = Question("read the configs of a topic", _TOPICS_AT_ONCE, ask, self._topic, needs, read=configs)
+        return per_topic(self._calls.answers(question, sorted(set(names)), deadline))
 
     def list_offsets(self, partitions: Iterable[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
         """An offset of every partition asked for; each fact has an offset or an error."""
@@ -176,9 +176,19 @@ class ClusterAdmin:
             )
             return {TopicPartition(key.topic, key.partition): future for key, future in answers.items()}
 
-        question = Question(doing, _PARTITIONS_AT_ONCE, ask, self._partition, lambda each: _described(each.topic))
+        question = Question(
+            doing,
+            _PARTITIONS_AT_ONCE,
+            ask,
+            self._partition,
+            lambda each: _described(each.topic),
+            read=lambda _, native: offset_fact(native),
+        )
         answers = self._ask_leaders(question, sorted(specs))
-        return {partition: offset_fact(answer) for partition, answer in answers.items()}
+        return {
+            partition: offset_fact(answer) if isinstance(answer, MirrorError) else answer
+            for partition, answer in answers.items()
+        }
 
     def create_topics(
         self, specs: Sequence[TopicSpec], *, validate_only: bool = False
@@ -262,9 +272,15 @@ class ClusterAdmin:
         def ask(topics: Sequence[str], seconds: float) -> dict[str, Future[Any]]:
             return self._calls.client.describe_topics(TopicCollection(list(topics)), request_timeout=seconds)
 
-        question = Question("describe a topic", _TOPICS_AT_ONCE, ask, self._topic, _described)
-        answers = self._calls.answers(question, sorted(set(names)), deadline)
-        return per_topic(answers, lambda _, native: description(native))
+        question = Question(
+            "describe a topic",
+            _TOPICS_AT_ONCE,
+            ask,
+            self._topic,
+            _described,
+            read=lambda _, native: description(native),
+        )
+        return per_topic(self._calls.answers(question, sorted(set(names)), deadline))
 
     def _ask_leaders(
         self, question: Question[TopicPartition], wanted: Sequence[TopicPartition]

@@ -52,10 +52,10 @@ def batches(
         yield batch
 
 
-def per_topic(answers: Mapping[str, Any], convert: Callable[[str, Any], _Item]) -> PerTopic[_Item]:
+def per_topic(answers: Mapping[str, Any]) -> PerTopic[Any]:
     """Tell answers from errors."""
     errors = {topic: answer for topic, answer in answers.items() if isinstance(answer, MirrorError)}
-    found = {topic: convert(topic, answer) for topic, answer in answers.items() if topic not in errors}
+    found = {topic: answer for topic, answer in answers.items() if topic not in errors}
     return PerTopic(found, errors)
 
 
@@ -78,21 +78,24 @@ def description(native: Any) -> TopicDescription:
     """A topic of DescribeTopics."""
     # librdkafka writes plain Base64, Java's `Uuid` the URL-safe alphabet.
     topic_id = str(native.topic_id).translate(_URL_SAFE)
-    partitions = (
-        PartitionDescription(
-            partition=info.id,
-            leader=info.leader.id if info.leader is not None and info.leader.id >= 0 else None,
-            leader_host=info.leader.host if info.leader is not None and info.leader.id >= 0 else None,
-            replicas=tuple(node.id for node in info.replicas),
-            isr=tuple(node.id for node in info.isr),
-        )
-        for info in native.partitions
-    )
     return TopicDescription(
         name=native.name,
         topic_id=None if topic_id in _NO_TOPIC_ID else topic_id,
-        partitions=tuple(sorted(partitions, key=lambda partition: partition.partition)),
+        partitions=tuple(sorted(map(_partition, native.partitions), key=lambda partition: partition.partition)),
         is_internal=bool(native.is_internal),
+    )
+
+
+def _partition(info: Any) -> PartitionDescription:
+    leader = info.leader if info.leader is not None and info.leader.id >= 0 else None
+    replicas, isr = tuple([node.id for node in info.replicas]), tuple([node.id for node in info.isr])
+    return PartitionDescription(
+        partition=info.id,
+        leader=None if leader is None else leader.id,
+        leader_host=None if leader is None else leader.host,
+        replicas=replicas,
+        # Nearly always the same: one of them is enough to keep.
+        isr=replicas if isr == replicas else isr,
     )
 
 

@@ -7,6 +7,7 @@ request that changes nothing gets a part of the time first, and is asked again.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -35,6 +36,10 @@ _LOOK_SECONDS = 0.1
 _ATTEMPTS = ((0.0, 1 / 6), (0.0, 1 / 6), (0.1, 1 / 3), (0.3, 1 / 3), (0.6, 1.0))
 
 
+#: Requests of one question that wait for their answers at the same time.
+_REQUESTS_UNDER_WAY = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Question(Generic[_Key]):
     """One kind of request about many topics or partitions."""
@@ -49,6 +54,8 @@ class Question(Generic[_Key]):
     where: Callable[[_Key], Where]
     #: What the user must be allowed for it.
     needs: Callable[[_Key], Grant]
+    #: Makes our own value of an answer as soon as it is there; None leaves it as it came.
+    read: Callable[[_Key, Any], Any] | None = None
 
 
 class AdminCalls:
@@ -154,24 +161,55 @@ class AdminCalls:
     def ask_once(
         self, question: Question[_Key], keys: Sequence[_Key], seconds: float
     ) -> tuple[dict[_Key, Any], dict[_Key, int]]:
-        """An answer or an error for every key, and the codes of the errors."""
-        futures: dict[_Key, Future[Any]] = {}
-        for part in batches(keys, question.at_once):
-            futures |= question.ask(part, seconds)
+        """An answer or an error for every key, and the codes of the errors.
+
+        Args:
+            seconds: for each request. Of many, some are under way at a time, and what is answered is let go: a future
+                for each of a hundred thousand partitions would take more room than all that they say.
+        """
         found: dict[_Key, Any] = {}
         codes: dict[_Key, int] = {}
-        begun = time.monotonic()
-        for key in keys:
-            future, where = futures[key], question.where(key)
-            left = max(begun + seconds - time.monotonic(), 0.0)
-            found[key] = self.wait(future, left, question.doing, where, question.needs(key))
-            if (code := _code(future)) is not None:
+        under_way: deque[tuple[Mapping[_Key, Future[Any]], float]] = deque()
+        for part in batches(keys, question.at_once):
+            if len(under_way) == _REQUESTS_UNDER_WAY:
+                self._collect(question, *under_way.popleft(), found, codes)
+                # Nobody answers: to ask on would cost all this time again.
+                if len(codes) == len(found) and set(codes.values()) == {LocalCode.TIMED_OUT}:
+                    break
+            under_way.append((question.ask(part, seconds), time.monotonic() + seconds))
+        while under_way:
+            self._collect(question, *under_way.popleft(), found, codes)
+        for key in keys[len(found) :]:
+            codes[key] = LocalCode.TIMED_OUT
+            found[key] = self._errors.unreachable(question.doing)
+        return found, codes
+
+    def _collect(
+        self,
+        question: Question[_Key],
+        futures: Mapping[_Key, Future[Any]],
+        until: float,
+        found: dict[_Key, Any],
+        codes: dict[_Key, int],
+    ) -> None:
+        """Wait for what was asked for together."""
+        for key, future in futures.items():
+            code = None
+            if future.done() and future.exception() is None:
+                answer = future.result()
+            else:
+                left = max(until - time.monotonic(), 0.0)
+                answer = self.wait(future, left, question.doing, question.where(key), question.needs(key))
+                code = _code(future)
+            if code is not None:
                 codes[key] = code
-            elif no_answer(found[key]):
+            elif no_answer(answer):
                 # librdkafka calls it a success when the leader's connection is lost while it waits.
                 codes[key] = LocalCode.TRANSPORT
-                found[key] = error_for_code(LocalCode.TRANSPORT, where=where, doing=question.doing)
-        return found, codes
+                answer = error_for_code(LocalCode.TRANSPORT, where=question.where(key), doing=question.doing)
+            elif question.read is not None:
+                answer = question.read(key, answer)
+            found[key] = answer
 
     def wait(self, future: Future[Any], seconds: float, doing: str, where: Where, needs: Grant | None = None) -> Any:
         """A future's result, or its error as a value.

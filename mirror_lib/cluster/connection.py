@@ -18,6 +18,7 @@ from mirror_lib.errors import ConfigurationError, Where
 #: Java's `ClientUtils.HOST_PORT_PATTERN`: a listener name may stand before the host.
 _HOST_PORT = re.compile(r"(?:[0-9A-Za-z%._-]*://)?(\[[0-9A-Za-z%._:-]+\]|[0-9A-Za-z%._:-]+):([0-9]+)")
 _DEFAULT_REQUEST_TIMEOUT_MS = 30_000
+_DEFAULT_METADATA_MAX_AGE_MS = 300_000
 #: The range of librdkafka's `socket.timeout.ms`.
 _SHORTEST_TIMEOUT_MS, _LONGEST_TIMEOUT_MS = 10, 300_000
 
@@ -37,6 +38,10 @@ class Connection:
     #: Longest wait for the answer to one request, milliseconds.
     request_timeout_ms: int = _DEFAULT_REQUEST_TIMEOUT_MS
     security: Security = field(default_factory=Security)
+    #: Where the client is, for a leader that may name a replica nearby (KIP-392); "" says nothing.
+    rack: str = ""
+    #: How long such a replica is read from before the leader is asked again, milliseconds.
+    metadata_max_age_ms: int = _DEFAULT_METADATA_MAX_AGE_MS
 
     @classmethod
     def from_settings(cls, settings: ClientSettings) -> Connection:
@@ -55,6 +60,8 @@ class Connection:
             client_id=properties.get("client.id") or f"mirror-{settings.role}",
             request_timeout_ms=_milliseconds(properties, "request.timeout.ms", _DEFAULT_REQUEST_TIMEOUT_MS, where),
             security=read_security(properties, where),
+            rack=properties.get("client.rack", ""),
+            metadata_max_age_ms=_milliseconds(properties, "metadata.max.age.ms", _DEFAULT_METADATA_MAX_AGE_MS, where),
         )
 
     def librdkafka(self) -> dict[str, Any]:

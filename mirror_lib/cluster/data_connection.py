@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import sys
 from collections import deque
 from collections.abc import Sequence
 
@@ -21,7 +22,37 @@ _CORRELATION_IDS = 2**31
 #: Brokers refuse and never send more (`socket.request.max.bytes`); a larger size means that the stream is garbled.
 _LARGEST_FRAME = 2**30
 
+#: Frames of this size and above are received into memory that was used before, as far as there is any.
+_LARGE_FRAME, _LARGEST_KEPT = 64 * 1024, 16 * 1024 * 1024
+_KEPT_FRAMES = 3
+#: References to a buffer that only `_Frames` has: its list, the loop over it, and the argument of `getrefcount`.
+_OWN_REFERENCES = 3
+
 Buffer = bytes | bytearray | memoryview
+
+
+class _Frames:
+    """Memory for answers. Large ones are given out again when nobody has a view of them any more.
+
+    The kernel has to find and clear each page of fresh memory, which costs more than what is then copied into it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[bytearray] = []
+
+    def take(self, size: int) -> memoryview:
+        """A buffer of `size` bytes; whoever holds it, or a part of it, holds its content."""
+        if not _LARGE_FRAME <= size <= _LARGEST_KEPT:
+            return memoryview(bytearray(size))
+        for kept in self._kept:
+            if len(kept) >= size and sys.getrefcount(kept) == _OWN_REFERENCES:
+                return memoryview(kept)[:size]
+        fresh = bytearray(size)
+        if len(self._kept) == _KEPT_FRAMES:
+            # The smallest is of the least use; whoever has it keeps it.
+            del self._kept[min(range(_KEPT_FRAMES), key=lambda number: len(self._kept[number]))]
+        self._kept.append(fresh)
+        return memoryview(fresh)
 
 
 class DataConnection(asyncio.BufferedProtocol):
@@ -43,7 +74,8 @@ class DataConnection(asyncio.BufferedProtocol):
         self._correlation_id = 0
         self._waiting: deque[tuple[int, asyncio.Future[memoryview]]] = deque()
         self._size = bytearray(_SIZE.size)
-        self._frame: bytearray | None = None
+        self._frames = _Frames()
+        self._frame: memoryview | None = None
         self._received = 0
         self._closed: BaseException | None = None
         transport.set_protocol(self)
@@ -102,7 +134,7 @@ class DataConnection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the transport puts what it reads next: the rest of the current size or frame."""
         del sizehint
-        return memoryview(self._size if self._frame is None else self._frame)[self._received :]
+        return (memoryview(self._size) if self._frame is None else self._frame)[self._received :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Note that bytes were read into the buffer."""
@@ -118,10 +150,9 @@ class DataConnection(asyncio.BufferedProtocol):
         if not _SIZE.size <= size <= _LARGEST_FRAME:
             self._end(ConnectionResetError(f"the broker announced an answer of {size} bytes"))
             return
-        self._frame, self._received = bytearray(size), 0
+        self._frame, self._received = self._frames.take(size), 0
 
-    def _answered(self, frame: bytearray) -> None:
-        view = memoryview(frame)
+    def _answered(self, view: memoryview) -> None:
         (correlation_id,) = _SIZE.unpack_from(view)
         expected = self._waiting[0][0] if self._waiting else None
         if correlation_id != expected:

@@ -19,6 +19,8 @@ LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
 #: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
 LIST_LOCAL_OFFSETS_VERSION = 8
 OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
+#: The request with the least in it: every broker speaks its first version, and answers without looking anything up.
+API_VERSIONS, API_VERSIONS_VERSION = 18, 0
 
 _PRODUCED_PARTITION = struct.Struct(">ihqqq")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
@@ -77,6 +79,13 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
             position += _PRODUCED_PARTITION.size
             result.append(ProducedPartition(topic, partition, code, base, log_start))
     return result
+
+
+@answer_of("Produce")
+def produce_throttle_ms(view: memoryview) -> int:
+    """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
+    (milliseconds,) = _INT32.unpack_from(view, len(view) - _INT32.size)
+    return int(milliseconds)
 
 
 @answer_of("DescribeLogDirs")

@@ -3,6 +3,8 @@
 Version 12 (Kafka 2.7, KIP-595) tells the leader from which of its epochs the record before the wanted one came. A
 leader whose log is another one there, since it was cut and has grown again, then says so instead of sending its
 records. It was made for followers, but leaders check it for everybody (Java `Partition.readRecords`).
+
+A leader that is told the reader's rack may name another replica instead of sending records (KIP-392).
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ _PARTITION = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
 _INT32 = struct.Struct(">i")
 _EPOCH_END = struct.Struct(">iq")
+#: The preferred replica and the size of the records.
+_REPLICA_AND_SIZE = struct.Struct(">ii")
 _CONSUMER, _NO_SESSION, _NO_SESSION_EPOCH, _UNKNOWN = -1, 0, -1, -1
 _NO_TAGS, _EMPTY = b"\0", b"\1"
 _DIVERGING_EPOCH_TAG = 0
@@ -64,6 +68,8 @@ class FetchedPartition(NamedTuple):
     records: memoryview
     #: Set when the leader's log is not the one that was read before: up to here the two may be the same.
     diverging_end: int | None = None
+    #: The broker to read from instead; there are no records then. Only for readers that gave their rack.
+    preferred_replica: int | None = None
 
 
 def encode_fetch(
@@ -74,8 +80,13 @@ def encode_fetch(
     min_bytes: int,
     read_committed: bool,
     version: int = PLAIN_VERSION,
+    rack: str = "",
 ) -> list[Buffer]:
-    """A Fetch request of a consumer, without a fetch session."""
+    """A Fetch request of a consumer, without a fetch session.
+
+    Args:
+        rack: of the reader, for a leader that may name another replica; "" reads from the broker that is asked.
+    """
     head = _REQUEST_HEAD.pack(
         _CONSUMER, max_wait_ms, min_bytes, max_bytes, int(read_committed), _NO_SESSION, _NO_SESSION_EPOCH
     )
@@ -87,7 +98,7 @@ def encode_fetch(
             parts += (
                 _PLAIN_REQUEST.pack(each.partition, _UNKNOWN, each.offset, _UNKNOWN, each.max_bytes) for each in wanted
             )
-        return [*parts, _INT32.pack(0) + encode_string("")]
+        return [*parts, _INT32.pack(0) + encode_string(rack)]
     parts = [_NO_TAGS + head, _varint(len(grouped) + 1)]
     for topic, wanted in grouped.items():
         name = topic.encode()
@@ -97,8 +108,9 @@ def encode_fetch(
             for each in wanted
         )
         parts.append(_NO_TAGS)
-    # No partitions to forget, no rack.
-    return [*parts, _EMPTY + _EMPTY + _NO_TAGS]
+    told = rack.encode()
+    # No partitions to forget.
+    return [*parts, _EMPTY + _varint(len(told) + 1) + told + _NO_TAGS]
 
 
 @answer_of("Fetch")
@@ -119,6 +131,14 @@ def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedP
     return list(_checked(view, position) if checking else _plain(view, position))
 
 
+@answer_of("Fetch")
+def fetch_throttle_ms(view: memoryview, version: int = PLAIN_VERSION) -> int:
+    """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
+    position = _skip_tags(view, 0) if version >= EPOCH_CHECKING_VERSION else 0
+    (milliseconds,) = _INT32.unpack_from(view, position)
+    return int(milliseconds)
+
+
 def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
     (topics,) = _INT32.unpack_from(view, position)
     position += 4
@@ -134,11 +154,19 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             for _ in range(max(aborted_count, 0)):
                 aborted.append(_ABORTED.unpack_from(view, position))
                 position += _ABORTED.size
-            # The preferred replica is for consumers that gave a rack.
-            (size,) = _INT32.unpack_from(view, position + 4)
-            position += 8
-            records, position = _records(view, position, size)
-            yield FetchedPartition(topic, number, code, high_watermark, last_stable, log_start, tuple(aborted), records)
+            preferred, size = _REPLICA_AND_SIZE.unpack_from(view, position)
+            records, position = _records(view, position + _REPLICA_AND_SIZE.size, size)
+            yield FetchedPartition(
+                topic,
+                number,
+                code,
+                high_watermark,
+                last_stable,
+                log_start,
+                tuple(aborted),
+                records,
+                preferred_replica=_replica(preferred),
+            )
 
 
 def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
@@ -156,13 +184,27 @@ def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             for _ in range(aborted_count - 1):
                 aborted.append(_ABORTED.unpack_from(view, position))
                 position = _skip_tags(view, position + _ABORTED.size)
-            size, position = read_varint(view, position + 4)
+            (preferred,) = _INT32.unpack_from(view, position)
+            size, position = read_varint(view, position + _INT32.size)
             records, position = _records(view, position, size - 1)
             diverging_end, position = _diverging_end(view, position)
             yield FetchedPartition(
-                topic, number, code, high_watermark, last_stable, log_start, tuple(aborted), records, diverging_end
+                topic,
+                number,
+                code,
+                high_watermark,
+                last_stable,
+                log_start,
+                tuple(aborted),
+                records,
+                diverging_end,
+                _replica(preferred),
             )
         position = _skip_tags(view, position)
+
+
+def _replica(node: int) -> int | None:
+    return node if node >= 0 else None
 
 
 def _records(view: memoryview, position: int, size: int) -> tuple[memoryview, int]:

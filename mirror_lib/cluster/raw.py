@@ -8,6 +8,7 @@ the connections and speaks all but the requests that carry data: those go over c
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import ssl
 import time
@@ -32,6 +33,8 @@ from mirror_lib.cluster.acl_protocol import (
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection
 from mirror_lib.cluster.data_protocol import (
+    API_VERSIONS,
+    API_VERSIONS_VERSION,
     DESCRIBE_LOG_DIRS,
     EPOCH_VERSION,
     LIST_LOCAL_OFFSETS_VERSION,
@@ -52,6 +55,7 @@ from mirror_lib.cluster.data_protocol import (
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
+    produce_throttle_ms,
 )
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.fetch_protocol import (
@@ -61,10 +65,12 @@ from mirror_lib.cluster.fetch_protocol import (
     FetchedPartition,
     FetchRequestPartition,
     encode_fetch,
+    fetch_throttle_ms,
     parse_fetch,
 )
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.login_log import hide_logins
+from mirror_lib.cluster.quota_watch import QuotaWatch
 from mirror_lib.errors import (
     AuthenticationError,
     BrokerUnreachableError,
@@ -87,6 +93,10 @@ __all__ = [
 ]
 
 hide_logins()
+
+#: A busy broker may take its time once, hardly twice.
+_PROBES = 2
+_SURELY_NEAR_SECONDS = 0.005
 
 _COORDINATOR_RETRIES = frozenset(
     {
@@ -149,6 +159,20 @@ class _DataLink(NamedTuple):
 
     connection: DataConnection
     handshake: _Handshake
+    #: Seconds; measured for the first connection to a broker only.
+    round_trip: float
+
+
+async def _round_trip(connection: DataConnection) -> float:
+    """Seconds that an answer takes on a connection over which nothing else goes yet."""
+    shortest = math.inf
+    for _ in range(_PROBES):
+        began = time.monotonic()
+        await connection.request(API_VERSIONS, API_VERSIONS_VERSION, ())
+        shortest = min(shortest, time.monotonic() - began)
+        if shortest < _SURELY_NEAR_SECONDS:
+            break
+    return shortest
 
 
 class RawClient:
@@ -163,8 +187,9 @@ class RawClient:
         self._client: Any = None
         self._leaders: dict[TopicPartition, int] = {}
         self._coordinators: dict[str, int] = {}
-        self._links: dict[int, _DataLink] = {}
-        self._connecting: dict[int, asyncio.Lock] = {}
+        self._links: dict[tuple[int, int], _DataLink] = {}
+        self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
+        self._quotas = QuotaWatch(connection.cluster, connection.client_id)
 
     @property
     def cluster(self) -> str:
@@ -234,10 +259,10 @@ class RawClient:
             ) from refusal
         return handshake
 
-    async def _link(self, node: int) -> _DataLink:
-        """The connection for data to a broker, made when there is none."""
-        async with self._connecting.setdefault(node, asyncio.Lock()):
-            link = self._links.get(node)
+    async def _link(self, node: int, lane: int = 0) -> _DataLink:
+        """One of the connections for data to a broker, made when there is none."""
+        async with self._connecting.setdefault((node, lane), asyncio.Lock()):
+            link = self._links.get((node, lane))
             if link is not None and link.connection.open:
                 return link
             broker = self._client.cluster.broker_metadata(node)
@@ -247,15 +272,23 @@ class RawClient:
             handshake = await self._connect(broker.host, broker.port, options)
             timeout = options["request_timeout_ms"] / 1000
             connection = DataConnection(handshake.detach(), client_id=options["client_id"], timeout=timeout)
-            link = self._links[node] = _DataLink(connection, handshake)
+            round_trip = 0.0 if lane else await _round_trip(connection)
+            link = self._links[node, lane] = _DataLink(connection, handshake, round_trip)
             return link
 
     async def _ask(
-        self, node: int, api_key: int, version: int, body: Sequence[Buffer], *, over: object | None = None
+        self,
+        node: int,
+        api_key: int,
+        version: int,
+        body: Sequence[Buffer],
+        *,
+        lane: int = 0,
+        over: object | None = None,
     ) -> memoryview:
         """Send a request that we encoded, over a certain connection if one is given, and return the answer's frame."""
         try:
-            link = await self._link(node)
+            link = await self._link(node, lane)
             if over is not None and link.connection is not over:
                 raise ConnectionResetError("the connection that the request was for has ended")
             low, high = link.handshake.versions.get(api_key, (0, -1))
@@ -348,8 +381,14 @@ class RawClient:
         max_wait_ms: int,
         read_committed: bool,
         min_bytes: int = 1,
+        lane: int = 0,
+        rack: str = "",
     ) -> list[FetchedPartition]:
-        """Read raw batches from a leader, without a session; Kafka 2.7 and newer check the last epoch."""
+        """Read raw batches, without a session; Kafka 2.7 and newer check the last epoch.
+
+        Args:
+            rack: told to a leader, so that it may name a replica there instead (KIP-392).
+        """
         checking = await self._speaks(node, FETCH, EPOCH_CHECKING_VERSION)
         version = EPOCH_CHECKING_VERSION if checking else PLAIN_VERSION
         body = encode_fetch(
@@ -359,12 +398,27 @@ class RawClient:
             min_bytes=min_bytes,
             read_committed=read_committed,
             version=version,
+            rack=rack,
         )
-        return parse_fetch(await self._ask(node, FETCH, version, body), version)
+        answer = await self._ask(node, FETCH, version, body, lane=lane)
+        self._quotas.note(node, fetch_throttle_ms(answer, version))
+        return parse_fetch(answer, version)
 
-    def connection(self, node: int) -> object | None:
+    async def connect(self, node: int) -> None:
+        """Connect to a broker for data, unless that has been done."""
+        try:
+            await self._link(node)
+        except (TimeoutError, aiokafka_errors.KafkaError, OSError) as error:
+            raise self._unreachable(error, f"broker {node} did not answer") from error
+
+    def round_trip(self, node: int) -> float | None:
+        """Seconds that the broker took to answer when it was connected, None before that: how far away it is."""
+        link = self._links.get((node, 0))
+        return link.round_trip if link is not None else None
+
+    def connection(self, node: int, lane: int = 0) -> object | None:
         """What requests to a broker go over now, None when it must be connected first. To be compared only."""
-        link = self._links.get(node)
+        link = self._links.get((node, lane))
         return link.connection if link is not None and link.connection.open else None
 
     async def produce(
@@ -373,16 +427,20 @@ class RawClient:
         batches: Sequence[tuple[str, int, bytes | bytearray]],
         *,
         timeout_ms: int,
+        lane: int = 0,
         connection: object | None = None,
     ) -> list[ProducedPartition]:
         """Append one ready-made batch to each of several partitions with acks=all (Produce v7, not transactional).
 
         Args:
             batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
+            lane: which of the connections to the broker.
             connection: send over this connection or not at all.
         """
         body = encode_produce(batches, timeout_ms=timeout_ms)
-        return parse_produce(await self._ask(node, PRODUCE, PRODUCE_VERSION, body, over=connection))
+        answer = await self._ask(node, PRODUCE, PRODUCE_VERSION, body, lane=lane, over=connection)
+        self._quotas.note(node, produce_throttle_ms(answer))
+        return parse_produce(answer)
 
     async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
         """The first offset that the leader has on its own disks; what is older lies in remote storage (KIP-405).

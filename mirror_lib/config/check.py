@@ -74,6 +74,8 @@ class _Assignment:
         client = name.split(".", 1)[0]
         if definition is not None and definition.scope is Scope.FLOW_ONLY:
             yield self._warning("MM2 drops it silently at the top level", f"write <source>-><target>.{name}")
+        elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
+            yield self._error(f"{name} belongs to a cluster", f"write <alias>.{name}")
         elif definition is not None and definition.scope is Scope.CLUSTER:
             yield self._warning("MM2 ignores it at the top level", f"write <target>.{name}")
         elif definition is not None:
@@ -103,6 +105,8 @@ class _Assignment:
             yield from self._defined(WORKER_BY_NAME[name])
         elif name in WORKER_NAMES or name.startswith(WORKER_PREFIXES):
             yield from self._client_value(name)
+        elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
+            yield from self._defined(OWN_BY_NAME[name])
         elif name in OWN_BY_NAME:
             where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
             yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
@@ -121,6 +125,8 @@ class _Assignment:
         kind = _kind(name, _FLOW_CLIENTS)
         if definition is not None and definition.scope is Scope.TOP:
             yield self._error(f"{name} belongs to the whole file, not to a flow", f"write {name} without the flow")
+        elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
+            yield self._error(f"{name} belongs to a cluster, not to a flow", f"write <alias>.{name}")
         elif definition is not None:
             yield from self._defined(definition)
         elif name.startswith("consumer.override."):

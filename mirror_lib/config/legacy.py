@@ -27,7 +27,7 @@ __all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "import_mirror_maker_
 _PROVIDERS = "config.providers"
 #: Client settings beyond the connection that have an effect here.
 _APPLIED = {
-    "consumer": frozenset({"client.id", "request.timeout.ms", "isolation.level"}),
+    "consumer": frozenset({"client.id", "request.timeout.ms", "isolation.level", "client.rack"}),
     "producer": frozenset({"client.id", "request.timeout.ms"}),
 }
 _RESETS = ("earliest", "latest")

@@ -64,7 +64,6 @@ _OF_CONSUMER = {
     "check.crcs": "the checksum of every batch is always checked",
     "exclude.internal.topics": "topics whose names begin with two underscores are never copied",
     "allow.auto.create.topics": "the source's topics are listed, so that none is created by asking for it",
-    "client.rack": "leaders are read, never followers",
     "zookeeper.connect": f"{_OLD_CONSUMER}; write bootstrap.servers",
     "zookeeper.connection.timeout.ms": _OLD_CONSUMER,
     "zookeeper.session.timeout.ms": _OLD_CONSUMER,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mirror_lib.config.airflow_provider import AirflowSecretProvider
 from mirror_lib.config.check import key_problems
+from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.definitions import MM2_FLOW, Definition
 from mirror_lib.config.derive import (
     TOP_LEVEL,
@@ -141,6 +142,7 @@ class _Read:
         return _any_error(self.problems)
 
 
+@collections_paused()
 def _read(path: Path | str) -> _Read:
     stamp = FileStamp.of(Path(path))
     try:

@@ -131,6 +131,7 @@ class CopySettings(_Frozen):
     """How records are moved; our own keys, see docs/configuration.md for each."""
 
     run_max_seconds: float = 0.0
+    run_poll_seconds: float = 0.0
     task_memory_bytes: int = 96 * 1024 * 1024
     retry_max_seconds: float = 120.0
     batch_passthrough_min_bytes: int = 16 * 1024
@@ -138,6 +139,10 @@ class CopySettings(_Frozen):
     fetch_max_bytes: int = 8 * 1024 * 1024
     fetch_partition_max_bytes: int = 2 * 1024 * 1024
     produce_max_in_flight: int = 4
+    #: Of a task, for data, each way; 0: by how far away the broker is.
+    connections_per_broker: int = 0
+    #: Bytes that all tasks of the flow read from the source in a second; 0: no limit.
+    rate_limit_bytes: int = 0
     poison_policy: PoisonPolicy = PoisonPolicy.FAIL
 
 
@@ -239,6 +244,10 @@ class FlowConfig(_Frozen):
     copy_settings: CopySettings = Field(default_factory=CopySettings)
     config_rules: ConfigRules = Field(default_factory=ConfigRules)
     acl_rules: AclRules = Field(default_factory=AclRules)
+    #: `<source>.mirror.rate.limit.read.bytes`: what all flows together read from the source in a second; 0: no limit.
+    source_rate_limit_read_bytes: int = 0
+    #: `<target>.mirror.rate.limit.write.bytes`: the same of what they write to the target.
+    target_rate_limit_write_bytes: int = 0
     fencing: Fencing = Fencing.TRANSACTIONAL
     #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
     run_lease_seconds: float = 30.0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mirror_lib.config.definitions import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, Definition, Scope
 from mirror_lib.config.model import CopySettings, ExistingTarget, Fencing, GroupTranslation, PoisonPolicy, Rename
+from mirror_lib.config.rate_keys import CLUSTER_KEYS, RATE_FLOW_KEYS
 from mirror_lib.config.sync_keys import SYNC_KEYS
 
 PREFIX = "mirror."
@@ -49,6 +50,16 @@ FLOW_KEYS = (
         "0 makes one round.",
         minimum=0,
     ),
+    Definition(
+        "mirror.run.poll.seconds",
+        DOUBLE,
+        "0",
+        Scope.FLOW,
+        _SINCE,
+        "A run that has caught up looks for new records again after so many seconds, until `mirror.run.max.seconds` "
+        "are used up. 0: it ends when it has caught up.",
+        minimum=0,
+    ),
     _bytes(
         "mirror.task.memory.bytes",
         96 * _MIB,
@@ -83,6 +94,18 @@ FLOW_KEYS = (
         "Produce requests under way to one broker at the same time; brokers keep order for at most 5.",
         minimum=1,
         maximum=5,
+    ),
+    Definition(
+        "mirror.connections.per.broker",
+        INT,
+        "0",
+        Scope.FLOW,
+        _SINCE,
+        "Connections for records that a task opens to a broker. 0 decides by the round trip: one where it takes less "
+        "than 10 ms, else one for each 10 ms of it, at most 16. Over such a distance fetch requests also ask for as "
+        "much as the task's memory allows, and batches are put together up to 1 MiB.",
+        minimum=0,
+        maximum=64,
     ),
     Definition(
         "mirror.topics.rename",
@@ -225,8 +248,9 @@ FLOW_KEYS = (
         "spark_default",
         Scope.FLOW,
         _SINCE,
-        "The Airflow connection that names the Spark master.",
+        "The Airflow connection that names the Spark master, or a Spark Connect server (type `spark_connect`).",
     ),
+    *RATE_FLOW_KEYS,
     *SYNC_KEYS,
 )
 
@@ -241,7 +265,7 @@ TOP_KEYS = (
     ),
 )
 
-OWN_BY_NAME = {definition.name: definition for definition in (*FLOW_KEYS, *TOP_KEYS)}
+OWN_BY_NAME = {definition.name: definition for definition in (*FLOW_KEYS, *TOP_KEYS, *CLUSTER_KEYS)}
 
 #: The text of an effective setting, None when it has neither a value nor a default.
 Lookup = Callable[[str], str | None]

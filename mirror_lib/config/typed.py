@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from mirror_lib.config import own_keys, sync_keys
@@ -20,11 +21,19 @@ from mirror_lib.config.model import (
     IsolationLevel,
 )
 from mirror_lib.config.own_keys import OWN_BY_NAME
+from mirror_lib.config.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
 from mirror_lib.config.schedule import parse_schedule
 
 _POLICY_PREFIX = "replication.policy"
 _SEPARATOR = "replication.policy.separator"
 _INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
+
+
+def _fields(definitions: Iterable[Definition]) -> Mapping[str, Definition]:
+    return {each.field: each for each in definitions if each.field in FlowConfig.model_fields}
+
+
+_CONNECTOR_FIELDS, _WORKER_FIELDS = _fields(MM2_BY_NAME.values()), _fields(WORKER_BY_NAME.values())
 
 
 def flow_config(settings: FlowSettings) -> FlowConfig:
@@ -34,12 +43,10 @@ def flow_config(settings: FlowSettings) -> FlowConfig:
         ValueError: a value is not valid; `check.problems` names them all before this is called.
     """
     values: dict[str, Any] = {}
-    for definition in MM2_BY_NAME.values():
-        if definition.field in FlowConfig.model_fields and definition.name in settings.connector:
-            values[definition.field] = definition.parse(settings.connector[definition.name].value)
-    for definition in WORKER_BY_NAME.values():
-        if definition.field in FlowConfig.model_fields and definition.name in settings.worker:
-            values[definition.field] = definition.parse(settings.worker[definition.name].value)
+    for fields, texts in ((_CONNECTOR_FIELDS, settings.connector), (_WORKER_FIELDS, settings.worker)):
+        for field, definition in fields.items():
+            if definition.name in texts:
+                values[field] = definition.parse(texts[definition.name].value)
     values |= _policy(settings.connector)
     isolation = settings.clients["data_consumer"].get("isolation.level")
     if isolation is not None:
@@ -63,8 +70,25 @@ def _policy(connector: Settings) -> dict[str, Any]:
 
 
 def _own(connector: Settings) -> dict[str, Any]:
+    texts = tuple([effective(connector, definition) for definition in OWN_BY_NAME.values()])
+    return {
+        **_own_of(texts),
+        "source_rate_limit_read_bytes": _of_cluster(connector, "source", READ_RATE_LIMIT),
+        "target_rate_limit_write_bytes": _of_cluster(connector, "target", WRITE_RATE_LIMIT),
+    }
+
+
+@lru_cache(maxsize=64)
+def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
+    """Most flows of a file have the same: hundreds of clusters make tens of thousands of pairs.
+
+    Args:
+        texts: those that count, in the order of `OWN_BY_NAME`.
+    """
+    by_name = dict(zip(OWN_BY_NAME, texts, strict=True))
+
     def lookup(name: str) -> str | None:
-        return effective(connector, OWN_BY_NAME[name])
+        return by_name[name]
 
     def text(name: str) -> str:
         return (lookup(name) or "").strip()
@@ -91,6 +115,11 @@ def _own(connector: Settings) -> dict[str, Any]:
         "airflow_deadline_seconds": float(text("mirror.airflow.deadline.seconds")),
         "spark_connection": text("mirror.spark.connection"),
     }
+
+
+def _of_cluster(connector: Settings, side: str, name: str) -> Any:
+    definition, setting = OWN_BY_NAME[name], connector.get(f"{side}.cluster.{name}")
+    return definition.parse(str(definition.default) if setting is None else setting.value)
 
 
 def effective(connector: Settings, definition: Definition) -> str | None:

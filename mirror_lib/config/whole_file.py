@@ -32,9 +32,9 @@ def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequenc
             yield _warning(f"clusters names {alias} {times} times", setting)
         if ARROW in alias or any(character.isspace() for character in alias):
             yield _error(f"the alias {alias!r} may hold neither blanks nor {ARROW}", setting)
+    used = {alias for flow in flows for alias in (flow.source, flow.target)}
     for alias in clusters:
-        used = [flow for flow in flows if alias in (flow.source, flow.target)]
-        if used and not file.cluster(alias).get("bootstrap.servers"):
+        if alias in used and not file.cluster(alias).get("bootstrap.servers"):
             yield _error(
                 f"cluster {alias} has no bootstrap.servers",
                 suggestion=f"set {alias}.bootstrap.servers = host:9092",

@@ -91,6 +91,7 @@ class KafkaCluster:
         proxied: Collection[str] = (),
         jvm_flags: Sequence[str] = FAST_START_JVM,
         heap_megabytes: int | None = None,
+        racks: Sequence[str] = (),
     ) -> None:
         """Nothing starts yet.
 
@@ -105,6 +106,7 @@ class KafkaCluster:
             proxied: listeners, not the first, that tell clients to connect to other ports: see `mirror_lib.dev.proxy`.
             jvm_flags: besides the heap.
             heap_megabytes: of each broker.
+            racks: `broker.rack` of each broker, in the order of their ids; empty sets none.
         """
         self.name = name
         self.directory = directory.absolute()
@@ -113,6 +115,7 @@ class KafkaCluster:
         self._jars = jars
         self._zookeeper = ZooKeeper(self.directory / "zookeeper")
         self._overrides = dict(overrides or {})
+        self._racks = dict(zip(range(1, brokers + 1), racks, strict=False))
         self._listeners = dict(listeners)
         self._proxied = tuple(proxied)
         if not set(self._proxied) <= set(list(self._listeners)[1:]):
@@ -320,12 +323,13 @@ class KafkaCluster:
 
     def _write_configuration(self, node: NodePorts) -> None:
         home = self._home(node.node_id)
+        rack = {"broker.rack": self._racks[node.node_id]} if node.node_id in self._racks else {}
         properties = server_properties(
             node,
             self._identity.nodes,
             home / "data",
             listeners=self._listeners,
-            overrides=self._overrides,
+            overrides={**rack, **self._overrides},
             zookeeper=needs_zookeeper(self.version),
         )
         write_atomically(home / "server.properties", javaproperties.dumps(properties, timestamp=False))

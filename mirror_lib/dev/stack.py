@@ -1,4 +1,6 @@
-"""The two clusters `A` and `B` for trying things out: they run in the background until they are stopped.
+"""The two clusters `A` and `B` for trying things out, and a Spark that waits for runs beside them.
+
+They run in the background until they are stopped.
 
 Any process that means the same state folder can start, see and stop them.
 """
@@ -15,9 +17,14 @@ from mirror_lib.config.local_state import local_config, state_dir
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
+from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.dev.state import exclusive, write_atomically
+from mirror_lib.relay.spark_connect import ConnectAddress
+from mirror_lib.relay.submission import LOCAL_MASTER
 
 SOURCE, TARGET = "A", "B"
+#: As what `down` names the Spark Connect server.
+SPARK = "Spark Connect"
 _MARK = (
     "# Written by `mirror dev up`, again at every start: copy this file before you change it, or remove this line.\n"
 )
@@ -77,8 +84,25 @@ def up(report: jar_sets.Report = lambda _: None, step: Step = lambda _: None) ->
     return found
 
 
+def warm_up(*, master: str = LOCAL_MASTER, port: int | None = None, step: Step = lambda _: None) -> ConnectAddress:
+    """Start a Spark Connect server unless it runs; returns its address when it has run a task of ours.
+
+    Raises:
+        ConfigurationError: Java or PySpark is missing.
+        ProcessError: it does not come up.
+    """
+    with _alone(step):
+        step("Spark Connect server is starting")
+        return _spark().start(master=master, port=port)
+
+
+def warm_address() -> ConnectAddress | None:
+    """Where the Spark Connect server answers, None unless it runs."""
+    return _spark().address
+
+
 def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]:
-    """Stop both clusters; returns the names of those that ran. Their data stays unless it is to be deleted.
+    """Stop both clusters, and Spark; returns the names of what ran. Data stays unless it is to be deleted.
 
     Raises:
         ProcessError: a process cannot be ended.
@@ -91,6 +115,8 @@ def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]
         end = KafkaCluster.delete if delete_data else KafkaCluster.stop
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(end, clusters))
+        if _spark().stop():
+            ran.append(SPARK)
     return ran
 
 
@@ -114,6 +140,10 @@ clusters = {SOURCE}, {TARGET}
 
 def _alone(step: Step) -> AbstractContextManager[None]:
     return exclusive(state_dir() / "kafka.lock", lambda: step("waiting for another command that starts or stops them"))
+
+
+def _spark() -> SparkConnectServer:
+    return SparkConnectServer(state_dir() / "spark-connect")
 
 
 def _clusters(jars: Path | None = None) -> tuple[KafkaCluster, KafkaCluster]:

@@ -18,11 +18,12 @@ from mirror_lib.ledger.observed_rows import (
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.rows import GapState, RunRow, RunState
+from mirror_lib.ledger.rows import GapState, RoundRow, RunRow, RunState
 
 _TABLES = Base.metadata.tables
 _RUNS: Table = _TABLES["run"]
 _PARTITION_RUNS: Table = _TABLES["partition_run"]
+_ROUNDS: Table = _TABLES["round"]
 _GAPS: Table = _TABLES["gap"]
 _VERIFICATIONS: Table = _TABLES["verification"]
 _FLOWS: Table = _TABLES["flow_observation"]
@@ -113,6 +114,8 @@ class FlowFigures:
     newest_run: RunRow | None = None
     #: Rounds of the newest run that copied something.
     times: tuple[RunTimes, ...] = ()
+    #: The newest committed round that copied something.
+    last_round: RoundRow | None = None
     runs: RunTotals = _NO_RUNS
     #: By cause.
     gaps: Mapping[str, GapTotals] = field(default_factory=dict)
@@ -177,6 +180,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
             last_run=newest[flow].ended,
             newest_run=newest[flow].run,
             times=times.get(flow, ()),
+            last_round=newest[flow].last_round,
             runs=runs.get(flow, _NO_RUNS),
             gaps=gaps.get(flow, {}),
             verified=verified.get(flow),
@@ -197,6 +201,7 @@ class _Newest(NamedTuple):
     run: RunRow | None
     ended: RunRow | None
     with_records: str | None
+    last_round: RoundRow | None
 
 
 # Made once: they are asked for every flow, and making them takes longer than answering.
@@ -205,6 +210,12 @@ _NEWEST_FIRST = _RUNS.c.started_at.desc()
 _NEWEST_RUN = select(_RUNS).where(_OF_FLOW).order_by(_NEWEST_FIRST).limit(1)
 _NEWEST_ENDED = select(_RUNS).where(_OF_FLOW, _RUNS.c.finished_at.is_not(None)).order_by(_NEWEST_FIRST).limit(1)
 _NEWEST_WITH_RECORDS = select(_RUNS).where(_OF_FLOW, _RUNS.c.records > 0).order_by(_NEWEST_FIRST).limit(1)
+_NEWEST_ROUND = (
+    select(_ROUNDS)
+    .where(_ROUNDS.c.flow == bindparam("flow"), _ROUNDS.c.records > 0, _ROUNDS.c.committed_at.is_not(None))
+    .order_by(_ROUNDS.c.began_at.desc(), _ROUNDS.c.number.desc())
+    .limit(1)
+)
 _NEWEST_OBSERVED = (
     select(_FLOWS).where(_FLOWS.c.flow == bindparam("flow")).order_by(_FLOWS.c.observed_at.desc()).limit(2)
 )
@@ -216,7 +227,14 @@ def _newest(connection: Connection, flow: str) -> _Newest:
     newest = _one_run(connection, _NEWEST_RUN, flow)
     ended = newest if newest is None or newest.finished_at else _one_run(connection, _NEWEST_ENDED, flow)
     copied = newest if newest is None or newest.records else _one_run(connection, _NEWEST_WITH_RECORDS, flow)
-    return _Newest([FlowObservationRow(**row) for row in observed], newest, ended, copied.id if copied else None)
+    last_round = connection.execute(_NEWEST_ROUND, {"flow": flow}).mappings().one_or_none()
+    return _Newest(
+        [FlowObservationRow(**row) for row in observed],
+        newest,
+        ended,
+        copied.id if copied else None,
+        None if last_round is None else RoundRow(**last_round),
+    )
 
 
 def _one_run(connection: Connection, query: Select[Any], flow: str) -> RunRow | None:

@@ -118,6 +118,36 @@ class PartitionRun(Base):
     updated_at: Mapped[datetime]
 
 
+class Round(Base):
+    """See `rows.RoundRow`."""
+
+    __tablename__ = "round"
+    __table_args__ = (Index(None, "flow", "began_at"),)
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    flow: Mapped[str]
+    began_at: Mapped[datetime]
+    planning_seconds: Mapped[float]
+    opening_seconds: Mapped[float]
+    copying_seconds: Mapped[float]
+    committing_seconds: Mapped[float]
+    tasks: Mapped[int]
+    partitions: Mapped[int]
+    records: Mapped[int]
+    bytes: Mapped[int]
+    heaviest_bytes: Mapped[int]
+    lag_records: Mapped[int]
+    lag_bytes: Mapped[int | None]
+    planned_records: Mapped[int]
+    planned_bytes: Mapped[int | None]
+    expected_bytes: Mapped[int | None]
+    expected_seconds: Mapped[float | None]
+    oldest_age_ms: Mapped[int | None]
+    newest_age_ms: Mapped[int | None]
+    committed_at: Mapped[datetime | None]
+
+
 class Position(Base):
     """See `rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka."""
 
@@ -165,6 +195,21 @@ class RunLock(Base):
     acquired_at: Mapped[datetime]
     renewed_at: Mapped[datetime]
     lease_seconds: Mapped[float]
+
+
+class RateClaim(Base):
+    """See `rows.RateClaimRow`."""
+
+    __tablename__ = "rate_claim"
+    __table_args__ = (CheckConstraint("side IN ('read', 'write')", name="side"),)
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    side: Mapped[str] = mapped_column(primary_key=True)
+    cluster: Mapped[str]
+    run_id: Mapped[str]
+    wanted: Mapped[int | None]
+    bytes_per_second: Mapped[int]
+    claimed_at: Mapped[datetime]
 
 
 class Gap(Base):

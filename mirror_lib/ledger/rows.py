@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -81,6 +81,69 @@ class PartitionRunRow:
     detail: str | None = None
     #: When it was stored; filled in by the ledger.
     updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRow:
+    """One round of a run: what its plan held, what was expected of it, and what became of it.
+
+    A round with nothing to copy has a row only when it is the first of its run. `committed_at` is None while a round
+    is under way, and for ever when it ended before its commit.
+    """
+
+    run_id: str
+    flow: str
+    #: From 1.
+    number: int
+    began_at: datetime
+    #: Asking both clusters and making the plan.
+    planning_seconds: float
+    #: Opening positions: claims, writers, the target's ends.
+    opening_seconds: float = 0.0
+    copying_seconds: float = 0.0
+    #: Writing positions and offset-syncs, and the ledger's rows.
+    committing_seconds: float = 0.0
+    #: Bins that had something to copy: so many partitions could be copied at the same time.
+    tasks: int = 0
+    #: With something to copy.
+    partitions: int = 0
+    records: int = 0
+    #: Of record batches written to the target.
+    bytes: int = 0
+    #: The bytes of the bin that had most of them: a round lasts as long as its longest bin.
+    heaviest_bytes: int = 0
+    #: Source offsets outstanding when it was planned; an offset need not hold a record.
+    lag_records: int = 0
+    #: Their bytes by the sizes of the logs; None where the source does not tell the sizes of all of them.
+    lag_bytes: int | None = None
+    #: What of that this round was to copy: all of it, or as much as a limit of the flow allows.
+    planned_records: int = 0
+    planned_bytes: int | None = None
+    #: What was expected of it when it was planned; None where earlier rounds do not tell. The seconds are those of
+    #: opening, copying and committing.
+    expected_bytes: int | None = None
+    expected_seconds: float | None = None
+    #: From the time of its oldest record, and of its newest, to the commit, milliseconds; None when nothing was
+    #: copied, never below 0.
+    oldest_age_ms: int | None = None
+    newest_age_ms: int | None = None
+    committed_at: datetime | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What `expected_seconds` is about: all that comes after the plan."""
+        return self.opening_seconds + self.copying_seconds + self.committing_seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output and the report file."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: _plain(value) for name, value in values.items()} | {"seconds": round(self.seconds, 3)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return round(value, 3) if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +231,28 @@ class RunLockRow:
     acquired_at: datetime
     renewed_at: datetime
     lease_seconds: float
+
+
+class RateSide(StrEnum):
+    """Which way of a cluster a limit is about."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateClaimRow:
+    """What a run may take of a cluster's limit during a round."""
+
+    flow: str
+    side: RateSide
+    cluster: str
+    run_id: str
+    #: Bytes per second that it could use; None: no matter how many.
+    wanted: int | None
+    #: What it has got.
+    bytes_per_second: int
+    claimed_at: datetime
 
 
 class GapState(StrEnum):

@@ -14,6 +14,8 @@ from mirror_lib.ledger import (
     gaps,
     locks,
     positions,
+    rate_claims,
+    rounds,
     runs,
     schema,
     segments,
@@ -27,6 +29,7 @@ from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.metrics_queries import MetricsQueries
 from mirror_lib.ledger.observations import Observations
 from mirror_lib.ledger.page_queries import PageQueries
+from mirror_lib.ledger.rate_claims import RateAsk
 from mirror_lib.ledger.rows import (
     BackfillRow,
     GapRow,
@@ -34,7 +37,9 @@ from mirror_lib.ledger.rows import (
     MapSize,
     PartitionRunRow,
     PositionRow,
+    RateClaimRow,
     ReplicatedAclRow,
+    RoundRow,
     RunLockRow,
     RunRow,
     SegmentRow,
@@ -179,6 +184,21 @@ class Ledger:
         with self._database.read() as connection:
             return copy_rounds.left_over(connection)
 
+    def save_round(self, row: RoundRow) -> None:
+        """Insert or replace what is known of a round; its run must be known."""
+        with self._database.write() as connection:
+            rounds.save(connection, row)
+
+    def rounds(self, flow: str | None = None, limit: int = 20, *, run_id: str | None = None) -> tuple[RoundRow, ...]:
+        """The newest rounds, newest first: of a flow, of a run, or of all."""
+        with self._database.read() as connection:
+            return rounds.newest(connection, flow=flow, run_id=run_id, limit=limit)
+
+    def measured_rounds(self, flow: str, newest: int = 20, largest: int = 3) -> tuple[RoundRow, ...]:
+        """Committed rounds of a flow that copied something: the newest and the largest, newest first, each once."""
+        with self._database.read() as connection:
+            return rounds.measured(connection, flow, newest=newest, largest=largest)
+
     def save_positions(self, rows: Sequence[PositionRow]) -> None:
         """Insert or replace positions."""
         with self._database.write() as connection:
@@ -273,6 +293,23 @@ class Ledger:
         """Give a run lock up; no effect when it is not this holder's any more."""
         with self._database.write() as connection:
             locks.release(connection, flow=flow, run_id=run_id, holder=holder)
+
+    def claim_rate(
+        self, *, flow: str, run_id: str, wanted: int | None, asks: Sequence[RateAsk]
+    ) -> tuple[RateClaimRow, ...]:
+        """Take a run's share of the limits that it has to keep; see `rate_claims.claim`."""
+        with self._database.write() as connection:
+            return rate_claims.claim(connection, flow=flow, run_id=run_id, wanted=wanted, asks=asks)
+
+    def release_rate(self, *, flow: str, run_id: str) -> None:
+        """Give a run's shares back; no effect when it has none."""
+        with self._database.write() as connection:
+            rate_claims.release(connection, flow=flow, run_id=run_id)
+
+    def rate_claims(self) -> tuple[RateClaimRow, ...]:
+        """What the runs that copy now may take of the limits of clusters."""
+        with self._database.read() as connection:
+            return rate_claims.living(connection)
 
     def lock_holder(self, flow: str) -> RunLockRow | None:
         """Who may run a flow now, None when its lock is free or has not been renewed in time."""

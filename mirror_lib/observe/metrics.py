@@ -18,7 +18,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.ledger.metrics_queries import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import RunState
+from mirror_lib.ledger.rows import RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
@@ -142,6 +142,16 @@ LATENCY_MIN = _gauge(
     "replication_latency_seconds_min",
     "The same of its youngest record.",
     mm2="replication-latency-ms-min",
+)
+ROUND_AGE_MAX = _gauge(
+    "round_record_age_seconds_max",
+    "Age of the oldest record of the newest round that copied something, when it was committed.",
+    mm2="replication-latency-ms-max",
+)
+ROUND_AGE_MIN = _gauge("round_record_age_seconds_min", "The same of its youngest record.", mm2="replication-latency-ms")
+ROUND_LAG = _gauge("round_records_behind", "Source offsets that were not copied when that round was planned.")
+ROUND_COST = _gauge(
+    "round_seconds_by_expectation", "Seconds that it took, by those that were expected; absent without expectation."
 )
 
 GAP_RECORDS = _counter("gap_records_total", "Source records that were lost before they were copied.", "cause")
@@ -309,6 +319,17 @@ def _runs(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
         yield LATENCY_MAX, max(0.0, *(end - each.first_timestamp / 1000 for each, end in ends))
         yield LATENCY_MIN, max(0.0, min(end - each.last_timestamp / 1000 for each, end in ends))
         yield RECORD_AGE, max(0.0, *(end - each.seconds - each.first_timestamp / 1000 for each, end in ends))
+    if figures.last_round is not None:
+        yield from _round_values(figures.last_round)
+
+
+def _round_values(row: RoundRow) -> Iterator[tuple[Metric, float]]:
+    yield ROUND_LAG, row.lag_records
+    for metric, milliseconds in ((ROUND_AGE_MAX, row.oldest_age_ms), (ROUND_AGE_MIN, row.newest_age_ms)):
+        if milliseconds is not None:
+            yield metric, milliseconds / 1000
+    if row.expected_seconds:
+        yield ROUND_COST, row.seconds / row.expected_seconds
 
 
 def _losses(figures: FlowFigures) -> Iterator[_Value]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+
+import uvloop
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
@@ -17,14 +21,17 @@ from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Take
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.position_flush import PositionFlush
 from mirror_lib.relay.quarantine import Omissions
+from mirror_lib.relay.read_replicas import ReadReplicas
 from mirror_lib.relay.reading import Memory, SourceReader
 from mirror_lib.relay.recovery import Recovered, take_over_all
 from mirror_lib.relay.retry import Backoff
-from mirror_lib.relay.throttle import Throttle
+from mirror_lib.relay.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.writing import TargetWriter
 
 _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 10.0
+#: New objects that may hold others; Python's default is 700.
+_COLLECT_AFTER = 10_000
 
 
 def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
@@ -32,7 +39,24 @@ def copy_bin(job: CopyJob, number: int) -> list[PartitionResult]:
 
     Each partition ends with its own result: complete, or with an error and the exact offsets up to which it came.
     """
-    return asyncio.run(_copy(job, job.bins[number]))
+    with _rarely_collected():
+        return uvloop.run(_copy(job, job.bins[number]))
+
+
+@contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Keep Python's cycle collector from looking through everything that was ever imported, many times a second.
+
+    What a copy allocates is freed by reference counts; the few cycles that errors leave are still found, later.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def copy_attempt(job: CopyJob, number: int, attempt: int) -> list[PartitionResult]:
@@ -176,7 +200,8 @@ class _Task:
             deliver=self._deliver,
             settled=self._settle,
             omissions=omissions,
-            throttle=Throttle(job.bytes_per_second / len(job.bins)) if job.bytes_per_second else None,
+            throttle=None if (rate := task_bytes_per_second(job, copies[0].source)) is None else Throttle(rate),
+            replicas=ReadReplicas(job.source.rack, job.source.metadata_max_age_ms / 1000),
         )
         self._writer = TargetWriter(
             target, copies, job.settings, self._background, acknowledged=self._acknowledged, omissions=omissions

@@ -35,6 +35,7 @@ from mirror_lib.observe.speeds import (
     shared_rates,
     write_rate,
 )
+from mirror_lib.relay.hot_partitions import hot_partition_warnings
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import RunOptions, plan_flow
 from mirror_lib.sync.admins import source_admin
@@ -340,8 +341,15 @@ def _loss_reason(problem: PartitionProblem) -> str:
 
 
 def forecast_warnings(flow: FlowConfig, options: RunOptions, ledger: Ledger | None) -> list[str]:
-    """The warnings about a run that begins now; what stands in the way of a forecast is one too."""
+    """The warnings about a run that begins now; what stands in the way of a forecast is one too.
+
+    They tell of partitions that the run waits for too.
+    """
     try:
-        return forecast_flow(flow, options, ledger, run_begins=True).warnings()
+        plan = plan_flow(flow, options, ledger)
+        return [
+            *hot_partition_warnings(plan.hot),
+            *forecast_plan(flow, plan, ledger, run_begins=True).warnings(),
+        ]
     except MirrorError as error:
         return [f"Whether retention deletes records before they are copied is not known: {error}"]

@@ -15,6 +15,7 @@ from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionState
+from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
@@ -103,6 +104,7 @@ class FlowClusters:
         self._stack.__exit__(kind, error, trace)
 
 
+@collections_paused()
 def gather_facts(
     flow: FlowConfig,
     topology: FlowTopology,
@@ -229,24 +231,22 @@ def _target_problem(
     synced: bool,
 ) -> MirrorError | None:
     source, wanted = pair
-    where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if failure is not None and not isinstance(failure, TopicMissingError):
         return of_flow(flow, failure, source)
-    if not synced:
+    if not synced or (target is not None and wanted.partition < len(target.partitions)):
         return None
+    where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if target is None:
         return TopicMissingError(
             f"topic {wanted.topic} does not exist on cluster {flow.flow.target}.",
             where=where,
             action="Run the sync_topics task, or `mirror topics apply`.",
         )
-    if wanted.partition >= len(target.partitions):
-        return TopologyError(
-            f"topic {wanted.topic} on cluster {flow.flow.target} has only {len(target.partitions)} partitions.",
-            where=where,
-            action="Run the sync_topics task, or `mirror topics apply`, to add partitions.",
-        )
-    return None
+    return TopologyError(
+        f"topic {wanted.topic} on cluster {flow.flow.target} has only {len(target.partitions)} partitions.",
+        where=where,
+        action="Run the sync_topics task, or `mirror topics apply`, to add partitions.",
+    )
 
 
 def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: PositionSnapshot) -> MirrorError | None:

@@ -49,6 +49,7 @@ def run_job(arguments: JobArguments, make_runner: Callable[[str], CopyRunner]) -
         topics=arguments.topics,
         tasks_max=arguments.tasks,
         max_seconds=arguments.max_seconds,
+        poll_seconds=arguments.poll_seconds,
         losses=None if arguments.gaps == ASK else Decision(arguments.gaps),
         bytes_per_second=arguments.bytes_per_second,
     )

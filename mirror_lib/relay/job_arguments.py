@@ -33,6 +33,8 @@ class JobArguments:
     tasks: int | None = None
     #: Seconds after which no new round begins.
     max_seconds: float | None = None
+    #: Seconds after which a run that has caught up looks again, until `max_seconds` are used up.
+    poll_seconds: float | None = None
     dry_run: bool = False
     #: What to do about records that the source has lost; "ask" leaves their partitions to `mirror gaps`.
     gaps: str = ASK
@@ -56,6 +58,7 @@ class JobArguments:
             topics=tuple(found.topics),
             tasks=found.tasks,
             max_seconds=found.max_seconds,
+            poll_seconds=found.poll_seconds,
             dry_run=found.dry_run,
             gaps=found.gaps,
             backfill=found.backfill,
@@ -73,7 +76,8 @@ class JobArguments:
             ("report", self.report),
             *(("topics", pattern) for pattern in self.topics),
             ("tasks", self.tasks),
-            ("max-seconds", None if self.max_seconds is None else str(self.max_seconds).removesuffix(".0")),
+            ("max-seconds", _seconds(self.max_seconds)),
+            ("poll-seconds", _seconds(self.poll_seconds)),
             ("gaps", None if self.gaps == ASK else self.gaps),
             ("backfill", self.backfill or None),
             ("max-bytes", self.max_bytes),
@@ -81,6 +85,10 @@ class JobArguments:
         ]
         words = [f"--{name}={value}" for name, value in given if value is not None]
         return [*words, "--dry-run"] if self.dry_run else words
+
+
+def _seconds(value: float | None) -> str | None:
+    return None if value is None else str(value).removesuffix(".0")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topics", action="append", default=[], help="a topic or regex to copy; may be repeated")
     parser.add_argument("--tasks", type=int, default=None, help="Spark tasks at the most; default tasks.max")
     parser.add_argument("--max-seconds", type=float, default=None, help="begin no new round after this many seconds")
+    parser.add_argument("--poll-seconds", type=float, default=None, help="look again so long after having caught up")
     parser.add_argument("--gaps", choices=GAP_CHOICES, default=ASK, help="what to do where the source lost records")
     parser.add_argument("--backfill", default="", help="run this backfill of the flow instead; it must be defined")
     parser.add_argument("--max-bytes", type=int, default=None, help="copy about so many bytes of the backfill")

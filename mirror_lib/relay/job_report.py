@@ -120,6 +120,10 @@ class JobReport:
     #: Records that were left out by the flow's policy; an unreadable batch counts as one.
     left_out: int = 0
     left_out_ranges: tuple[LeftOutRange, ...] = ()
+    #: As `RoundRow.to_dict` gives them, of the rounds that had something to copy.
+    round_lags: tuple[Mapping[str, Any], ...] = ()
+    #: What the plans had to say, such as partitions that the run waited for.
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -139,6 +143,7 @@ class JobReport:
                 idle=plan["idle_partitions"],
                 failures=tuple(_at_source(row, row) for row in plan["problems"]),
                 planned=tuple(_planned(plan["partitions"])),
+                warnings=tuple(plan.get("warnings", ())),
             )
         return cls(
             exit_code=data["exit_code"],
@@ -152,6 +157,8 @@ class JobReport:
             failures=tuple(_failures(data)),
             left_out=data.get("left_out", 0),
             left_out_ranges=tuple(_left_out(data["partitions"])),
+            round_lags=tuple(data.get("round_lags", ())),
+            warnings=tuple(data.get("warnings", ())),
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs
+from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.batches.rules import RecordRules
 from mirror_lib.config.model import PoisonPolicy
 
@@ -15,6 +16,8 @@ DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 #: Java's `Long.MAX_VALUE`, which stands for no bound.
 _UNBOUNDED = 2**63 - 1
 _TOPICS_NAMED = 5
+#: Several requests' worth, which are under way at the same time.
+_TOPICS_AT_ONCE = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,18 @@ def record_rules(source: TopicLimits | None, target: TopicLimits) -> RecordRules
 
 
 def read_limits(admin: ClusterAdmin, topics: Iterable[str]) -> dict[str, TopicLimits]:
-    """The limits of those topics that exist and whose configs may be read; one request for some hundred topics."""
-    names = sorted(set(topics))
-    return {topic: TopicLimits.of(configs) for topic, configs in admin.topic_configs(names).items()} if names else {}
+    """The limits of those topics that exist and whose configs may be read; one request for some hundred topics.
+
+    A topic has dozens of configs, so those of many topics are let go as soon as their limits are known.
+    """
+    limits: dict[str, TopicLimits] = {}
+    known: dict[TopicLimits, TopicLimits] = {}
+    for names in batches(sorted(set(topics)), _TOPICS_AT_ONCE):
+        for topic, configs in admin.topic_configs(names).items():
+            found = TopicLimits.of(configs)
+            # Most topics of a cluster have the same.
+            limits[topic] = known.setdefault(found, found)
+    return limits
 
 
 def read_rules(

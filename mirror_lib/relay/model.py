@@ -10,7 +10,9 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, OmittedRange
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
+from mirror_lib.observe.costs import Expectation
 from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.relay.hot_partitions import HotPartition
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 
@@ -119,8 +121,12 @@ class RunPlan:
     starts_at_end: tuple[PartitionPlan, ...] = ()
     #: Partitions that somebody decided not to replicate any more.
     stopped: int = 0
-    #: What the target topics may refuse, in words.
+    #: What the target topics may refuse, and partitions that the run waits for, in words.
     warnings: tuple[str, ...] = ()
+    #: Partitions with more than a task's fair share, heaviest first.
+    hot: tuple[HotPartition, ...] = ()
+    #: What a round of this plan costs by the earlier rounds of the flow; None where nobody asked the ledger.
+    expected: Expectation | None = None
 
     @property
     def partitions(self) -> tuple[PartitionPlan, ...]:
@@ -155,6 +161,8 @@ class RunPlan:
             ],
             "problems": [problem.to_dict() for problem in self.problems],
             "warnings": list(self.warnings),
+            "hot_partitions": [each.to_dict() for each in self.hot],
+            "expected": None if self.expected is None else self.expected.to_dict(),
         }
 
 

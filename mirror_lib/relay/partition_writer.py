@@ -82,6 +82,10 @@ class PartitionWriter:
 
     def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
         self.target = opened.plan.target
+        #: Among the writers of the task: decides over which of several connections its batches go.
+        self.number = 0
+        #: Its batches are made larger, since its leader is far away.
+        self.gathers_more = False
         #: What is written here: several source partitions in a merge.
         self.copies: list[PartitionCopy] = []
         self.producer_id = opened.producer_id

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Sequence
 
+from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import EARLIEST, FirstStarts
+from mirror_lib.relay.hot_partitions import find_hot_partitions, hot_partition_warnings
 from mirror_lib.relay.losses import find_loss
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.packing import deal
 from mirror_lib.topology.names import FlowId
 
 _FROM_THE_START = FirstStarts()
 
 
+@collections_paused()
 def plan_round(
     flow: FlowId,
     facts: Iterable[PartitionFacts],
@@ -48,13 +51,17 @@ def plan_round(
         # Without a position the next run would begin at the end of its own time, or at an offset that exists by then.
         if fact.position is None and first_starts.of(fact.source.topic) != EARLIEST:
             starts_at_end.append(_plan(fact, fact.log_end))
+    groups = _by_target(wanted)
+    hot = find_hot_partitions(groups, tasks_max)
     return RunPlan(
         flow=flow,
-        bins=pack(wanted, tasks_max),
+        bins=_packed(groups, tasks_max),
         problems=tuple(sorted(refused, key=lambda problem: problem.source)),
         idle=idle,
         starts_at_end=tuple(sorted(starts_at_end, key=lambda partition: partition.source)),
         stopped=stopped,
+        warnings=hot_partition_warnings(hot),
+        hot=hot,
     )
 
 
@@ -84,21 +91,28 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
 
 
 def pack(partitions: Sequence[PartitionPlan], tasks_max: int) -> tuple[tuple[PartitionPlan, ...], ...]:
-    """Deal partitions into at most `tasks_max` bins of about equal bytes: largest first, each to the lightest bin.
+    """Deal partitions into at most `tasks_max` bins of about equal bytes, see `packing`.
 
     A partition is never split, since its order must be kept, and partitions that share a target partition (a merge)
     stay together, since a target partition has one writer.
     """
+    return _packed(_by_target(partitions), tasks_max)
+
+
+def _by_target(partitions: Iterable[PartitionPlan]) -> list[list[PartitionPlan]]:
+    """What must stay together, in an order that does not depend on the order of the partitions."""
     groups: dict[object, list[PartitionPlan]] = {}
-    for partition in partitions:
+    for partition in sorted(partitions, key=lambda each: each.source):
         groups.setdefault(partition.target, []).append(partition)
-    largest_first = sorted(
-        groups.values(), key=lambda group: (-sum(partition.weight for partition in group), group[0].source)
+    return list(groups.values())
+
+
+def _packed(groups: Sequence[Sequence[PartitionPlan]], tasks_max: int) -> tuple[tuple[PartitionPlan, ...], ...]:
+    if not groups:
+        return ()
+    weights = [sum(partition.weight for partition in group) for group in groups]
+    bins = (
+        [partition for number in bin_ for partition in groups[number]]
+        for bin_ in deal(weights, min(max(tasks_max, 1), len(groups)))
     )
-    bins: list[list[PartitionPlan]] = [[] for _ in range(min(max(tasks_max, 1), len(groups)))]
-    lightest = [(0, number) for number in range(len(bins))]
-    for group in largest_first:
-        weight, number = heapq.heappop(lightest)
-        bins[number] += group
-        heapq.heappush(lightest, (weight + sum(partition.weight for partition in group), number))
     return tuple(tuple(sorted(bin_, key=lambda partition: partition.source)) for bin_ in bins if bin_)

@@ -22,15 +22,17 @@ from mirror_lib.errors import (
     SourceTruncatedError,
 )
 from mirror_lib.relay.background import Background
+from mirror_lib.relay.distance import Reach, far_request_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
+from mirror_lib.relay.read_replicas import Place, ReadReplicas
 from mirror_lib.relay.retry import may_pass
 from mirror_lib.relay.throttle import Throttle
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
-#: Two requests per leader: one is answered by the broker while the records of the other are worked on.
-_REQUESTS_PER_LEADER = 2
+#: Two requests per connection: one is answered by the broker while the records of the other are worked on.
+_REQUESTS_PER_CONNECTION = 2
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024
 
@@ -70,7 +72,9 @@ class SourceReader:
         settled: Callable[[PartitionCopy], None],
         omissions: Omissions,
         throttle: Throttle | None = None,
+        replicas: ReadReplicas | None = None,
     ) -> None:
+        self._replicas = replicas or ReadReplicas("", 0)
         self._throttle = throttle
         self._paused: asyncio.TimerHandle | None = None
         self._client = client
@@ -81,7 +85,9 @@ class SourceReader:
         self._deliver = deliver
         self._settled = settled
         self._omissions = omissions
-        self._outstanding: dict[int, int] = {}
+        #: By leader: the requests under way on each of the connections to it.
+        self._outstanding: dict[int, list[int]] = {}
+        self._unfinished = len(self._copies)
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
         self._waking = False
@@ -110,28 +116,37 @@ class SourceReader:
 
     def _pump(self) -> None:
         self._waking = False
-        by_leader: dict[int, list[PartitionCopy]] = {}
+        by_place: dict[Place, list[PartitionCopy]] = {}
         homeless = False
+        unfinished = 0
         share = max(self._memory.limit // max(len(self._copies), 1), self._settings.fetch_partition_max_bytes)
         for copy in self._copies.values():
-            if copy.read_done or copy.fetching or copy.backoff.waiting or copy.unacknowledged_bytes >= share:
+            if copy.read_done:
+                continue
+            unfinished += 1
+            if copy.fetching or copy.backoff.waiting or copy.unacknowledged_bytes >= share:
                 continue
             leader = self._client.leader(copy.source)
             if leader is None:
                 homeless = True
             else:
-                by_leader.setdefault(leader, []).append(copy)
+                by_place.setdefault(self._replicas.place(copy.source, leader), []).append(copy)
+        self._unfinished = unfinished
         if homeless:
             self._refresh_leaders()
-        for leader, ready in by_leader.items():
-            self._fetch_from(leader, ready)
+        for place, ready in by_place.items():
+            self._fetch_from(place, ready)
 
-    def _fetch_from(self, leader: int, ready: list[PartitionCopy]) -> None:
+    def _fetch_from(self, place: Place, ready: list[PartitionCopy]) -> None:
         ready.sort(key=lambda copy: copy.last_served)
-        while ready and self._outstanding.get(leader, 0) < _REQUESTS_PER_LEADER:
-            max_bytes = min(self._settings.fetch_max_bytes, self._memory.room)
+        distance = reach(self._client.round_trip(place.node), self._settings.connections_per_broker)
+        lanes = self._outstanding.setdefault(place.node, [])
+        lanes += [0] * (distance.connections - len(lanes))
+        while ready:
+            free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
+            max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room)
             worthwhile = min(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes, self._memory.limit)
-            if max_bytes < worthwhile and self._memory.used > 0:
+            if free <= 0 or (max_bytes < worthwhile and self._memory.used > 0):
                 return
             if self._throttle is not None:
                 if (seconds := self._throttle.pause()) > 0:
@@ -140,18 +155,27 @@ class SourceReader:
                 max_bytes = min(max_bytes, self._throttle.burst)
                 self._throttle.spend(max_bytes)
             starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
-            # Half of the partitions go into the first request, so that the second can overlap with it.
-            free = _REQUESTS_PER_LEADER - self._outstanding.get(leader, 0)
+            # Next door, half of the partitions go into the first request, so that the second can overlap with it.
             chosen = [starved] if starved else ready[: -(-len(ready) // free)]
             ready = [copy for copy in ready if copy not in chosen] if starved else ready[len(chosen) :]
             self._memory.used += max_bytes
-            self._outstanding[leader] = self._outstanding.get(leader, 0) + 1
+            lane = lanes.index(min(lanes))
+            lanes[lane] += 1
             for copy in chosen:
                 copy.fetching = True
-            self._background.start(self._fetch(leader, chosen, max_bytes))
+            self._background.start(self._fetch(place, lane, chosen, max_bytes, far=distance.far))
 
-    async def _fetch(self, leader: int, copies: list[PartitionCopy], max_bytes: int) -> None:
-        partition_bytes = min(self._settings.fetch_partition_max_bytes, max_bytes)
+    def _request_bytes(self, distance: Reach, lanes: int) -> int:
+        if not distance.far:
+            return self._settings.fetch_max_bytes
+        requests = min(_REQUESTS_PER_CONNECTION * lanes, self._unfinished)
+        return far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes)
+
+    async def _fetch(self, place: Place, lane: int, copies: list[PartitionCopy], max_bytes: int, *, far: bool) -> None:
+        partition_bytes = self._settings.fetch_partition_max_bytes
+        if far:
+            partition_bytes = max(partition_bytes, max_bytes // len(copies))
+        partition_bytes = min(partition_bytes, max_bytes)
         request = [
             FetchRequestPartition(
                 copy.source.topic,
@@ -166,17 +190,19 @@ class SourceReader:
         failure: MirrorError | None = None
         try:
             answers = await self._client.fetch(
-                leader,
+                place.node,
                 request,
                 max_bytes=max_bytes,
                 max_wait_ms=_FETCH_WAIT_MS,
                 read_committed=self._read_committed,
+                lane=lane,
+                rack=place.rack,
             )
         except MirrorError as error:
             failure = error
         finally:
             self._memory.used -= max_bytes
-            self._outstanding[leader] -= 1
+            self._outstanding[place.node][lane] -= 1
         received = sum(len(answer.records) for answer in answers)
         if self._throttle is not None:
             # All that was asked for has been counted.
@@ -185,13 +211,13 @@ class SourceReader:
         try:
             # The next request leaves before this answer is worked on: its partitions stay marked until then.
             self._pump()
-            await self._work_on(leader, copies, answers, failure)
+            await self._work_on(place, copies, answers, failure)
         finally:
             self._memory.used -= received
         self._pump()
 
     async def _work_on(
-        self, leader: int, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
+        self, place: Place, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
     ) -> None:
         now = time.monotonic()
         # A partition that was answered may be asked for again before the others are worked on.
@@ -199,17 +225,29 @@ class SourceReader:
         for answer in answers:
             copy = unanswered.pop(TopicPartition(answer.topic, answer.partition))
             copy.last_served = now
-            if answer.diverging_end is not None:
+            if not self._believed(place, copy, answer, alone=len(copies) == 1):
+                pass
+            elif answer.diverging_end is not None:
                 self._diverged(copy, answer.diverging_end)
             elif len(answer.records) or answer.error_code:
                 await self._take(copy, answer, alone=len(copies) == 1)
             elif not copy.read_done:
-                await self._empty(copy, answer, leader, alone=len(copies) == 1)
+                await self._empty(copy, answer, place.node, alone=len(copies) == 1)
             copy.fetching = False
             await asyncio.sleep(0)
         for copy in unanswered.values():
             copy.fetching = False
-            self._retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
+            if not self._replicas.lost(place, copy.source):
+                self._retry(copy, failure or BrokerUnreachableError("the broker left the partition out of its answer."))
+
+    def _believed(self, place: Place, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> bool:
+        """False where another replica is to be asked instead, by the next request."""
+        readable_to = self._readable_to(answer)
+        end = copy.opened.plan.end
+        return copy.read_done or self._replicas.takes(place, answer, readable_to=readable_to, end=end, alone=alone)
+
+    def _readable_to(self, answer: FetchedPartition) -> int:
+        return answer.last_stable_offset if self._read_committed else answer.high_watermark
 
     async def _take(self, copy: PartitionCopy, answer: FetchedPartition, *, alone: bool) -> None:
         if copy.read_done:
@@ -267,7 +305,7 @@ class SourceReader:
             )
 
     async def _empty(self, copy: PartitionCopy, answer: FetchedPartition, leader: int, *, alone: bool) -> None:
-        readable_to = answer.last_stable_offset if self._read_committed else answer.high_watermark
+        readable_to = self._readable_to(answer)
         copy.empty_fetches += 1
         if readable_to >= copy.opened.plan.end:
             if alone and copy.empty_fetches > 1:

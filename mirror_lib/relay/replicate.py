@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR
@@ -14,6 +15,7 @@ from mirror_lib.config.flow_topology import flow_topology, quarantine_topic
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import Decision, note_losses, settle_losses, truncations
@@ -23,6 +25,8 @@ from mirror_lib.relay.model import CopyJob, PartitionFacts, PartitionProblem, Pa
 from mirror_lib.relay.opening import open_partitions, store_starts_at_end
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
+from mirror_lib.relay.rate import RunRate
+from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 
 #: Copies every bin of a job and returns a result for every partition; Spark in production.
@@ -41,9 +45,11 @@ class RunOptions:
     tasks_max: int | None = None
     #: Seconds after which no new round begins; 0 makes one round.
     max_seconds: float | None = None
+    #: Seconds after which a run that has caught up looks again, until the time is used up; 0: it ends.
+    poll_seconds: float | None = None
     #: What to do about whatever the source has lost; None leaves it to be asked, and the partition standing still.
     losses: Decision | None = None
-    #: Bytes of the source that a second may cost at the most, over all tasks; None: no limit.
+    #: Bytes of the source that a second may cost at the most, over all tasks; None: what the flow's limit says.
     bytes_per_second: int | None = None
 
 
@@ -76,6 +82,10 @@ class RunReport:
     copy_seconds: float
     results: tuple[PartitionResult, ...]
     problems: tuple[PartitionProblem, ...]
+    #: What each round that had something to copy was expected to take, what it took, and how old its records were.
+    round_lags: tuple[RoundRow, ...] = ()
+    #: Of the plans, each once: partitions that the run waited for.
+    warnings: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:
@@ -120,6 +130,8 @@ class RunReport:
             "exit_code": self.exit_code,
             "partitions": [result.to_dict() for result in self.results],
             "problems": [problem.to_dict() for problem in self.problems],
+            "round_lags": [row.to_dict() for row in self.round_lags],
+            "warnings": list(self.warnings),
         }
 
 
@@ -134,7 +146,9 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
         plan = _plan(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         found = limit_warnings(clusters.source_admin, clusters.target_admin, remote)
-        return replace(plan, warnings=tuple(each.text(flow.copy_settings.poison_policy) for each in found))
+        told = tuple(each.text(flow.copy_settings.poison_policy) for each in found)
+    expected = expectation(plan, ledger, str(flow.flow))
+    return replace(plan, warnings=(*plan.warnings, *told), expected=expected)
 
 
 def replicate(
@@ -169,8 +183,10 @@ def replicate(
         ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
         try:
             with FlowClusters.connect(flow, connector=planner.connector if planner else SOURCE_CONNECTOR) as clusters:
-                while run.round(clusters) and time.monotonic() - began < max_seconds:
-                    pass
+                until = began + max_seconds
+                while run.round(clusters) or run.waits(until):
+                    if not run.goes_on and time.monotonic() >= until:
+                        break
         except BaseException as error:
             ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
             raise
@@ -245,22 +261,55 @@ class _Run:
         self._rounds = 0
         self._idle = 0
         self._copy_seconds = 0.0
+        self._caught_up = False
+        self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
+        self._accounts: list[RoundAccount] = []
+        self._warnings: dict[str, None] = {}
+
+    def waits(self, until: float) -> bool:
+        """Wait for new records where the flow polls; False where the run ends, having caught up or not.
+
+        Args:
+            until: the end of the time budget, by the monotonic clock.
+        """
+        chosen = self._options.poll_seconds
+        pause = self._flow.copy_settings.run_poll_seconds if chosen is None else chosen
+        caught_up = self._caught_up and not self._problems and self._planner is None
+        if not pause or not caught_up or time.monotonic() + pause >= until:
+            return False
+        time.sleep(pause)
+        return True
 
     def round(self, clusters: FlowClusters) -> bool:
         """Plan and copy once; returns whether another round could find more to do."""
-        plan = self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
+        self._caught_up = False
+        account = RoundAccount(
+            self._ledger, flow=str(self._flow.flow), run_id=self._options.run_id, number=self._rounds + 1
+        )
+        with account.measured(Step.PLANNING):
+            plan = self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
+        self._warnings |= dict.fromkeys(plan.warnings)
+        account.planned(plan)
         self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
+        self._caught_up = not plan.partitions
+        if self._caught_up:
+            return False
+        self._accounts.append(account)
+        runner = self._runner = self._runner or self._make_runner()
+        whole, plan = plan, self._rate.begin(plan)
         if not plan.partitions:
             return False
-        runner = self._runner = self._runner or self._make_runner()
+        if plan is not whole:
+            account.begins(plan)
         self._lease.check()
         if self._planner is not None:
             self._planner.opening(clusters, plan)
-        opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
+        with account.measured(Step.OPENING):
+            opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
         self._note(refused)
         bins = tuple(bin_ for bin_ in opened if bin_)
         if not bins:
@@ -281,19 +330,27 @@ class _Run:
                 self._planner.connector if self._planner else SOURCE_CONNECTOR,
             ),
             quarantine_topic=quarantine_topic(self._flow),
-            bytes_per_second=self._options.bytes_per_second,
+            bytes_per_second=self._rate.bytes_per_second,
         )
         began = time.monotonic()
-        with RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
+        with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
             results = runner(job)
+        self._rate.end(results)
         self._copy_seconds += time.monotonic() - began
         # Whoever has the lock now takes over from what the positions say, so they are not ours to close.
         self._lease.check()
-        commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
+        with account.measured(Step.COMMITTING):
+            commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
+        account.committed(bins, results, datetime.now(UTC))
         self._results += results
         if self._planner is not None:
             self._planner.copied(results)
-        return all(result.error is None for result in results)
+        return self.goes_on or all(result.error is None for result in self._results)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last round was only a part of what was planned, and another one is to follow in any case."""
+        return self._rate.goes_on
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         plan = _plan(self._flow, clusters, self._options, self._ledger)
@@ -334,4 +391,6 @@ class _Run:
             copy_seconds=self._copy_seconds,
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
+            round_lags=tuple(account.row for account in self._accounts),
+            warnings=tuple(self._warnings),
         )

@@ -36,6 +36,11 @@ def job_file() -> Path:
     return Path(spec.origin)
 
 
+def job_module(job: Path) -> str:
+    """The module of a job's file, for `python -m`: a driver that is run without `spark-submit`."""
+    return f"{_JOB.partition('.')[0]}.{job.stem}"
+
+
 def runs_here(master: str) -> bool:
     """Whether executors share this machine and therefore this Python."""
     return master.startswith("local")
@@ -51,6 +56,8 @@ def submit_settings(master: str) -> dict[str, str]:
     settings = {**SPARK_SETTINGS, "spark.pyspark.driver.python": sys.executable}
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
+        # Nobody looks at the page of a session that lives for seconds, and its server takes a second to start.
+        settings["spark.ui.enabled"] = "false"
     return settings
 
 

@@ -20,6 +20,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
 from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
@@ -30,6 +31,7 @@ from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.background import Background
+from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
@@ -39,6 +41,8 @@ from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
+#: Over 150 ms it takes one second to connect with TLS and SASL.
+_CONNECT_SECONDS = 3.0
 #: These tell of a record in the batch, which is then looked for by halves.
 _RECORD_REFUSED = frozenset(
     {
@@ -50,8 +54,15 @@ _RECORD_REFUSED = frozenset(
 )
 
 
+class _Lane(NamedTuple):
+    """One of the connections to a broker."""
+
+    leader: int
+    connection: int
+
+
 class TargetWriter:
-    """Sends batches to the target's leaders, one per partition and request, a few requests at a time per leader.
+    """Sends batches to the target's leaders, one per partition and request, a few requests at a time per connection.
 
     `acknowledged` is called after each settled batch with its partition, so that reading can go on.
     """
@@ -75,14 +86,31 @@ class TargetWriter:
             if copy.target not in self._writers:
                 self._writers[copy.target] = PartitionWriter(copy.opened, settings.retry_max_seconds)
             self._writers[copy.target].copies.append(copy)
-        self._queues: dict[int, deque[PartitionWriter]] = {}
-        self._outstanding: dict[int, int] = {}
+        for number, writer in enumerate(self._writers.values()):
+            writer.number = number
+        self._queues: dict[_Lane, deque[PartitionWriter]] = {}
+        self._outstanding: dict[_Lane, int] = {}
+        self._reaches: dict[int, Reach] = {}
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Find the leaders."""
+        """Find the leaders, and how far away they are: that decides about the size of the first batches."""
         await self._client.refresh_leaders({target.topic for target in self._writers})
+        leaders = {leader for target in self._writers if (leader := self._client.leader(target)) is not None}
+        if leaders:
+            connecting = [self._background.start(self._connect(leader)) for leader in leaders]
+            # One that does not answer must not keep the partitions of the others waiting.
+            await asyncio.wait(connecting, timeout=_CONNECT_SECONDS)
+
+    async def _connect(self, leader: int) -> None:
+        try:
+            await self._client.connect(leader)
+        except MirrorError:
+            return  # Whoever sends to it finds out, and retries.
+        for writer in self._writers.values():
+            if self._client.leader(writer.target) == leader:
+                self._lane(writer, leader)
 
     def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
         """Append batches after everything that was written to the copy's target before.
@@ -123,16 +151,35 @@ class TargetWriter:
                 ),
             )
             return
-        if not writer.sendable_over(self._client.connection(leader)):
+        lane = self._lane(writer, leader)
+        if not writer.sendable_over(self._client.connection(*lane)):
             return
         writer.queued = True
-        self._queues.setdefault(leader, deque()).append(writer)
-        self._send_to(leader)
+        self._queues.setdefault(lane, deque()).append(writer)
+        self._send_over(lane)
 
-    def _send_to(self, leader: int) -> None:
-        queue = self._queues.get(leader)
-        connection = self._client.connection(leader)
-        while queue and self._outstanding.get(leader, 0) < self._settings.produce_max_in_flight:
+    def _lane(self, writer: PartitionWriter, leader: int) -> _Lane:
+        """All batches of a partition go over one connection: brokers keep the order within one only."""
+        distance = self._reaches.get(leader) or self._reach(leader)
+        if distance.far and not writer.gathers_more:
+            writer.gathers_more = True
+            for copy in writer.copies:
+                copy.assembler.gather_up_to(
+                    far_batch_bytes(copy.opened.plan.target_max_message_bytes, self._settings.batch_max_bytes)
+                )
+        return _Lane(leader, writer.number % distance.connections)
+
+    def _reach(self, leader: int) -> Reach:
+        round_trip = self._client.round_trip(leader)
+        found = reach(round_trip, self._settings.connections_per_broker)
+        if round_trip is not None:
+            self._reaches[leader] = found
+        return found
+
+    def _send_over(self, lane: _Lane) -> None:
+        queue = self._queues.get(lane)
+        connection = self._client.connection(*lane)
+        while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
             chosen: list[tuple[PartitionWriter, Outgoing]] = []
             size = 0
             while queue and (not chosen or size < _REQUEST_BYTES):
@@ -146,36 +193,36 @@ class TargetWriter:
                 writer.in_flight.append(outgoing)
                 chosen.append((writer, outgoing))
                 size += len(outgoing.batch.payload)
-            # A partition goes to the end of its leader's queue again only now: one batch per request is allowed.
+            # A partition goes to the end of its queue again only now: one batch per request is allowed.
             for writer, _ in chosen:
-                if writer.sendable and not writer.queued:
+                if writer.sendable and not writer.queued and self._lane(writer, lane.leader) == lane:
                     writer.queued = True
                     queue.append(writer)
             if chosen:
-                self._outstanding[leader] = self._outstanding.get(leader, 0) + 1
-                self._background.start(self._produce(leader, connection, chosen))
+                self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
+                self._background.start(self._produce(lane, connection, chosen))
 
-    async def _produce(self, leader: int, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
+    async def _produce(self, lane: _Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
         request = [
             (writer.target.topic, writer.target.partition, outgoing.batch.payload) for writer, outgoing in chosen
         ]
         answers: dict[TopicPartition, ProducedPartition | MirrorError] = {}
         try:
             produced = await self._client.produce(
-                leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, connection=connection
+                lane.leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, lane=lane.connection, connection=connection
             )
             answers = {TopicPartition(answer.topic, answer.partition): answer for answer in produced}
         except MirrorError as error:
             answers = {writer.target: error for writer, _ in chosen}
         finally:
-            self._outstanding[leader] -= 1
+            self._outstanding[lane] -= 1
         for writer, outgoing in chosen:
             outgoing.answered(
                 answers.get(writer.target)
                 or error_for_code(ErrorCode.REQUEST_TIMED_OUT, where=self._where(writer), doing="write to the target")
             )
             self._settle(writer)
-        self._send_to(leader)
+        self._send_over(lane)
 
     def _settle(self, writer: PartitionWriter) -> None:
         """Work through the answers in the order of the batches."""

@@ -87,9 +87,16 @@ class FakeCluster:
         #: How often each broker has restarted.
         self.restarts: dict[int, int] = {}
         #: Locks belong to the event loop of one copy.
-        self._turns: WeakKeyDictionary[object, dict[tuple[int, int | None], asyncio.Lock]] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[object, dict[tuple[int, int, int | None], asyncio.Lock]] = WeakKeyDictionary()
         self._appending = False
         self._restart_then: list[tuple[int, bool]] = []
+        #: Seconds to a broker and back; the next room where nothing is said.
+        self.round_trips: dict[int, float] = {}
+        #: The connections that were used, of all brokers.
+        self.lanes_fetched: set[int] = set()
+        #: What each fetch told of where the reader is.
+        self.racks_told: list[str] = []
+        self.lanes_produced: dict[TopicPartition, set[int]] = {}
         #: What a topic's metadata says instead of its leaders.
         self.topic_errors: dict[str, int] = {}
         #: Called before a batch is appended; a code refuses it.
@@ -167,7 +174,11 @@ class FakeCluster:
         max_wait_ms: int,
         read_committed: bool,
         min_bytes: int = 1,
+        lane: int = 0,
+        rack: str = "",
     ) -> list[FetchedPartition]:
+        self.lanes_fetched.add(lane)
+        self.racks_told.append(rack)
         self.fetches.append((node, list(partitions)))
         await asyncio.sleep(0)
         scripted: list[FetchedPartition] | None = await _awaited(self.on_fetch(node, partitions))
@@ -204,8 +215,14 @@ class FakeCluster:
             data += raw
         return data
 
-    def connection(self, node: int) -> object:
-        return node, self.restarts.get(node)
+    async def connect(self, node: int) -> None:
+        await asyncio.sleep(0)
+
+    def round_trip(self, node: int) -> float:
+        return self.round_trips.get(node, 0.0)
+
+    def connection(self, node: int, lane: int = 0) -> object:
+        return node, lane, self.restarts.get(node)
 
     async def produce(
         self,
@@ -213,16 +230,19 @@ class FakeCluster:
         batches: Sequence[tuple[str, int, bytes | bytearray]],
         *,
         timeout_ms: int,
+        lane: int = 0,
         connection: object | None = None,
     ) -> list[ProducedPartition]:
         keys = [TopicPartition(topic, partition) for topic, partition, _ in batches]
         assert len(set(keys)) == len(keys), "a request may hold one batch for a partition"
+        for key in keys:
+            self.lanes_produced.setdefault(key, set()).add(lane)
         restarts = self.restarts.get(node)
-        if connection not in (None, self.connection(node)):
+        if connection not in (None, self.connection(node, lane)):
             raise BrokerUnreachableError("the connection has ended.")
         # Brokers work on the requests of a connection one after the other.
         turns = self._turns.setdefault(asyncio.get_running_loop(), {})
-        async with turns.setdefault((node, restarts), asyncio.Lock()):
+        async with turns.setdefault((node, lane, restarts), asyncio.Lock()):
             await _awaited(self.before_produce(node, keys))
             await asyncio.sleep(0)
             self._check_running(node, restarts)

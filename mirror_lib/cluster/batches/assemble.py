@@ -170,6 +170,14 @@ class BatchAssembler:
                 position = self._gather_singles(view, position)
         return out
 
+    def gather_up_to(self, size: int) -> None:
+        """Put batches together up to this size from now on, whatever their own, as far as the target accepts it.
+
+        Over a distance few large batches take less time than many small ones: only five may be under way.
+        """
+        self._batch_max = self._passthrough_min = max(size, self._batch_max)
+        self._limit = min(self._batch_max, self._target_max) - HEADER_SIZE
+
     def take_left_out(self) -> list[LeftOut]:
         """What was left out since the last call, in order. Keep it before anything that `feed` gave with it is sent."""
         taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []

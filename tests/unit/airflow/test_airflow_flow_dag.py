@@ -115,6 +115,7 @@ def test_a_dag_carries_no_secret_anywhere(dag):
         ("topics", [None, [], ["orders", "p.*"]], ["orders", [1]]),
         ("tasks", [None, 1, 64], [0, "2", 1.5]),
         ("max_seconds", [None, 0, 2.5], [-1, "1"]),
+        ("poll_seconds", [None, 0, 0.5], [-1, "1"]),
         ("dry_run", [True, False], [None, "yes"]),
         ("gaps", ["ask", "accept", "recopy"], [None, "", "stop"]),
         ("steps", [None, [], ["sync_topics"]], ["sync_topics", ["preflight"]]),

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.errors import UncleanStartError, Where
-from mirror_lib.ledger.rows import PartitionRunRow
+from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
 
 _FILE = """\
@@ -190,3 +190,55 @@ def test_what_the_newest_run_of_each_flow_left_is_told_with_its_time(file: Path,
     assert datetime.fromisoformat(backlog["updated_at"]).tzinfo is not None
     assert "asks the clusters how it is now" in _run("--config", file)[1]
     assert _json("--config", file, "--flow", "A->C")["backlogs"] == []
+
+
+def test_rounds_are_told_with_what_was_expected_and_how_old_their_records_were(ledger: Ledger, file: Path) -> None:
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
+    ledger.save_round(
+        RoundRow(
+            run_id="r1",
+            flow="A->B",
+            number=1,
+            began_at=began,
+            planning_seconds=0.5,
+            copying_seconds=4.0,
+            lag_records=10,
+            bytes=3_000_000,
+            expected_bytes=2_000_000,
+            expected_seconds=2.0,
+            oldest_age_ms=7_200_000,
+            newest_age_ms=250,
+            committed_at=began + timedelta(seconds=5),
+        )
+    )
+
+    data = _json("--config", file, "--rounds", "--flow", "A->B")
+    code, shown = _run("--config", file, "--rounds")
+
+    (row,) = data["rounds"]
+    assert (row["run_id"], row["lag_records"], row["expected_seconds"], row["seconds"]) == ("r1", 10, 2.0, 4.0)
+    assert (row["oldest_age_ms"], row["newest_age_ms"]) == (7_200_000, 250)
+    assert data["expectations"] == {
+        "rounds": 1,
+        "seconds_ratio": 2.0,
+        "worst_seconds_ratio": 2.0,
+        "bytes_ratio": 1.5,
+    }
+    assert code == 0
+    assert "2.00 times the seconds" in shown
+
+
+def test_a_run_is_told_with_its_rounds(ledger: Ledger, file: Path) -> None:
+    ledger.start_run(run_id="r1", flow="A->B", trigger="cli")
+    for number in (1, 2):
+        began = datetime(2026, 1, 1, second=number, tzinfo=UTC)
+        ledger.save_round(RoundRow(run_id="r1", flow="A->B", number=number, began_at=began, planning_seconds=0.1))
+
+    assert [row["number"] for row in _json("--config", file, "--run", "r1")["rounds"]] == [1, 2]
+
+
+def test_without_a_ledger_there_are_no_rounds(file: Path) -> None:
+    data = _json("--config", file, "--rounds")
+
+    assert (data["rounds"], data["expectations"]) == ([], None)

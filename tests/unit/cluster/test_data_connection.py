@@ -75,6 +75,42 @@ def test_requests_under_way_together_get_their_own_answers() -> None:
     talk(echo, scene)
 
 
+def test_what_somebody_still_looks_at_is_not_overwritten_by_later_answers() -> None:
+    async def scene(connection: DataConnection) -> None:
+        held = []
+        for number in range(12):
+            answer = await connection.request(1, 11, [bytes([number]) * 200_000])
+            # Some keep a part of it, some all, most nothing.
+            if number % 3 == 0:
+                held.append((number, answer[1_000:2_000] if number % 2 else answer))
+            del answer
+        assert all(set(view) == {number} for number, view in held)
+
+    talk(echo, scene)
+
+
+def test_the_memory_of_a_large_answer_is_used_again_once_nobody_looks_at_it() -> None:
+    async def scene(connection: DataConnection) -> None:
+        used = set()
+        for number in range(20):
+            answer = await connection.request(1, 11, [bytes([number]) * (200_000 - number)])
+            assert set(answer) == {number}
+            assert len(answer) == 200_000 - number
+            used.add(id(answer.obj))
+        # The newest and the one before are held by this loop in turn.
+        assert len(used) <= 3
+
+    talk(echo, scene)
+
+
+def test_a_small_answer_has_memory_of_its_own() -> None:
+    async def scene(connection: DataConnection) -> None:
+        answers = [await connection.request(1, 11, [b"x" * 10]) for _ in range(5)]
+        assert len({id(answer.obj) for answer in answers}) == 5
+
+    talk(echo, scene)
+
+
 def test_an_answer_that_does_not_come_ends_the_connection() -> None:
     async def scene(connection: DataConnection) -> None:
         first = asyncio.ensure_future(connection.request(1, 11, [b"x"]))

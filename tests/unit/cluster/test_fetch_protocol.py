@@ -41,6 +41,7 @@ def answer(*partitions: FetchedPartition, version: int, error_code: int = NO_ERR
     body = (b"\0" + head + varint(len(partitions) + 1)) if compact else head + struct.pack(">i", len(partitions))
     for each in partitions:
         name = each.topic.encode()
+        replica = -1 if each.preferred_replica is None else each.preferred_replica
         facts = struct.pack(
             ">ihqqq", each.partition, each.error_code, each.high_watermark, each.last_stable_offset, each.log_start
         )
@@ -48,14 +49,14 @@ def answer(*partitions: FetchedPartition, version: int, error_code: int = NO_ERR
         if not compact:
             body += struct.pack(">h", len(name)) + name + struct.pack(">i", 1) + facts
             body += struct.pack(">i", len(aborted)) + b"".join(aborted)
-            body += struct.pack(">ii", -1, len(each.records)) + bytes(each.records)
+            body += struct.pack(">ii", replica, len(each.records)) + bytes(each.records)
             continue
         tags = [(1, b"\x09unknown..")]
         if each.diverging_end is not None:
             tags.insert(0, (0, struct.pack(">iq", 3, each.diverging_end) + b"\0"))
         body += varint(len(name) + 1) + name + varint(2) + facts
         body += varint(len(aborted) + 1) + b"".join(pair + b"\0" for pair in aborted)
-        body += struct.pack(">i", -1) + varint(len(each.records) + 1) + bytes(each.records)
+        body += struct.pack(">i", replica) + varint(len(each.records) + 1) + bytes(each.records)
         body += varint(len(tags)) + b"".join(varint(tag) + varint(len(data)) + data for tag, data in tags)
         body += b"\0"
     return memoryview(body + (b"\0" if compact else b""))
@@ -73,6 +74,7 @@ fetched = st.builds(
     aborted=st.lists(st.tuples(numbers, numbers), max_size=3).map(tuple),
     records=st.binary(max_size=300).map(memoryview),
     diverging_end=st.none(),
+    preferred_replica=st.none() | st.integers(0, 2**31 - 1),
 )
 
 
@@ -131,3 +133,28 @@ def test_the_checking_request_says_of_which_epoch_the_record_before_was() -> Non
         + (varint(201) + LONG_NAME.encode() + varint(2) + partition(0, 90, -1, 3_000) + b"\0")
         + (b"\1\1\0")
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "end"),
+    [(PLAIN_VERSION, struct.pack(">i", 0) + b"\0\5rack1"), (EPOCH_CHECKING_VERSION, b"\1\6rack1\0")],
+)
+def test_a_rack_stands_at_the_end_of_the_request(version: int, end: bytes) -> None:
+    parts = encode_fetch(
+        [FetchRequestPartition("a", 3, 70, 1_000)],
+        max_bytes=9_000,
+        max_wait_ms=500,
+        min_bytes=1,
+        read_committed=False,
+        version=version,
+        rack="rack1",
+    )
+
+    assert b"".join(bytes(part) for part in parts).endswith(end)
+
+
+@pytest.mark.parametrize("version", [PLAIN_VERSION, EPOCH_CHECKING_VERSION])
+def test_an_answer_may_name_a_replica_instead_of_records(version: int) -> None:
+    referred = FetchedPartition("a", 3, 0, 70, 60, 5, (), memoryview(b""), preferred_replica=0)
+
+    assert parse_fetch(answer(referred, version=version), version) == [referred]

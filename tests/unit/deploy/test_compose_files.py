@@ -40,6 +40,7 @@ def test_the_services_are_those_of_the_design(compose):
         "airflow-triggerer",
         "spark-master",
         "spark-worker",
+        "spark-connect",
         "kafka-a",
         "kafka-b",
         "prometheus",

@@ -23,9 +23,11 @@ from mirror_lib.ledger.store import Ledger
 TABLES = {
     "run",
     "partition_run",
+    "round",
     "position",
     "offset_segment",
     "run_lock",
+    "rate_claim",
     "gap",
     "replicated_acl",
     "sync_time",

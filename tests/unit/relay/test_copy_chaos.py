@@ -93,6 +93,8 @@ def break_things(seed: int, source: FakeCluster, target: FakeCluster) -> random.
     chaos = Chaos(seed, source, target)
     target.refuse, target.lose, source.on_fetch = chaos.refuse, chaos.lose, chaos.fetch
     target.before_produce = target.before_answer = chaos.delay
+    source.round_trips = {node: chaos.random.choice([0.0, 0.15]) for node in (1, 2)}
+    target.round_trips = {node: chaos.random.choice([0.0, 0.15]) for node in (1, 2)}
     return chaos.random
 
 
@@ -105,6 +107,7 @@ def chosen_settings(chosen: random.Random) -> dict[str, object]:
         "fetch_max_bytes": chosen.choice([5_000, 100_000]),
         "fetch_partition_max_bytes": chosen.choice([1_000, 50_000]),
         "produce_max_in_flight": chosen.randint(1, 5),
+        "connections_per_broker": chosen.choice([0, 1, 2, 5]),
     }
 
 

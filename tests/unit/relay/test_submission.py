@@ -47,6 +47,8 @@ def test_the_settings_of_the_job_are_given_when_it_is_submitted(master: str) -> 
 def test_only_executors_on_this_machine_use_this_python() -> None:
     assert submit_settings("local[*]")["spark.pyspark.python"] == sys.executable
     assert "spark.pyspark.python" not in submit_settings("spark://host:7077")
+    assert submit_settings("local[2]")["spark.ui.enabled"] == "false"
+    assert "spark.ui.enabled" not in submit_settings("spark://host:7077")
     assert runs_here("local[4]")
     assert not runs_here("k8s://https://host")
 

@@ -1,0 +1,57 @@
+"""`mirror spark`: what a Spark cluster needs to run the jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirror_lib.cli.output import JsonOption, reporting
+
+_app = typer.Typer(name="spark", help="What a Spark cluster needs to run the jobs.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(_app)
+
+
+@_app.callback()
+def _group() -> None:
+    """What a Spark cluster needs to run the jobs."""
+
+
+@_app.command()
+def pack(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the archive here, replacing it.", metavar="PATH")
+    ] = Path("mirror-environment.tar.gz"),
+    as_json: JsonOption = False,
+) -> None:
+    """Pack the Python packages that executors need, from what is installed here; nothing is downloaded.
+
+    Executors unpack the archive by themselves: see the settings that it prints.
+    """
+    with reporting(as_json) as told:
+        from mirror_lib.relay.executor_environment import executor_environment, write_archive
+        from mirror_lib.relay.spark_settings import environment_settings
+
+        environment = executor_environment()
+        with told.progress(f"Packing {output.name}", total=environment.files) as progress:
+            write_archive(environment, output, packed=progress.advance)
+        told.table(
+            "distributions",
+            ("name", "version", "files", "bytes"),
+            [(each.name, each.version, len(each.files), each.bytes) for each in environment.distributions],
+        )
+        told.values(
+            "archive",
+            {
+                "path": str(output),
+                "bytes": output.stat().st_size,
+                "python": environment.python,
+                "platform": environment.platform,
+            },
+        )
+        told.values("settings", environment_settings(str(output.absolute())))

@@ -1,0 +1,45 @@
+"""Tells when brokers throttle us by their own quotas (KIP-13).
+
+There is nothing to obey: since Kafka 2.0 a broker answers at once with the time that it will read nothing more from the
+connection, and keeps to that itself (KIP-219). But a copy that is slow for this reason should say so.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+_SECONDS_BETWEEN_WORDS = 60.0
+
+
+class QuotaWatch:
+    """Adds up what the brokers of one cluster throttle one client by, and logs it about once a minute."""
+
+    def __init__(self, cluster: str, client_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cluster = cluster
+        self._client_id = client_id
+        self._clock = clock
+        self._said_at: float | None = None
+        self._since = 0
+        #: Over all brokers, since the connection was opened.
+        self.throttled_ms = 0
+
+    def note(self, node: int, milliseconds: int) -> None:
+        """A broker has answered and says for how long it throttles us; 0 when it does not."""
+        if milliseconds <= 0:
+            return
+        self.throttled_ms += milliseconds
+        self._since += milliseconds
+        now = self._clock()
+        if self._said_at is None or now - self._said_at >= _SECONDS_BETWEEN_WORDS:
+            _log.warning(
+                "broker %d of %s throttles the client %r: %.1f s since the last word about it. A quota of the cluster "
+                "for this client or its user is used up.",
+                node,
+                self._cluster,
+                self._client_id,
+                self._since / 1000,
+            )
+            self._said_at, self._since = now, 0

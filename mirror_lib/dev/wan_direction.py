@@ -1,0 +1,151 @@
+"""One way of one connection over a long line: when which bytes arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from math import sqrt
+
+#: What an Ethernet frame carries of a TCP stream over IPv4 without options.
+SEGMENT_BYTES = 1460
+_READ_BYTES = 256 * 1024
+#: Of one way of one connection, when nothing else limits it: more than any line's rate times its delay.
+_MOST_HELD_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LineQuality:
+    """How long, how wide and how good a line is, each way.
+
+    Args:
+        round_trip_seconds: half of it on each way.
+        loss: the share of segments that are lost. A lost one arrives a round trip later (a fast retransmission), and so
+            does all behind it; and a connection is no faster than TCP with Cubic or Reno is then in the long run:
+            1.22 segments per round trip, over the root of the loss (Mathis et al. 1997; RFC 8312 section 5: below its
+            own formula for long fat lines Cubic keeps Reno's). BBR does better.
+        bytes_per_second: of all connections together; 0: no limit.
+        window_bytes: how much one connection may have under way (the smaller of the sender's and the receiver's
+            socket buffers): a broker's default of `socket.send.buffer.bytes` is 102400; 0: no limit.
+    """
+
+    round_trip_seconds: float = 0.150
+    loss: float = 0.0
+    bytes_per_second: float = 0.0
+    window_bytes: int = 0
+
+    @property
+    def bytes_per_second_of_a_connection(self) -> float:
+        """What loss and window leave to one connection; 0: no limit."""
+        limits = []
+        if self.round_trip_seconds and self.window_bytes:
+            limits.append(self.window_bytes / self.round_trip_seconds)
+        if self.round_trip_seconds and self.loss:
+            limits.append(1.22 * SEGMENT_BYTES / (self.round_trip_seconds * sqrt(self.loss)))
+        return min(limits, default=0.0)
+
+
+#: A timer that wakes late must not cost a line its rate: so much time it makes up for.
+LATE_SECONDS = 0.02
+
+
+class Carrier:
+    """What can be sent at a rate: tells when bytes that are given to it now have left."""
+
+    def __init__(self, bytes_per_second: float) -> None:
+        """0: at once."""
+        self._bytes_per_second = bytes_per_second
+        self._free_at = float("-inf")
+
+    def left_at(self, now: float, count: int) -> float:
+        """When the last of so many bytes has left, behind all that were given before."""
+        if not self._bytes_per_second:
+            return now
+        self._free_at = max(now - LATE_SECONDS, self._free_at) + count / self._bytes_per_second
+        return max(now, self._free_at)
+
+
+class Direction:
+    """From one socket to the other, until the first one ends."""
+
+    def __init__(
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        quality: LineQuality,
+        line: Carrier,
+        chance: random.Random,
+    ) -> None:
+        self._source = source
+        self._sink = sink
+        self._quality = quality
+        self._line = line
+        self._connection = Carrier(quality.bytes_per_second_of_a_connection)
+        self._chance = chance
+        self._under_way: deque[tuple[float, bytes]] = deque()
+        self._held = 0
+        self._changed = asyncio.Event()
+        self._last_arrival = 0.0
+        # A chunk is what a slow line carries in some milliseconds, so that it does not move in jerks.
+        slowest = min(filter(None, (quality.bytes_per_second_of_a_connection, quality.bytes_per_second)), default=0.0)
+        self._read_bytes = min(_READ_BYTES, max(SEGMENT_BYTES, int(slowest / 100))) if slowest else _READ_BYTES
+
+    async def carry(self) -> None:
+        """All bytes and then the end of the stream; raises OSError when a side breaks."""
+        reading = asyncio.ensure_future(self._read())
+        writing = asyncio.ensure_future(self._write())
+        try:
+            await asyncio.gather(reading, writing)
+        finally:
+            for task in (reading, writing):
+                task.cancel()
+            await asyncio.gather(reading, writing, return_exceptions=True)
+            # The other direction must not wait for a peer that is gone.
+            for each in (self._source, self._sink):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        while data := await loop.sock_recv(self._source, self._read_bytes):
+            now = loop.time()
+            left = max(self._connection.left_at(now, len(data)), self._line.left_at(now, len(data)))
+            self._put(left + self._quality.round_trip_seconds / 2 + self._repair_seconds(len(data)), data)
+            # A sender is held back by what is not yet acknowledged, not by what it has already given to the line.
+            if (pause := left - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            while self._held > _MOST_HELD_BYTES:
+                self._changed.clear()
+                await self._changed.wait()
+        self._put(loop.time() + self._quality.round_trip_seconds / 2, b"")
+
+    def _repair_seconds(self, count: int) -> float:
+        if not self._quality.loss:
+            return 0.0
+        segments = -(-count // SEGMENT_BYTES)
+        lost = self._chance.random() < 1.0 - (1.0 - self._quality.loss) ** segments
+        return self._quality.round_trip_seconds if lost else 0.0
+
+    def _put(self, arrival: float, data: bytes) -> None:
+        self._last_arrival = max(arrival, self._last_arrival)
+        self._under_way.append((self._last_arrival, data))
+        self._held += len(data)
+        self._changed.set()
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            while not self._under_way:
+                self._changed.clear()
+                await self._changed.wait()
+            arrival, data = self._under_way.popleft()
+            if (pause := arrival - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            if not data:
+                return
+            await loop.sock_sendall(self._sink, data)
+            self._held -= len(data)
+            self._changed.set()

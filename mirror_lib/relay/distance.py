@@ -1,0 +1,60 @@
+"""How a broker is worked with by how far away it is.
+
+A request that is under way carries what one connection may have unacknowledged: next door that is plenty, while over
+150 ms a connection gives 27 MB/s with Linux' largest windows, and 1.3 MB/s with the socket buffers that Kafka's brokers
+have by default (`socket.send.buffer.bytes`). So brokers far away get more connections, larger requests and larger
+batches, as much as the bandwidth-delay product asks for and the task's memory allows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+#: Round trips from this on are a distance; in a data centre, or between neighbouring ones, they take less.
+FAR_SECONDS = 0.01
+#: One more connection for each so many seconds of round trip.
+_SECONDS_PER_CONNECTION = 0.01
+_MOST_CONNECTIONS = 16
+#: Part of the task's memory that may be asked for from far away; the rest is for what is on its way to the target.
+_MEMORY_SHARE = 0.75
+#: Brokers cut larger answers off (`fetch.max.bytes`, 55 MiB by default).
+_LARGEST_REQUEST = 48 * 1024 * 1024
+#: A producer may have five batches of a partition under way, so over a distance they should be large. Kafka's default
+#: for what a topic accepts (`max.message.bytes`), and for what a consumer asks of a partition.
+_FAR_BATCH_BYTES = 1024 * 1024
+
+
+class Reach(NamedTuple):
+    """How many connections a broker gets, and whether it is far away."""
+
+    connections: int
+    far: bool
+
+
+def reach(round_trip: float | None, connections: int = 0) -> Reach:
+    """How to work with a broker.
+
+    Args:
+        round_trip: seconds; None when it is not known yet.
+        connections: what the flow asks for; 0 decides by the distance.
+    """
+    far = round_trip is not None and round_trip >= FAR_SECONDS
+    wanted = min(math.ceil((round_trip or 0) / _SECONDS_PER_CONNECTION), _MOST_CONNECTIONS) if far else 1
+    return Reach(connections or wanted, far)
+
+
+def far_request_bytes(memory_limit: int, requests: int, at_least: int) -> int:
+    """Bytes that one of several fetch requests to a broker far away asks for, all of them within the task's memory.
+
+    Args:
+        memory_limit: of the task.
+        requests: how many will be under way.
+        at_least: what would be asked of a broker next door.
+    """
+    return min(max(int(memory_limit * _MEMORY_SHARE) // max(requests, 1), at_least), _LARGEST_REQUEST)
+
+
+def far_batch_bytes(target_max_message_bytes: int, at_least: int) -> int:
+    """Size up to which batches are put together for a broker far away; at most what its topic accepts."""
+    return min(max(_FAR_BATCH_BYTES, at_least), target_max_message_bytes)

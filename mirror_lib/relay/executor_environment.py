@@ -1,0 +1,273 @@
+"""The Python packages of Spark's executors as one archive: `spark.archives=mirror-environment.tar.gz#environment`.
+
+An executor needs a small part of what is installed here: what the copy and the comparison import, and nothing of
+Airflow or SQL. The archive holds those distributions as they are installed, and a launcher, `bin/python`, that runs
+them with a Python of the executor's machine, wherever that stands. Nothing is downloaded or built.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import io
+import json
+import marshal
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from mirror_lib.errors import ConfigurationError
+
+#: What tasks import, as `pyproject.toml` lists it in the extra `executor`. PySpark is not among it: executors have
+#: Spark's own modules.
+EXECUTOR_DISTRIBUTIONS = (
+    "aiokafka",
+    "confluent-kafka",
+    "cramjam",
+    "crc32c",
+    "cryptography",
+    "numpy",
+    "pyarrow",
+    "pydantic",
+    "uvloop",
+)
+#: Taken along where it is installed: only Kerberos logins need it.
+_OPTIONAL_DISTRIBUTIONS = ("gssapi",)
+_OWN_PACKAGES = ("mirror_lib", "spark_jobs")
+#: The interpreter's name in Spark's settings, below the name behind `#`.
+LAUNCHER = "bin/python"
+_CONTENTS = "environment.json"
+# For those who compile against a package or test it.
+_UNUSED_FOLDERS = {"__pycache__", "tests", "include"}
+_UNUSED_SUFFIXES = {".pyc", ".pyi", ".pxd", ".pyx", ".pxi", ".h", ".hpp", ".cc", ".a"}
+# A third of Arrow's bytes: its clients of Flight and S3, which nothing else of Arrow is linked to.
+_UNUSED_ARROW = ("libarrow_flight.", "_flight.", "libarrow_s3.", "_s3fs.")
+# More costs twice the time and wins a few percent.
+_COMPRESSION = 5
+_LAUNCHER_TEXT = """\
+#!/bin/sh
+# Runs Python {version} of this machine with the packages that lie beside this file.
+root=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
+for python in "$MIRROR_EXECUTOR_PYTHON" python{version} python3 /usr/local/bin/python{version} {packer}; do
+    if "$python" -c 'import sys; sys.exit(sys.version_info[:2] != {version_info})' 2>/dev/null; then
+        export PYTHONPATH="$root/{packages}${{PYTHONPATH:+:$PYTHONPATH}}"
+        exec "$python" "$@"
+    fi
+done
+echo "mirror: no Python {version} on this machine, for which these packages are made." \\
+    "Install it, or name it by spark.executorEnv.MIRROR_EXECUTOR_PYTHON." >&2
+exit 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFile:
+    """One file of the archive."""
+
+    #: Below the archive's root.
+    name: str
+    source: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PackedDistribution:
+    """What of an installed distribution goes into the archive."""
+
+    name: str
+    version: str
+    files: tuple[PackedFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Before compression."""
+        return sum(file.source.stat().st_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorEnvironment:
+    """What the archive will hold; nothing is written yet."""
+
+    #: Such as `3.11`: compiled modules fit only one.
+    python: str
+    #: Such as `linux-x86_64`.
+    platform: str
+    #: Ours first, the others by name.
+    distributions: tuple[PackedDistribution, ...]
+
+    @property
+    def files(self) -> int:
+        """How many, without the launcher and the list of contents."""
+        return sum(len(each.files) for each in self.distributions)
+
+
+def executor_environment() -> ExecutorEnvironment:
+    """What executors need, from what is installed here.
+
+    Raises:
+        ConfigurationError: something of it is not installed, or not in a way that tells its files.
+    """
+    found = [_own(name) for name in _OWN_PACKAGES]
+    found += [_packed(each) for each in installed(EXECUTOR_DISTRIBUTIONS, _OPTIONAL_DISTRIBUTIONS)]
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return ExecutorEnvironment(python=version, platform=sysconfig.get_platform(), distributions=tuple(found))
+
+
+def write_archive(environment: ExecutorEnvironment, output: Path, *, packed: Callable[[], None] = lambda: None) -> None:
+    """Write the archive; the same packages give the same bytes.
+
+    Args:
+        environment: what goes in.
+        output: replaced when the archive is complete.
+        packed: called after each file.
+
+    Raises:
+        ConfigurationError: nothing can be written there.
+    """
+    draft = output.with_name(f"{output.name}.part")
+    raw = _created(draft)
+    try:
+        with raw, gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as compressed:
+            _write(environment, compressed, packed)
+        draft.replace(output)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(environment: ExecutorEnvironment, output: gzip.GzipFile, packed: Callable[[], None]) -> None:
+    with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        _add(archive, LAUNCHER, _launcher(environment.python).encode(), mode=0o755)
+        _add(archive, _CONTENTS, _contents(environment).encode())
+        for file in (file for each in environment.distributions for file in each.files):
+            content = file.source.read_bytes()
+            _add(archive, file.name, content)
+            if file.source.suffix == ".py" and (compiled := _compiled(content, file.name)) is not None:
+                _add(archive, importlib.util.cache_from_source(file.name), compiled)
+            packed()
+
+
+def _created(path: Path) -> BinaryIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("wb")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be written: {error.strerror}.", action="Name another place by --output."
+        ) from error
+
+
+def installed(names: Iterable[str], optional: Iterable[str] = ()) -> tuple[Distribution, ...]:
+    """These distributions and all that they need on this machine, by name.
+
+    Raises:
+        ConfigurationError: one is missing that is not optional.
+    """
+    found: dict[str, Distribution] = {}
+    todo = [*names, *(name for name in optional if _find(name) is not None)]
+    while todo:
+        name = canonicalize_name(todo.pop())
+        if name in found:
+            continue
+        each = _find(name)
+        if each is None:
+            raise ConfigurationError(
+                f"{name}, which executors need, is not installed here.", action=f"Install it: pip install {name}."
+            )
+        found[name] = each
+        for text in each.requires or ():
+            requirement = Requirement(text)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                todo.append(requirement.name)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _find(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _own(package: str) -> PackedDistribution:
+    """A package of ours, which may be a checkout that nobody has installed."""
+    spec = importlib.util.find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not places:
+        raise ConfigurationError(
+            f"the package {package} is not importable, so it cannot be packed.",
+            action="Install this project (pip install batch-mirror) where the environment is packed.",
+        )
+    folder = Path(places[0])
+    files = sorted(folder.rglob("*.py"))
+    return PackedDistribution(
+        package, "", tuple(_file(PurePosixPath(package, file.relative_to(folder).as_posix()), file) for file in files)
+    )
+
+
+def _packed(each: Distribution) -> PackedDistribution:
+    if each.files is None:
+        raise ConfigurationError(
+            f"{each.name} does not tell which files it has, so it cannot be packed.",
+            action="Install it as a wheel, by pip or uv.",
+        )
+    files = [
+        _file(file, Path(str(each.locate_file(file)))) for file in sorted(each.files, key=str) if _is_used(file.parts)
+    ]
+    return PackedDistribution(each.name, each.version, tuple(file for file in files if file.source.is_file()))
+
+
+def _is_used(parts: Sequence[str]) -> bool:
+    name = parts[-1]
+    if parts[0] == ".." or _UNUSED_FOLDERS & set(parts):
+        # What leads out of the folder of packages are programs, which start the Python of this machine.
+        return False
+    return Path(name).suffix not in _UNUSED_SUFFIXES and not (parts[0] == "pyarrow" and name.startswith(_UNUSED_ARROW))
+
+
+def _file(name: PurePosixPath, source: Path) -> PackedFile:
+    return PackedFile(str(_packages() / name), source)
+
+
+def _packages() -> PurePosixPath:
+    return PurePosixPath("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
+
+
+def _launcher(version: str) -> str:
+    # Executors of the same image have the interpreter that stands here, whatever their PATH says.
+    packer = str(Path(getattr(sys, "_base_executable", sys.executable)))
+    numbers = f"({version.replace('.', ', ')})"
+    return _LAUNCHER_TEXT.format(version=version, version_info=numbers, packages=_packages(), packer=_quoted(packer))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _contents(environment: ExecutorEnvironment) -> str:
+    names = {each.name: each.version for each in environment.distributions if each.version}
+    document = {"python": environment.python, "platform": environment.platform, "distributions": names}
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _compiled(source: bytes, name: str) -> bytes | None:
+    """The module compiled, valid whatever time its file gets when it is unpacked (PEP 552, unchecked hash)."""
+    try:
+        code = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    except (SyntaxError, ValueError):
+        # Templates and tests of syntax: whoever imports them will hear of it.
+        return None
+    flags = (0b01).to_bytes(4, "little")
+    return importlib.util.MAGIC_NUMBER + flags + importlib.util.source_hash(source) + marshal.dumps(code)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes, *, mode: int = 0o644) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), mode
+    archive.addfile(entry, io.BytesIO(content))

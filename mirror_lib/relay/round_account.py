@@ -1,0 +1,159 @@
+"""The account of one round: what it was expected to cost, what it cost, and how old its records were.
+
+It is for people and for later expectations: a ledger that does not answer costs a line in the log, and never a round.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TypeVar
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.costs import BinSize, Expectation, expect_round
+from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
+
+_log = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
+
+
+class Step(Enum):
+    """A part of a round that takes time, by the column that keeps it."""
+
+    PLANNING = "planning_seconds"
+    OPENING = "opening_seconds"
+    COPYING = "copying_seconds"
+    COMMITTING = "committing_seconds"
+
+
+class RoundAccount:
+    """Keeps the ledger's row of one round."""
+
+    def __init__(self, ledger: Ledger, *, flow: str, run_id: str, number: int) -> None:
+        self._ledger = ledger
+        self._row = RoundRow(run_id=run_id, flow=flow, number=number, began_at=datetime.now(UTC), planning_seconds=0.0)
+
+    @property
+    def row(self) -> RoundRow:
+        """What is known by now."""
+        return self._row
+
+    @contextmanager
+    def measured(self, step: Step) -> Iterator[None]:
+        """A context whose time is added to a step."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            passed = time.monotonic() - began
+            self._row = replace(self._row, **{step.value: getattr(self._row, step.value) + passed})
+
+    def planned(self, plan: RunPlan) -> None:
+        """Note what there is to do and what is expected of it.
+
+        A round with nothing to copy is noted only when it is the first: flows that look every second would fill the
+        table with nothing.
+        """
+        if not plan.partitions and self._row.number > 1:
+            return
+        records, size = _outstanding(plan)
+        self._row = replace(self._row, lag_records=records, lag_bytes=size)
+        self.begins(plan)
+
+    def begins(self, plan: RunPlan) -> None:
+        """Note what this round is to copy, where that is not all that there is to do."""
+        records, size = _outstanding(plan)
+        expected = _courtesy(lambda: expectation(plan, self._ledger, self._row.flow), "what a round costs is not known")
+        self._row = replace(
+            self._row,
+            tasks=len(plan.bins),
+            partitions=len(plan.partitions),
+            planned_records=records,
+            planned_bytes=size,
+            expected_bytes=expected.bytes if expected and plan.partitions else None,
+            expected_seconds=expected.seconds if expected and plan.partitions else None,
+        )
+        self._save()
+
+    def committed(
+        self, bins: Sequence[Sequence[OpenPartition]], results: Sequence[PartitionResult], now: datetime
+    ) -> None:
+        """Note what became of it.
+
+        Args:
+            bins: of the job.
+            now: the moment of the commit.
+        """
+        copied = {result.source: result.bytes for result in results}
+        oldest, newest = record_ages_ms(results, now)
+        self._row = replace(
+            self._row,
+            records=sum(result.records for result in results),
+            bytes=sum(copied.values()),
+            heaviest_bytes=max((sum(copied.get(each.plan.source, 0) for each in bin_) for bin_ in bins), default=0),
+            oldest_age_ms=oldest,
+            newest_age_ms=newest,
+            committed_at=now,
+        )
+        self._save()
+
+    def _save(self) -> None:
+        _courtesy(lambda: self._ledger.save_round(self._row), "the account of a round is not kept")
+
+
+def expectation(plan: RunPlan, ledger: Ledger | None, flow: str) -> Expectation:
+    """What a round of a plan costs, by the earlier rounds of a flow; without a ledger, what the log sizes alone tell.
+
+    Raises:
+        LedgerError: the ledger cannot be used.
+    """
+    rounds = ledger.measured_rounds(flow) if ledger is not None and plan.partitions else ()
+    sizes = [
+        BinSize(
+            bytes=sum(each.estimated_bytes for each in bin_),
+            unsized_offsets=sum(each.end - each.start for each in bin_ if not _is_sized(each)),
+        )
+        for bin_ in plan.bins
+    ]
+    return expect_round(sizes, rounds)
+
+
+def record_ages_ms(results: Sequence[PartitionResult], now: datetime) -> tuple[int | None, int | None]:
+    """From the times of the oldest and of the newest record that was copied until now; never below 0.
+
+    Clocks that are ahead make ages below 0, and records may have no time at all (Kafka's -1).
+    """
+    moment = int(now.timestamp() * 1000)
+    first = [each.first_timestamp for each in results if each.first_timestamp is not None and each.first_timestamp >= 0]
+    last = [each.last_timestamp for each in results if each.last_timestamp is not None and each.last_timestamp >= 0]
+    return (
+        max(moment - min(first), 0) if first else None,
+        max(moment - max(last), 0) if last else None,
+    )
+
+
+def _outstanding(plan: RunPlan) -> tuple[int, int | None]:
+    """Offsets and, where the sizes of all partitions are told, bytes."""
+    partitions = plan.partitions
+    size = sum(each.estimated_bytes for each in partitions)
+    return sum(each.end - each.start for each in partitions), size if all(map(_is_sized, partitions)) else None
+
+
+def _is_sized(partition: PartitionPlan) -> bool:
+    return partition.estimated_bytes > 0 or partition.start >= partition.end
+
+
+def _courtesy(work: Callable[[], _Answer], consequence: str) -> _Answer | None:
+    try:
+        return work()
+    except LedgerError as error:
+        _log.warning("%s: %s", consequence, error)
+        return None

@@ -1,0 +1,122 @@
+"""Where a Spark Connect server is, and which session of it runs share; nothing here imports Spark."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from urllib.parse import quote, unquote, urlsplit
+
+from mirror_lib.errors import ConfigurationError, SparkUnreachableError
+
+#: Spark's own variable (`SparkSession.builder.remote`); here it also takes a token past the list of processes.
+REMOTE_VARIABLE = "SPARK_REMOTE"
+SCHEME = "sc://"
+#: `spark.connect.grpc.binding.port`.
+DEFAULT_PORT = 15002
+_TOKEN = "token"
+_SESSION = "session_id"
+_CONTACT_SECONDS = 10.0
+_NAMES = uuid.UUID("0b2f6a0e-6f5c-5d43-9a43-4d8a2f6f3c11")
+
+
+def is_connect(master: str) -> bool:
+    """Whether a master URL means a Spark Connect server."""
+    return master.startswith(SCHEME)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectAddress:
+    """`sc://host:port/;name=value`, as Spark's connection string (`pyspark.sql.connect.client.ChannelBuilder`)."""
+
+    host: str
+    port: int = DEFAULT_PORT
+    #: Such as `use_ssl`, `user_id` and `token`.
+    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def parse(cls, text: str) -> ConnectAddress:
+        """Read a connection string.
+
+        Raises:
+            ConfigurationError: it is none. The text is not repeated, for it may hold a token.
+        """
+        try:
+            address, _, rest = text.strip().partition(";")
+            parts = urlsplit(address)
+            pairs = [part.split("=") for part in rest.split(";") if part]
+            parameters = {name: unquote(value) for name, value in pairs}
+            port = parts.port or DEFAULT_PORT
+        except ValueError:
+            raise _malformed() from None
+        if not is_connect(address) or not parts.hostname or parts.path not in ("", "/") or parts.username:
+            raise _malformed()
+        return cls(parts.hostname, port, MappingProxyType(parameters))
+
+    @property
+    def url(self) -> str:
+        """The whole connection string, with its token."""
+        given = ";".join(f"{name}={quote(value, safe='')}" for name, value in self.parameters.items())
+        return f"{self}/;{given}" if given else str(self)
+
+    @property
+    def token(self) -> str | None:
+        """What the server asks for, if it does."""
+        return self.parameters.get(_TOKEN)
+
+    @property
+    def names_session(self) -> bool:
+        """Whether the connection string says itself which session is to be used."""
+        return _SESSION in self.parameters
+
+    def __str__(self) -> str:
+        """What may be shown: where the server is, and nothing that is secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{SCHEME}{host}:{self.port}"
+
+    def with_parameters(self, **more: str) -> ConnectAddress:
+        """The same server, told more."""
+        return ConnectAddress(self.host, self.port, MappingProxyType({**self.parameters, **more}))
+
+    def in_session(self, session_id: str) -> ConnectAddress:
+        """The same server, in this session."""
+        return self.with_parameters(**{_SESSION: session_id})
+
+    def require_listener(self, seconds: float = _CONTACT_SECONDS) -> None:
+        """See that something listens there: Spark's client would try for ten minutes before it says that it cannot.
+
+        Raises:
+            SparkUnreachableError: nothing does.
+        """
+        try:
+            socket.create_connection((self.host, self.port), seconds).close()
+        except OSError as error:
+            raise SparkUnreachableError(
+                f"the Spark Connect server {self} does not answer: {error.strerror or error}.",
+                action="Start it (`mirror dev up --warm` starts one on this machine), or correct the address.",
+            ) from error
+
+
+def shared_session_id(version: str, generation: int, now: datetime | None = None) -> str:
+    """The id of the session that all runs of a server share, so that they find its Python workers warm.
+
+    Spark starts a Python daemon for each session (`SPARK_JOB_ARTIFACT_UUID` is part of what
+    `PythonWorkerFactory` is kept by) and keeps it when the session ends. So runs do not end their session; a week later
+    there is a new one, and the old one ends by the server's timeout.
+
+    Args:
+        version: of what the workers have loaded: after an upgrade there is a new session.
+        generation: how many sessions of this week have ended already; a closed id is not taken again by the server.
+    """
+    year, week, _ = (now or datetime.now(UTC)).isocalendar()
+    return str(uuid.uuid5(_NAMES, f"{version} {year}-{week} {generation}"))
+
+
+def _malformed() -> ConfigurationError:
+    return ConfigurationError(
+        "the address of the Spark Connect server is not of the form sc://host:port/;name=value.",
+        action="Write it such as sc://spark.example:15002 or sc://spark.example:15002/;use_ssl=true;token=...",
+    )

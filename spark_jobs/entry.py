@@ -1,0 +1,78 @@
+"""How every job of ours begins: its log, where its session comes from, and what a signal does."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress, is_connect
+from spark_jobs.job_log import configure_log
+from spark_jobs.session import connect_session, submitted_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Given a name for what Spark shows.
+OpenSession = Callable[[str], "SparkSession"]
+_log = logging.getLogger("mirror")
+_INTERRUPTED = 128 + signal.SIGTERM
+
+
+def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int], *, copies: bool) -> int:
+    """Run a job to its end.
+
+    Args:
+        argv: the job's arguments, and maybe `--remote=sc://...`; an address with a token belongs into the environment
+            (`SPARK_REMOTE`), which other users of the machine cannot list.
+        run: given the job's own arguments and what opens a session; returns the exit code.
+        copies: whether its tasks write.
+    """
+    configure_log()
+    remote, rest = take_remote(argv, os.environ)
+    if remote is None:
+        return run(rest, submitted_session)
+    # Seconds of imports, while the configuration is read and both clusters are asked.
+    threading.Thread(target=importlib.import_module, args=("pyspark.sql.connect.session",)).start()
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        leave(run(rest, lambda _name: connect_session(ConnectAddress.parse(remote), copies=copies)))
+    except KeyboardInterrupt:
+        # Spark's client has ended the operation on the server by now (`SparkConnectClient`, on this very exception).
+        _log.error("interrupted: the tasks on the Spark Connect server were ended, too.")
+        leave(_INTERRUPTED)
+    except Exception:
+        _log.exception("the job failed")
+        leave(1)
+
+
+def leave(code: int) -> NoReturn:
+    """End a process that has a session of a Spark Connect server.
+
+    After an operation that failed, gRPC's channel is not closed at Python's end but waited for without an end
+    (`SparkSession.__del__`, pyspark 4.2). Nothing else is left to do by then.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def take_remote(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[str | None, list[str]]:
+    """Where the session is, None for Spark's own choice, and the other arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--remote")
+    found, rest = parser.parse_known_args(argv)
+    named = environment.get(REMOTE_VARIABLE, "")
+    return found.remote or (named if is_connect(named) else None), rest
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

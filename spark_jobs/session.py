@@ -1,0 +1,142 @@
+"""The Spark session of a job: that of `spark-submit`, a local one, or one of a Spark Connect server."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from mirror_lib.errors import ConfigurationError, MirrorError, SparkUnreachableError
+from mirror_lib.relay.spark_connect import ConnectAddress, shared_session_id
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from spark_jobs.failures import in_short
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+_log = logging.getLogger(__name__)
+_PACKAGE = "batch-mirror"
+_SPECULATION = "spark.speculation"
+_MAX_FAILURES = "spark.task.maxFailures"
+_DAEMON = "spark.python.daemon.module"
+#: Sessions of one week that the server may have ended for being idle, at the most one in an hour by its defaults.
+_GENERATIONS = 200
+#: Some 20 s in all. Spark's own is ten minutes, within which another run could have gone elsewhere.
+_RETRIES, _LONGEST_PAUSE_MS = 8, 4_000
+
+
+def submitted_session(name: str) -> SparkSession:
+    """The session of `spark-submit`, or a local one."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.appName(name).config(map=dict(SPARK_SETTINGS)).getOrCreate()
+
+
+def connect_session(address: ConnectAddress, *, copies: bool) -> SparkSession:
+    """A session of a Spark Connect server that suits our jobs; all of them share one unless the address names another.
+
+    It is left open, for its Python workers are what is warm; the server ends it when nobody has used it for long.
+
+    Args:
+        copies: whether the tasks write, so that Spark must not start one twice.
+
+    Raises:
+        ConfigurationError: the server is of another version, has settings that do not suit, or refuses us.
+        SparkUnreachableError: it does not answer.
+    """
+    from pyspark.errors import PySparkException
+
+    address.require_listener()
+    try:
+        session = _opened(address)
+        _check(session, address, copies=copies)
+    except PySparkException as error:
+        raise _refused(address, error) from error
+    return session
+
+
+def _opened(address: ConnectAddress) -> ConnectSession:
+    from pyspark.errors import PySparkException
+
+    if address.names_session:
+        return _session(address)
+    version = f"{_our_version()} {_spark_version()}"
+    for generation in range(_GENERATIONS):
+        session = _session(address.in_session(shared_session_id(version, generation)))
+        try:
+            # The first call: until then, the server knows nothing of the session.
+            _ = session.version
+        except PySparkException as error:
+            session.client.close()
+            if "SESSION_CLOSED" not in str(error):
+                raise
+        else:
+            return session
+    return _session(address)
+
+
+def _session(address: ConnectAddress) -> ConnectSession:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    session = SparkSession(connection=address.url)
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_PAUSE_MS)])
+    return session
+
+
+def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) -> None:
+    """What only a server can have must be right there: a client cannot set it (`SparkConf`, static settings)."""
+    theirs, ours = session.version, _spark_version()
+    if theirs.split(".")[:2] != ours.split(".")[:2]:
+        raise ConfigurationError(
+            f"the Spark Connect server {address} is Spark {theirs}, and this job has PySpark {ours}.",
+            action="Give both the same version.",
+        )
+    if not copies:
+        return
+    if session.conf.get(_SPECULATION, "false") == "true":
+        raise ConfigurationError(
+            f"the Spark Connect server {address} has {_SPECULATION}=true: it would start copies of tasks that write.",
+            action=f"Start the server with --conf {_SPECULATION}=false; docs/spark-connect.md has all its settings.",
+        )
+    here = str(session.conf.get("spark.master", "")).startswith("local")
+    if not here and session.conf.get(_MAX_FAILURES, "4") != "1":
+        _log.warning(
+            "Spark Connect server %s: %s is not 1. A failed task is repeated at once and takes over by the protocol, "
+            "but a fault that stays is met several times.",
+            address,
+            _MAX_FAILURES,
+        )
+    if session.conf.get(_DAEMON, "") != SPARK_SETTINGS[_DAEMON]:
+        _log.info(
+            "Spark Connect server %s: without %s=%s, workers start cold.", address, _DAEMON, SPARK_SETTINGS[_DAEMON]
+        )
+
+
+def _refused(address: ConnectAddress, error: PySparkException) -> MirrorError:
+    told = in_short(error)
+    if "UNAUTHENTICATED" in str(error) or "PERMISSION_DENIED" in str(error):
+        return ConfigurationError(
+            f"the Spark Connect server {address} refuses us: {told}.",
+            action="Check the token of its Airflow connection (the password), or `token` of its address.",
+        )
+    return SparkUnreachableError(
+        f"the Spark Connect server {address} gives no session: {told}.",
+        action="Look at its log; `python -m spark_jobs.warm` with its address tries it.",
+    )
+
+
+def _spark_version() -> str:
+    from pyspark.version import __version__
+
+    return str(__version__)
+
+
+def _our_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,190 @@
+"""Runs on a Spark that waits for them: a real Spark Connect server, real brokers, real Airflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.ports import free_ports
+from mirror_lib.dev.spark_connect import SparkConnectServer
+from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.job_report import JobReport
+from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress
+from mirror_lib.verify.job import VerifyArguments
+from mirror_lib.verify.model import VerifyMode
+from tests.support.clusters import KafkaPair
+from tests.support.dags import DagHost
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, consume, create_topic, produce, records
+
+_PROJECT = Path(__file__).resolve().parents[2]
+_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectAddress]:
+    """Two tasks at a time, on every machine."""
+    running = SparkConnectServer(tmp_path_factory.mktemp("spark"))
+    try:
+        yield running.start(master="local[2]", port=free_ports(1)[0])
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, [*records(300), *records(200, partition=1)])
+    found = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    found.sync_topics()
+    return found
+
+
+def python_only(folder: Path, **more: str) -> dict[str, str]:
+    """An environment in which no Java is found: a driver that wanted a Spark of its own would fail."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("JAVA_HOME", REMOTE_VARIABLE)}
+    return {**kept, "PATH": str(folder), "PYTHONPATH": str(_PROJECT), **more}
+
+
+def without_offsets(found: list[Record]) -> list[Record]:
+    """In the order of each partition."""
+    return sorted((replace(record, offset=None) for record in found), key=lambda record: record.partition)
+
+
+def workers_of(server: ConnectAddress) -> str:
+    """The Python workers that two tasks get."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.warm", server.url],
+        env=python_only(_PROJECT),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def replicate(flow: Flow, folder: Path, *words: str, environment: Mapping[str, str]) -> tuple[int, JobReport, str]:
+    report = folder / "report.json"
+    arguments = JobArguments(config=flow.path, flow="A->B", report=report)
+    done = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.replicate", *arguments.command_line(), *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    found = JobReport.read(report)
+    assert found is not None, done.stderr[-3000:]
+    return done.returncode, found, done.stderr
+
+
+@pytest.mark.timeout(300)
+def test_runs_without_a_spark_of_their_own_copy_and_compare_in_the_same_workers(
+    server: ConnectAddress, flow: Flow, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    before = workers_of(server)
+
+    code, first, _ = replicate(flow, tmp_path, f"--remote={server}", environment=python_only(tmp_path))
+    produce(kafka_pair.source, topic_name, records(50, start=300))
+    again, second, _ = replicate(flow, tmp_path, environment=python_only(tmp_path, SPARK_REMOTE=server.url))
+
+    assert (code, first.records, again, second.records) == (0, 500, 0, 50)
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert workers_of(server) == before
+    compared = subprocess.run(
+        [
+            *(sys.executable, "-m", "spark_jobs.verify", f"--remote={server}"),
+            *VerifyArguments(config=flow.path, flow="A->B", mode=VerifyMode.FULL).command_line(),
+        ],
+        env=python_only(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    assert compared.returncode == 0, compared.stderr[-3000:]
+
+
+@pytest.mark.timeout(300)
+def test_a_server_that_is_not_there_is_told_at_once_and_the_run_can_be_repeated(flow: Flow, tmp_path: Path) -> None:
+    nowhere = f"sc://127.0.0.1:{free_ports(1)[0]}/;token=hush"
+
+    code, report, told = replicate(flow, tmp_path, environment=python_only(tmp_path, SPARK_REMOTE=nowhere))
+
+    assert code == 1
+    assert report.error is not None
+    assert report.error.reason == "spark-unreachable"
+    assert "hush" not in told
+    assert [run.state for run in flow.ledger.runs("A->B", limit=1)] == ["failed"]
+
+
+@pytest.mark.timeout(300)
+def test_a_driver_that_is_ended_ends_its_tasks_on_the_server_and_the_next_run_goes_on(
+    server: ConnectAddress, flow: Flow, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    # At this rate it would take minutes, and both places for tasks are taken.
+    slow = JobArguments(config=flow.path, flow="A->B", run_id="ended", tasks=2, bytes_per_second=100)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "spark_jobs.replicate", *slow.command_line()],
+        env=python_only(tmp_path, SPARK_REMOTE=server.url),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + _SECONDS
+    while not flow.ledger.partition_runs("ended"):
+        assert driver.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+    driver.send_signal(signal.SIGTERM)
+    _, told = driver.communicate(timeout=_SECONDS)
+
+    assert driver.returncode == 128 + signal.SIGTERM, told[-3000:]
+    assert "interrupted" in told
+    assert flow.ledger.run("ended").state == "failed"  # type: ignore[union-attr]
+    # Two tasks at the same time find their places free.
+    workers_of(server)
+    code, report, told = replicate(flow, tmp_path, environment=python_only(tmp_path, SPARK_REMOTE=server.url))
+    assert (code, report.error) == (0, None), told[-3000:]
+    # What was interrupted has left marks in the target's log, so offsets differ.
+    copies, originals = consume(kafka_pair.target, f"A.{topic_name}"), consume(kafka_pair.source, topic_name)
+    assert without_offsets(copies) == without_offsets(originals)
+
+
+@pytest.mark.timeout(600)
+def test_a_dag_copies_by_the_server_of_its_airflow_connection(
+    server: ConnectAddress, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(100))
+    settings = {
+        "mirror.spark.connection": "warm_spark",
+        "checkpoints.topic.replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+    }
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    host = DagHost(tmp_path, flow.path)
+    host.environment["AIRFLOW_CONN_WARM_SPARK"] = json.dumps(
+        {"conn_type": "spark_connect", "host": server.host, "port": server.port}
+    )
+
+    with host as running:
+        outcome = running.run("mirror__A__B")
+
+    told = host.log.read_text()
+    assert outcome.state == "success", host.log_tail()
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    assert f"session of the server {server}" in told
+    assert "spark-submit" not in told

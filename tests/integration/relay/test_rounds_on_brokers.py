@@ -1,0 +1,60 @@
+"""Rounds between real clusters: their rows in the ledger, and what is expected of the next one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.relay.replicate import RunOptions, plan_flow
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, create_topic, produce
+
+
+@pytest.fixture
+def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"emit.heartbeats.enabled": "false"})
+
+
+def write(kafka_pair: KafkaPair, topic: str, count: int, *, age: float) -> None:
+    began = int((time.time() - age) * 1000)
+    records = [Record(value=b"v" * 500, timestamp_ms=began + number) for number in range(count)]
+    produce(kafka_pair.source, topic, records)
+
+
+def test_each_round_has_a_row_and_the_next_plan_an_expectation(
+    kafka_pair: KafkaPair, topic_name: str, flow: Flow
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    write(kafka_pair, topic_name, 2_000, age=600)
+
+    first = flow.run()
+    write(kafka_pair, topic_name, 1_000, age=60)
+    second = flow.run()
+    idle = flow.run()
+
+    rows = {row.run_id: row for row in flow.ledger.rounds("A->B")}
+    assert set(rows) == {first.run_id, second.run_id, idle.run_id}
+    row = rows[first.run_id]
+    assert (row.records, row.lag_records, row.bytes, row.tasks) == (2_000, 2_000, first.bytes, 1)
+    assert row.lag_bytes is not None
+    assert row.expected_seconds is None
+    assert row.oldest_age_ms is not None
+    assert row.oldest_age_ms >= 598_000
+    assert min(row.planning_seconds, row.opening_seconds, row.copying_seconds, row.committing_seconds) > 0
+    assert rows[second.run_id].expected_seconds is not None
+    assert rows[idle.run_id].partitions == 0
+    assert [each.number for each in first.round_lags] == [1]
+    assert first.to_dict()["round_lags"][0]["oldest_age_ms"] == row.oldest_age_ms
+    assert idle.round_lags == ()
+
+    write(kafka_pair, topic_name, 500, age=1)
+    expected = plan_flow(flow.config, RunOptions(), flow.ledger).expected
+
+    assert expected is not None
+    assert expected.rounds == 2
+    assert expected.bytes is not None
+    assert expected.seconds is not None
+    assert expected.seconds >= 0

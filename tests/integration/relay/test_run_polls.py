@@ -1,0 +1,59 @@
+"""A run that looks for new records again when it has caught up (`mirror.run.poll.seconds`)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from tests.support.clusters import KafkaPair
+from tests.support.flows import pair_flow
+from tests.support.kafka import consume, create_topic, produce, records
+
+_BUDGET = 6.0
+
+
+def test_a_run_copies_what_comes_after_it_had_caught_up(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(100))
+    settings = {"mirror.run.max.seconds": str(_BUDGET), "mirror.run.poll.seconds": "0.2"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    flow.sync_topics()
+
+    def write_later() -> None:
+        while not any(row.state == "done" for row in flow.ledger.partition_runs("polling")):
+            time.sleep(0.05)
+        # Long enough for a round that finds nothing.
+        time.sleep(1.0)
+        produce(kafka_pair.source, topic_name, records(50, start=100))
+
+    writer = threading.Thread(target=write_later)
+    writer.start()
+    report = flow.run(run_id="polling", sync=False)
+    writer.join()
+
+    assert report.records == 150
+    assert report.rounds > 2
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+
+
+def test_without_it_a_run_ends_when_it_has_caught_up_however_much_time_is_left(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(100))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.run.max.seconds": "3600"})
+
+    report = flow.run()
+
+    assert (report.records, report.rounds) == (100, 2)
+
+
+def test_a_pause_that_is_longer_than_the_budget_is_not_begun(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    settings = {"mirror.run.max.seconds": "60", "mirror.run.poll.seconds": "61"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    assert flow.run().rounds == 1

@@ -1,0 +1,44 @@
+"""What starts a Spark Connect server, here and in containers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.spark_connect import SparkConnectServer, server_command
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from tests.support.compose import ComposeFile
+
+#: Containers have their Python by `PYSPARK_PYTHON`.
+_OF_THIS_MACHINE = ("--conf=spark.pyspark.python=", "--conf=spark.pyspark.driver.python=")
+
+
+def _words() -> list[str]:
+    command = server_command(Path("/spark"), master="local[2]", host="0.0.0.0", port=15002)
+    return [word for word in command if not word.startswith(_OF_THIS_MACHINE)]
+
+
+def test_the_server_has_the_settings_of_every_job_and_its_own_after_them() -> None:
+    settings = [word.removeprefix("--conf=") for word in _words() if word.startswith("--conf=")]
+
+    for key in ("spark.speculation", "spark.task.maxFailures", "spark.python.daemon.module"):
+        assert f"{key}={SPARK_SETTINGS[key]}" in settings
+    assert "spark.connect.grpc.binding.port=15002" in settings
+
+
+def test_the_container_is_started_in_the_same_way() -> None:
+    service = ComposeFile.read({"SPARK_WORKER_CORES": "2"}, {}).service("spark-connect")
+
+    assert set(service.command) == {"spark-submit", *_words()[1:]}
+    assert service.environment["PYSPARK_PYTHON"] == "/opt/mirror/venv/bin/python"
+
+
+@pytest.mark.parametrize("written", [None, "sc://127.0.0.1:15002"])
+def test_a_server_that_does_not_run_has_no_address_and_needs_no_stop(tmp_path: Path, written: str | None) -> None:
+    if written is not None:
+        (tmp_path / "address").write_text(written)
+    server = SparkConnectServer(tmp_path)
+
+    assert server.address is None
+    assert server.stop() is False

@@ -1,0 +1,146 @@
+"""The long line in front of plain servers: what arrives is what was sent, and no sooner than light allows."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.dev.wan import LongLine
+from mirror_lib.dev.wan_direction import LATE_SECONDS, Carrier, LineQuality
+
+LONG = 20.0
+
+
+@contextmanager
+def echoing() -> Iterator[int]:
+    """A server that sends back all that comes, on a port."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+
+        def serve() -> None:
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    while data := connection.recv(65536):
+                        connection.sendall(data)
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield int(listener.getsockname()[1])
+        thread.join(LONG)
+
+
+@contextmanager
+def line(quality: LineQuality) -> Iterator[socket.socket]:
+    """A connection over a line to an echoing server."""
+    (port,) = free_ports(1)
+    with (
+        echoing() as behind,
+        LongLine({port: lambda: behind}, quality),
+        socket.create_connection((LOOPBACK, port), timeout=LONG) as connection,
+    ):
+        yield connection
+
+
+def echo(connection: socket.socket, data: bytes) -> bytes:
+    sender = threading.Thread(target=connection.sendall, args=(data,))
+    sender.start()
+    back = bytearray()
+    while len(back) < len(data):
+        received = connection.recv(1 << 20)
+        assert received, "the line ended too soon"
+        back += received
+    sender.join(LONG)
+    return bytes(back)
+
+
+@pytest.mark.parametrize(
+    "quality",
+    [
+        LineQuality(0.0),
+        LineQuality(0.02),
+        LineQuality(0.02, loss=0.5),
+        LineQuality(0.02, bytes_per_second=20_000_000),
+        LineQuality(0.02, window_bytes=300_000),
+    ],
+)
+def test_what_comes_back_is_what_was_sent(quality: LineQuality) -> None:
+    data = random.Random(1).randbytes(1_000_000)
+
+    with line(quality) as connection:
+        assert echo(connection, data) == data
+
+
+def test_given_a_round_trip_time_then_an_answer_takes_at_least_that_long() -> None:
+    with line(LineQuality(0.2)) as connection:
+        began = time.monotonic()
+        echo(connection, b"hello")
+
+        assert time.monotonic() - began >= 0.2
+
+
+def test_given_a_round_trip_time_then_bytes_follow_each_other_without_waiting_for_answers() -> None:
+    chunks = 100
+    data = os.urandom(chunks * 64 * 1024)
+
+    with line(LineQuality(0.2)) as connection:
+        began = time.monotonic()
+        assert echo(connection, data) == data
+
+        # One after the other they would take a round trip each.
+        assert time.monotonic() - began < chunks * 0.2
+
+
+def test_given_a_rate_then_bytes_take_at_least_the_time_they_need_at_it() -> None:
+    with line(LineQuality(0.0, bytes_per_second=1_000_000)) as connection:
+        began = time.monotonic()
+        echo(connection, bytes(500_000))
+
+        assert time.monotonic() - began >= 0.5 - LATE_SECONDS
+
+
+def test_given_a_window_then_no_more_than_it_passes_in_each_round_trip() -> None:
+    with line(LineQuality(0.1, window_bytes=100_000)) as connection:
+        began = time.monotonic()
+        echo(connection, bytes(500_000))
+
+        assert time.monotonic() - began >= 0.5 - LATE_SECONDS
+
+
+def test_given_a_client_that_leaves_then_the_server_sees_the_end() -> None:
+    # `line` waits for the server's thread, which ends with its connection.
+    with line(LineQuality(0.05)) as connection:
+        echo(connection, b"hello")
+
+
+def test_a_connection_is_as_fast_as_loss_and_window_let_it() -> None:
+    # Mathis: 1460 bytes x 1.22 / (0.15 s x 0.1).
+    assert LineQuality(0.15, loss=0.01).bytes_per_second_of_a_connection == pytest.approx(118_746, rel=1e-4)
+    assert LineQuality(0.1, window_bytes=100_000).bytes_per_second_of_a_connection == pytest.approx(1_000_000)
+    assert LineQuality(0.15).bytes_per_second_of_a_connection == 0
+    assert LineQuality(0.0, loss=0.01, window_bytes=1).bytes_per_second_of_a_connection == 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 10), st.integers(1, 10_000)), min_size=1, max_size=20), st.integers(1, 10_000))
+def test_a_carrier_never_lets_more_leave_than_its_rate(given_to_it: list[tuple[float, int]], rate: int) -> None:
+    carrier, now, last = Carrier(rate), 0.0, 0.0
+    began = given_to_it[0][0]
+
+    for pause, count in given_to_it:
+        now += pause
+        left = carrier.left_at(now, count)
+        assert left >= max(now, last)
+        last = left
+
+    assert last - began >= sum(count for _, count in given_to_it) / rate - LATE_SECONDS - 1e-6

@@ -1,0 +1,104 @@
+"""Brokers far away get more connections, larger requests and larger batches; those next door are left as they are."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.relay.distance import FAR_SECONDS, far_batch_bytes, far_request_bytes, reach
+from mirror_lib.topology.names import TopicPartition
+from tests.support.fake_cluster import FakeCluster, fill, job, opened
+from tests.unit.relay.conftest import CopyBetween
+
+MIB = 1024 * 1024
+PARTITIONS = 6
+
+
+@pytest.mark.parametrize(
+    ("round_trip", "connections"), [(None, 1), (0.0, 1), (0.009, 1), (0.01, 1), (0.011, 2), (0.15, 15), (3.0, 16)]
+)
+def test_each_ten_milliseconds_of_round_trip_are_worth_a_connection(round_trip: float | None, connections: int) -> None:
+    assert reach(round_trip).connections == connections
+
+
+@given(round_trip=st.none() | st.floats(0, 5), asked=st.integers(1, 64))
+def test_the_number_that_somebody_asked_for_counts(round_trip: float | None, asked: int) -> None:
+    found = reach(round_trip, asked)
+
+    assert found.connections == asked
+    assert found.far == (round_trip is not None and round_trip >= FAR_SECONDS)
+
+
+@given(memory=st.integers(1, 2**36), requests=st.integers(1, 1000), at_least=st.integers(1024, 48 * MIB))
+def test_all_requests_together_fit_the_memory_unless_that_is_less_than_next_door(
+    memory: int, requests: int, at_least: int
+) -> None:
+    size = far_request_bytes(memory, requests, at_least)
+
+    assert at_least <= size <= 48 * MIB
+    assert size == at_least or size * requests <= memory
+
+
+@given(accepted=st.integers(1024, 10 * MIB), batch_max=st.integers(1024, 2 * MIB))
+def test_batches_for_far_away_are_as_large_as_the_topic_accepts_and_a_mebibyte_suffices(
+    accepted: int, batch_max: int
+) -> None:
+    assert far_batch_bytes(accepted, batch_max) == min(accepted, max(MIB, batch_max))
+
+
+def filled(source: FakeCluster) -> dict[int, list[bytes]]:
+    written = {}
+    for partition in range(PARTITIONS):
+        written[partition] = fill(
+            source.add("orders", partition), [2_000] * 60, records_each=20, prefix=f"{partition}-"
+        )
+    return written
+
+
+def arrived(target: FakeCluster, partition: int) -> list[bytes]:
+    return target.partitions[TopicPartition("A.orders", partition)].values()
+
+
+def test_a_source_far_away_is_read_over_several_connections(copy_between: CopyBetween) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    written = filled(source)
+    source.round_trips[1] = 0.04
+
+    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
+
+    assert all(result.complete for result in results)
+    assert {partition: arrived(target, partition) for partition in written} == written
+    assert source.lanes_fetched == {0, 1, 2, 3}
+    assert max(wanted.max_bytes for _, request in source.fetches for wanted in request) > 8 * MIB
+
+
+def test_a_target_far_away_gets_few_large_batches_each_partition_over_one_connection(copy_between: CopyBetween) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    written = filled(source)
+    target.round_trips[1] = 0.04
+
+    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
+
+    assert all(result.complete for result in results)
+    assert {partition: arrived(target, partition) for partition in written} == written
+    assert {lane for lanes in target.lanes_produced.values() for lane in lanes} == {0, 1, 2, 3}
+    assert all(len(lanes) == 1 for lanes in target.lanes_produced.values())
+    sizes = [len(raw) for _, key, raw in target.produced if key.partition == 0]
+    assert max(sizes) > MIB / 2
+    # What is read while nothing is under way does not wait for more.
+    assert len(sizes) <= math.ceil(60 * 20 * 2_100 / (MIB / 2)) + 1
+    assert all(size <= 1_048_588 for size in sizes)
+
+
+def test_next_door_batches_of_forty_kilobytes_go_on_as_they_are(copy_between: CopyBetween) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    filled(source)
+
+    copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
+
+    assert len([key for _, key, _ in target.produced if key.partition == 0]) == 60
+    assert source.lanes_fetched == {0}
+    assert {lane for lanes in target.lanes_produced.values() for lane in lanes} == {0}

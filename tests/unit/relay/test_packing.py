@@ -1,0 +1,88 @@
+"""Dealing weights into bins: nothing lost, nothing split, and the heaviest bin near the least that it can be."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.relay.packing import deal, least_possible
+
+
+def loads(weights: Sequence[int], dealt: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(weights[index] for index in bin_) for bin_ in dealt]
+
+
+def best_by_trying_all(weights: Sequence[int], bins: int) -> int:
+    def heaviest(places: Sequence[int]) -> int:
+        filled = [0] * bins
+        for weight, place in zip(weights, places, strict=True):
+            filled[place] += weight
+        return max(filled)
+
+    return min(heaviest(places) for places in product(range(bins), repeat=len(weights)))
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=200), st.integers(1, 20))
+def test_every_weight_is_dealt_once(weights: list[int], bins: int) -> None:
+    dealt = deal(weights, bins)
+
+    assert len(dealt) == bins
+    assert sorted(index for bin_ in dealt for index in bin_) == list(range(len(weights)))
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.integers(2, 3))
+def test_of_few_weights_the_best_dealing_is_found(weights: list[int], bins: int) -> None:
+    heaviest = max(loads(weights, deal(weights, bins)))
+
+    assert heaviest <= best_by_trying_all(weights, bins) * 1.01
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.integers(1, 3))
+def test_the_least_possible_is_never_more_than_what_is_possible(weights: list[int], bins: int) -> None:
+    assert least_possible(weights, bins) <= best_by_trying_all(weights, bins)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=120), st.integers(1, 16))
+def test_the_heaviest_bin_is_never_heavier_than_dealing_the_largest_first_makes_it(
+    weights: list[int], bins: int
+) -> None:
+    """Graham's bound: the mean of the others, and the last weight on top of it."""
+    filled = [0] * bins
+    for weight in sorted(weights, reverse=True):
+        filled[filled.index(min(filled))] += weight
+
+    assert max(loads(weights, deal(weights, bins))) <= max(filled)
+
+
+def test_the_largest_first_alone_would_be_a_sixth_too_heavy_here() -> None:
+    assert sorted(loads([3, 3, 2, 2, 2], deal([3, 3, 2, 2, 2], 2))) == [6, 6]
+
+
+@pytest.mark.parametrize("bins", [2, 4, 16, 64])
+@pytest.mark.parametrize("skew", [0.8, 1.1])
+def test_bytes_as_topics_have_them_are_within_a_twentieth_of_the_best(bins: int, skew: float) -> None:
+    """Zipf's law: a few partitions with much, many with little. Where one has more than a share, it decides."""
+    weights = [round(10**9 / place**skew) for place in range(1, 5_001)]
+    random.Random(7).shuffle(weights)
+
+    heaviest = max(loads(weights, deal(weights, bins)))
+
+    assert heaviest <= max(sum(weights) / bins, max(weights)) * 1.05
+
+
+@given(st.lists(st.integers(500, 1_000), min_size=200, max_size=300), st.integers(2, 8))
+def test_many_like_weights_are_dealt_evenly(weights: list[int], bins: int) -> None:
+    heaviest = max(loads(weights, deal(weights, bins)))
+
+    assert heaviest <= sum(weights) / bins * 1.05
+
+
+def test_the_same_weights_are_dealt_in_the_same_way() -> None:
+    weights = [random.Random(3).randrange(1, 1_000) for _ in range(500)]
+
+    assert deal(weights, 7) == deal(weights, 7)

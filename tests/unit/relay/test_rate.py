@@ -1,0 +1,249 @@
+"""How fast a run may copy: the limits of its flow and of its clusters, round by round."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.config import load as loading
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ClusterError
+from mirror_lib.ledger.rate_claims import RateAsk
+from mirror_lib.ledger.rows import RateSide
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
+from mirror_lib.relay.rate import ROUND_SECONDS, RunRate, cluster_limits
+from mirror_lib.relay.throttle import task_rates
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+FLOW = FlowId("A", "B")
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
+        ledger.migrate()
+        for flow in ("A->B", "A->C"):
+            ledger.acquire_lock(flow=flow, run_id="r", holder="me", lease_seconds=30)
+        yield ledger
+
+
+def configured(folder: Path, *lines: str, flow: FlowId = FLOW) -> FlowConfig:
+    file = folder / "mirror.properties"
+    clusters = [f"{alias}.bootstrap.servers = {alias.lower()}:9092" for alias in "ABC"]
+    file.write_text("\n".join(["clusters = A, B, C", *clusters, f"{flow}.enabled = true", *lines]))
+    return loading.load(file).flow(flow)
+
+
+def partition(number: int, start: int, end: int, size: int) -> PartitionPlan:
+    return PartitionPlan(TopicPartition("t", number), TopicPartition("A.t", number), start, end, None, 1 << 20, size)
+
+
+def plan_of(*bins: tuple[PartitionPlan, ...]) -> RunPlan:
+    return RunPlan(flow=FLOW, bins=bins, problems=(), idle=0)
+
+
+def result(each: PartitionPlan, size: int, *, error: ClusterError | None = None) -> PartitionResult:
+    return PartitionResult(
+        source=each.source,
+        target=each.target,
+        start=each.start,
+        end=each.end,
+        source_next=each.start if error else each.end,
+        target_first=0,
+        target_next=0,
+        records=each.end - each.start,
+        bytes=size,
+        batches=1,
+        first_timestamp=None,
+        last_timestamp=None,
+        seconds=1.0,
+        runs=(),
+        error=error,
+    )
+
+
+def rate_of(flow: FlowConfig, ledger: Ledger, *, chosen: int | None = None, clock: Clock | None = None) -> RunRate:
+    clock = clock or Clock()
+    return RunRate(flow, ledger, run_id="r", bytes_per_second=chosen, clock=clock, sleep=clock.sleep)
+
+
+@given(st.floats(1, 1e10), st.lists(st.integers(0, 10**12), min_size=1, max_size=50))
+def test_the_parts_of_the_tasks_add_up_to_the_limit_and_none_is_nothing(limit: float, weights: list[int]) -> None:
+    rates = task_rates(limit, weights)
+
+    assert sum(rates) == pytest.approx(limit)
+    assert min(rates) >= 0.1 * limit / len(weights) * (1 - 1e-9)
+    assert sorted(range(len(weights)), key=lambda at: (weights[at], at)) == sorted(
+        range(len(weights)), key=lambda at: (rates[at], weights[at], at)
+    )
+
+
+def test_a_task_with_all_the_bytes_has_nearly_all_of_the_limit() -> None:
+    # A tenth is shared evenly by three: sizes are estimates.
+    assert task_rates(3000.0, [1_000_000, 0, 0]) == pytest.approx([2800.0, 100.0, 100.0])
+    assert task_rates(3000.0, [0, 0, 0]) == [1000.0, 1000.0, 1000.0]
+
+
+def test_given_no_limits_then_the_plan_is_copied_as_it_is(tmp_path: Path, ledger: Ledger) -> None:
+    rate, plan = rate_of(configured(tmp_path), ledger), plan_of((partition(0, 0, 10, 1 << 40),))
+
+    assert rate.begin(plan) == plan
+    rate.end([result(plan.partitions[0], 1 << 40)])
+
+    assert (rate.bytes_per_second, rate.goes_on, ledger.rate_claims()) == (None, False, ())
+
+
+@pytest.mark.parametrize(("chosen", "kept"), [(None, 5_000), (700, 700), (9_000, 9_000)])
+def test_a_flow_has_a_limit_and_a_run_may_have_another(
+    tmp_path: Path, ledger: Ledger, chosen: int | None, kept: int
+) -> None:
+    rate = rate_of(configured(tmp_path, "mirror.rate.limit.bytes = 5000"), ledger, chosen=chosen)
+
+    rate.begin(plan_of((partition(0, 0, 10, 100),)))
+
+    assert rate.bytes_per_second == kept
+
+
+def test_the_limits_of_clusters_are_those_of_the_source_for_reading_and_of_the_target_for_writing(
+    tmp_path: Path,
+) -> None:
+    flow = configured(
+        tmp_path,
+        "A.mirror.rate.limit.read.bytes = 1000",
+        "A.mirror.rate.limit.write.bytes = 1",
+        "B.mirror.rate.limit.read.bytes = 1",
+        "B.mirror.rate.limit.write.bytes = 2000",
+    )
+
+    assert cluster_limits(flow) == (RateAsk(RateSide.READ, "A", 1000), RateAsk(RateSide.WRITE, "B", 2000))
+
+
+def test_given_a_limit_of_a_cluster_when_a_run_wants_more_than_the_flow_may_then_the_flows_limit_is_claimed(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    lines = ("A.mirror.rate.limit.read.bytes = 10000", "A->B.mirror.rate.limit.bytes = 3000")
+    first = rate_of(configured(tmp_path, *lines), ledger)
+    second = rate_of(configured(tmp_path, *lines, flow=FlowId("A", "C")), ledger)
+
+    first.begin(plan_of((partition(0, 0, 10, 10**9),)))
+    second.begin(plan_of((partition(0, 0, 10, 10**9),)))
+
+    assert (first.bytes_per_second, second.bytes_per_second) == (3_000, 7_000)
+
+
+def test_given_a_short_round_then_others_have_what_it_does_not_need(tmp_path: Path, ledger: Ledger) -> None:
+    line = "A.mirror.rate.limit.read.bytes = 10000000"
+    first = rate_of(configured(tmp_path, line), ledger)
+    second = rate_of(configured(tmp_path, line, flow=FlowId("A", "C")), ledger)
+
+    # In five seconds.
+    first.begin(plan_of((partition(0, 0, 10, 5 * 2_000_000),)))
+    second.begin(plan_of((partition(0, 0, 10, 10**9),)))
+
+    assert (first.bytes_per_second, second.bytes_per_second) == (2_000_000, 8_000_000)
+
+
+def test_given_much_to_copy_under_a_limit_of_a_cluster_then_it_is_copied_in_rounds_of_a_minute_up_to_the_first_end(
+    tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    rate = rate_of(configured(tmp_path, "B.mirror.rate.limit.write.bytes = 1000"), ledger)
+    size, clock_ends = 1000 * ROUND_SECONDS, []
+    first, second = partition(0, 0, 500, size), partition(1, 100, 1100, 2 * size)
+    grown = 0
+
+    while True:
+        # The source grows all the time.
+        left = [each for each in (first, second) if each.start < each.end + grown]
+        plan = rate.begin(plan_of(*((partition_grown(each, grown),) for each in left)))
+        assert plan.estimated_bytes <= size
+        clock_ends.append([each.end for each in plan.partitions])
+        rate.end([result(each, each.estimated_bytes) for each in plan.partitions])
+        ends = {each.source: each.end for each in plan.partitions}
+        first, second = (moved(each, ends.get(each.source, each.start)) for each in (first, second))
+        grown += 1
+        if not rate.goes_on:
+            break
+
+    assert clock_ends[0] == [166, 433]
+    assert clock_ends[-1] == [500, 1100]
+    assert "A->B may copy 1000 bytes per second" in caplog.text
+
+
+def partition_grown(each: PartitionPlan, offsets: int) -> PartitionPlan:
+    return partition(each.source.partition, each.start, each.end + offsets, each.estimated_bytes)
+
+
+def moved(each: PartitionPlan, start: int) -> PartitionPlan:
+    left = each.estimated_bytes * (each.end - start) // max(each.end - each.start, 1)
+    return partition(each.source.partition, start, each.end, left)
+
+
+def test_given_a_partition_that_failed_when_the_run_goes_on_then_it_is_left_alone(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    rate = rate_of(configured(tmp_path, "A.mirror.rate.limit.read.bytes = 1000"), ledger)
+    wanted = plan_of((partition(0, 0, 500, 10**6),), (partition(1, 0, 500, 10**6),))
+    good, bad = rate.begin(wanted).partitions
+
+    rate.end([result(good, 10_000), result(bad, 0, error=ClusterError("it broke."))])
+
+    assert rate.goes_on
+    again = rate.begin(plan_of((partition(0, good.end, 500, 9 * 10**5),), (partition(1, 0, 500, 10**6),)))
+    assert [each.source.partition for each in again.partitions] == [0]
+
+
+def test_given_partitions_that_were_not_opened_then_the_run_does_not_go_on_for_them(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    rate = rate_of(configured(tmp_path, "A.mirror.rate.limit.read.bytes = 1000"), ledger)
+    rate.begin(plan_of((partition(0, 0, 500, 10**9),)))
+
+    rate.end([])
+
+    assert not rate.goes_on
+
+
+def test_given_a_round_that_read_more_than_its_time_allows_then_the_next_one_waits(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    clock = Clock()
+    rate = rate_of(configured(tmp_path, "mirror.rate.limit.bytes = 1000"), ledger, clock=clock)
+    plan = plan_of((partition(0, 0, 10, 5_000),))
+    copied = 0
+
+    for _ in range(4):
+        rate.begin(plan)
+        assert copied <= 1000 * clock.now
+        clock.now += 1
+        rate.end([result(plan.partitions[0], 5_000)])
+        copied += 5_000
+
+
+def test_given_the_end_of_a_round_then_its_share_is_free(tmp_path: Path, ledger: Ledger) -> None:
+    rate = rate_of(configured(tmp_path, "A.mirror.rate.limit.read.bytes = 1000"), ledger)
+    plan = rate.begin(plan_of((partition(0, 0, 10, 100),)))
+    assert [(claim.flow, claim.cluster) for claim in ledger.rate_claims()] == [("A->B", "A")]
+
+    rate.end([result(each, 100) for each in plan.partitions])
+
+    assert ledger.rate_claims() == ()

@@ -1,0 +1,42 @@
+"""How a job learns where its session is, and what Spark's errors become."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError
+from spark_jobs.entry import take_remote
+from spark_jobs.failures import spark_failure
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "remote"),
+    [
+        (["--remote=sc://a"], "", "sc://a"),
+        (["--remote", "sc://a"], "sc://b", "sc://a"),
+        ([], "sc://b", "sc://b"),
+        # Spark's own: a server that its client starts.
+        ([], "local", None),
+        ([], "", None),
+    ],
+)
+def test_the_argument_goes_before_the_variable(words: list[str], variable: str, remote: str | None) -> None:
+    given = ["--config=/f", *words, "--flow=A->B", "--report=/r"]
+
+    assert take_remote(given, {"SPARK_REMOTE": variable}) == (remote, ["--config=/f", "--flow=A->B", "--report=/r"])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("PythonException: ModuleNotFoundError: No module named 'mirror_lib'", ConfigurationError, "mirror_lib"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", ConfigurationError, "another version"),
+        ("at x\nJob aborted due to stage failure.\nat y", SparkJobError, "Job aborted"),
+    ],
+)
+def test_what_spark_raises_says_what_to_do(text: str, kind: type[MirrorError], said: str) -> None:
+    error = spark_failure(RuntimeError(text), "the copy", "A->B")
+
+    assert type(error) is kind
+    assert said in error.what
+    assert error.action
