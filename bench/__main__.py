@@ -22,6 +22,9 @@ from mirror_lib.errors import MirrorError
 
 #: Of tables that go to a file or a pipe.
 _WIDTH = 118
+#: Stands among the copiers for what no copier can beat.
+_LIMIT = "limit"
+_MEASURED = (*Copier, _LIMIT)
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -29,7 +32,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     known = ", ".join(workload.name for workload in (*WORKLOADS, *EXTRA_WORKLOADS))
     parser = argparse.ArgumentParser(
         prog="bench",
-        description="Copy the same records with MirrorMaker 2 (default and tuned) and with this project, and compare.",
+        description="Copy the same records with MirrorMaker 2 (default and tuned), with a loop around two clients and "
+        "with this project, and compare these with one another and with the limit.",
     )
     parser.add_argument(
         "--quick",
@@ -38,7 +42,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--workloads", help=f"which ones, with commas between; known: {known}")
     parser.add_argument("--tls", action="store_true", help="copy each workload over TLS as well")
-    parser.add_argument("--copiers", help=f"only these: {', '.join(Copier)}")
+    parser.add_argument("--copiers", help=f"only these: {', '.join(_MEASURED)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
     parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="rounds; medians are compared")
     parser.add_argument("--partitions", type=_positive, default=8, metavar="N", help="of each topic (default 8)")
@@ -64,20 +68,28 @@ def make_options(arguments: argparse.Namespace) -> Options:
     if arguments.tls:
         workloads = tuple(each for workload in workloads for each in (workload, workload.over_tls()))
     names = [name.strip() for name in (arguments.copiers or "").split(",") if name.strip()]
-    unknown = [name for name in names if name not in list(Copier)]
+    unknown = [name for name in names if name not in _MEASURED]
     if unknown:
-        raise ValueError(f"no such copier: {', '.join(unknown)}. Known: {', '.join(Copier)}.")
+        raise ValueError(f"no such copier: {', '.join(unknown)}. Known: {', '.join(_MEASURED)}.")
     return Options(
         workloads=workloads,
-        copiers=tuple(copier for copier in Copier if copier in names)
-        # Each start of MM2 takes longer than a small copy.
-        or ((Copier.MM2_DEFAULT, Copier.MIRROR) if arguments.quick else tuple(Copier)),
+        copiers=_copiers(names, quick=arguments.quick),
+        # Copies of a few milliseconds have no limit worth telling.
+        limit=_LIMIT in names if names else not arguments.quick,
         partitions=arguments.partitions,
         processes=arguments.processes,
         rounds=arguments.repeat,
         warm_up=not arguments.quick,
         keep=arguments.keep,
     )
+
+
+def _copiers(names: Sequence[str], *, quick: bool) -> tuple[Copier, ...] | None:
+    """Who was asked for; None when nobody was."""
+    if names:
+        return tuple(copier for copier in Copier if copier in names)
+    # Each start of MM2 takes longer than a small copy.
+    return (Copier.MM2_DEFAULT, Copier.MIRROR) if quick else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

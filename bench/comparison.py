@@ -7,18 +7,24 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from bench.copying import Copy, largest_worker, measure_mirror, measure_mm2
+from bench.copying import Copy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
+from bench.limit import measure_limit
+from bench.limit_model import LimitRun
 from bench.loading import load, write
 from bench.pair import Pair, started_pair
 from bench.relay_host import RelayHost
 from bench.results import Measurement, Results
 from bench.settings import Copier, CopySetup
-from bench.workloads import Workload
+from bench.workloads import BatchKind, Workload
 
 #: Called with one sentence about what happens now.
 Tell = Callable[[str], None]
+
+_Step = TypeVar("_Step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +32,41 @@ class Options:
     """What to compare, and how.
 
     Attributes:
+        copiers: of every workload; None for the usual ones of each.
+        limit: measure fetching alone and producing alone as well.
         partitions: of every topic.
-        processes: `tasks.max` of all copiers, and the cores of the Spark session.
+        processes: `tasks.max` of MM2 and ours, cores of the Spark session, processes of the client loop and the limit.
         rounds: how often everything is measured.
         warm_up: let the target's broker work before the first copy, which else pays for its JVM's warm-up.
         keep: leave the folder with logs and data.
     """
 
     workloads: tuple[Workload, ...]
-    copiers: tuple[Copier, ...] = tuple(Copier)
+    copiers: tuple[Copier, ...] | None = None
+    limit: bool = True
     partitions: int = 8
     processes: int = 2
     rounds: int = 1
     warm_up: bool = True
     keep: bool = False
 
+    def copiers_of(self, workload: Workload) -> tuple[Copier, ...]:
+        """Who copies a workload: by default all, but the client loop where the goals speak of it."""
+        if self.copiers is not None:
+            return self.copiers
+        return tuple(each for each in Copier if each is not Copier.CLIENT_LOOP or workload.kind is BatchKind.SMALL)
 
-def order(copiers: Sequence[Copier], turn: int) -> tuple[Copier, ...]:
-    """Who copies first, second, ...: another one begins each time, so that no place favours one copier."""
-    shift = turn % len(copiers)
-    return (*copiers[shift:], *copiers[:shift])
+    def measures_limit(self, workload: Workload) -> bool:
+        """Whether the limit of a workload is measured; over TLS it would tell of TLS."""
+        return self.limit and not workload.tls
+
+
+def order(steps: Sequence[_Step], turn: int) -> tuple[_Step, ...]:
+    """Who comes first, second, ...: another one begins each time, so that no place favours one."""
+    if not steps:
+        return ()
+    shift = turn % len(steps)
+    return (*steps[shift:], *steps[:shift])
 
 
 def run(options: Options, tell: Tell) -> Results:
@@ -73,6 +94,7 @@ class _Comparison:
         self._measured: list[Measurement] = []
         self._idle_seconds: list[float] = []
         self._idle_worker_bytes = 0
+        self._limit_runs: list[LimitRun] = []
 
     def run(self) -> Results:
         self._host.wait_started()
@@ -80,10 +102,31 @@ class _Comparison:
         for number, workload in enumerate(self._options.workloads):
             self._load(workload)
             for turn in range(self._options.rounds):
-                for copier in order(self._options.copiers, number + turn):
-                    self._copy(workload, copier, turn + 1)
+                for measure in order(self._steps(workload), number + turn):
+                    measure(turn + 1)
             self._pair.source.delete([workload.name])
-        return Results(self._options.workloads, tuple(self._measured), tuple(self._idle_seconds))
+        return Results(
+            self._options.workloads, tuple(self._measured), tuple(self._idle_seconds), tuple(self._limit_runs)
+        )
+
+    def _steps(self, workload: Workload) -> list[Callable[[int], None]]:
+        """What is measured in each round."""
+        copies = [partial(self._copy, workload, copier) for copier in self._options.copiers_of(workload)]
+        limit = [partial(self._measure_limit, workload)] if self._options.measures_limit(workload) else []
+        return [*copies, *limit]
+
+    def _measure_limit(self, workload: Workload, number: int) -> None:
+        self._tell(f"{workload.name}: fetching alone and producing alone, round {number}")
+        runs = measure_limit(
+            self._pair,
+            workload,
+            partitions=self._options.partitions,
+            processes=self._options.processes,
+            number=number,
+        )
+        self._limit_runs += runs
+        for run in runs:
+            self._tell(f"{workload.name}: {run.half.value} {run.way}, {run.records / run.seconds:,.0f} records/s")
 
     def _load(self, workload: Workload) -> None:
         self._tell(f"{workload.name}: writing {workload.records:,} records")
@@ -118,6 +161,8 @@ class _Comparison:
             own = measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
             measurement = own.measurement
             self._idle_seconds.append(own.idle_seconds)
+        elif copier is Copier.CLIENT_LOOP:
+            measurement = measure_client_loop(self._pair, copy)
         else:
             measurement = measure_mm2(self._pair, copy)
         self._measured.append(measurement)

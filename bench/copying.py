@@ -1,10 +1,11 @@
-"""One copy of one workload, measured: by MirrorMaker 2 or by this project."""
+"""One copy of one workload, measured: by MirrorMaker 2, by a loop around two clients or by this project."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.client_loop import ClientLoop, shares
 from bench.compare import compare
 from bench.errors import BenchError
 from bench.pair import Pair
@@ -63,6 +64,25 @@ def measure_mm2(pair: Pair, copy: Copy) -> Measurement:
             expected=copy.workload.records,
             cpu_seconds=tree.cpu_seconds,
             still_running=still_running,
+            start_seconds=_FIRST_RECORD_SECONDS,
+        )
+    return _measurement(pair, copy, looks)
+
+
+def measure_client_loop(pair: Pair, copy: Copy) -> Measurement:
+    """Copy a workload with fresh processes of the client loop, which have ended when this returns.
+
+    Raises:
+        BenchError: it did not copy everything.
+    """
+    pair.target.create(copy.setup.target_topic, copy.partitions)
+    with ClientLoop(shares(copy.setup, copy.workload, copy.partitions)) as loop:
+        looks = pair.target.watch(
+            copy.setup.target_topic,
+            copy.partitions,
+            expected=copy.workload.records,
+            cpu_seconds=loop.cpu_seconds,
+            still_running=loop.still_running,
             start_seconds=_FIRST_RECORD_SECONDS,
         )
     return _measurement(pair, copy, looks)

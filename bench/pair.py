@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -60,17 +60,24 @@ class Pair:
 
 
 @contextmanager
-def started_pair(directory: Path) -> Iterator[Pair]:
-    """Start both clusters as Kafka's own scripts would; they stop at the end."""
+def started_pair(
+    directory: Path, *, heap_megabytes: int = _HEAP_MEGABYTES, overrides: Mapping[str, str] | None = None
+) -> Iterator[Pair]:
+    """Start both clusters as Kafka's own scripts would; they stop at the end.
+
+    Args:
+        heap_megabytes: of each broker.
+        overrides: broker properties beside the usual ones.
+    """
     certificates = Certificates.make(directory / "certificates")
     clusters = [
         KafkaCluster(
             name,
             directory=directory / name,
-            overrides={**_OVERRIDES, **certificates.broker_settings},
+            overrides={**_OVERRIDES, **certificates.broker_settings, **(overrides or {})},
             listeners=LISTENERS,
             jvm_flags=KAFKA_DEFAULT_JVM,
-            heap_megabytes=_HEAP_MEGABYTES,
+            heap_megabytes=heap_megabytes,
         )
         for name in ("source", "target")
     ]

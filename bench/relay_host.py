@@ -63,15 +63,25 @@ class RelayHost:
         """Create the target topics."""
         self._ask(Prepare(config, flow))
 
-    def begin(self, config: str, flow: str) -> None:
-        """Start a run; `finish` waits for its end."""
+    def begin(self, config: str, flow: str, *, max_seconds: float | None = None) -> None:
+        """Start a run; `finish` waits for its end.
+
+        Args:
+            max_seconds: after these no new round begins; None leaves it to the configuration.
+        """
         self._ended = None
-        self._pipe.send(Run(config, flow))
+        self._pipe.send(Run(config, flow, max_seconds))
 
     def finish(self, seconds: float) -> Answer:
         """The end of a run."""
         answer, self._ended = self._ended, None
         return answer or self._answer(seconds)
+
+    def ended(self) -> bool:
+        """Whether the run is over; `finish` then returns at once."""
+        if self._ended is None and self._pipe.poll():
+            self._ended = self._answer(0.0)
+        return self._ended is not None
 
     def still_running(self) -> None:
         """Raise when the run has failed, or had ended before the last call already, or the process has died."""

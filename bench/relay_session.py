@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
+from bench.phases import COPY, PhaseClock, PhaseTime
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import load
 from mirror_lib.errors import MirrorError
@@ -43,6 +44,8 @@ class Run:
 
     config: str
     flow: str
+    #: Seconds after which no new round begins; None leaves it to the configuration.
+    max_seconds: float | None = None
 
 
 Request = Warm | Prepare | Run
@@ -56,6 +59,9 @@ class Answer:
     copy_seconds: float = 0.0
     #: From reading the configuration file to the end of the commit.
     run_seconds: float = 0.0
+    rounds: int = 0
+    #: What the run spent its time on.
+    phases: tuple[PhaseTime, ...] = ()
     #: Why something did not work, one sentence each.
     errors: tuple[str, ...] = ()
 
@@ -94,7 +100,8 @@ class _Session:
         self._cores = cores
         # The very runner of the Spark job.
         copy_with = importlib.import_module("spark_jobs.replicate").copy_with
-        self._runner: Callable[[CopyJob], list[PartitionResult]] = copy_with(spark)
+        self._clock = PhaseClock()
+        self._runner: Callable[[CopyJob], list[PartitionResult]] = self._clock.timed(COPY, copy_with(spark))
 
     def answer(self, request: Request) -> Answer:
         match request:
@@ -115,11 +122,16 @@ class _Session:
         flow = load(Path(request.config)).flow(request.flow)
         ledger = Ledger.open(f"sqlite:///{Path(request.config).with_suffix('.sqlite3')}")
         ledger.migrate()
-        report = replicate(flow, ledger=ledger, make_runner=lambda: self._runner, options=RunOptions(trigger="bench"))
+        options = RunOptions(trigger="bench", max_seconds=request.max_seconds)
+        self._clock.taken()  # Those of a run that failed.
+        with self._clock.watching():
+            report = replicate(flow, ledger=ledger, make_runner=lambda: self._runner, options=options)
         return Answer(
             records=report.records,
             copy_seconds=report.copy_seconds,
             run_seconds=time.monotonic() - began,
+            rounds=report.rounds,
+            phases=self._clock.taken(),
             errors=tuple(str(error) for error in report.errors),
         )
 

@@ -10,18 +10,28 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bench.limit_model import Bound, Half
 from bench.machine import Machine
-from bench.results import Goal, Line, Measurement, Results, Spread, goals
+from bench.results import PEERS, Goal, Line, Measurement, Results, Spread, goals
 from bench.settings import Copier
+from bench.workloads import Workload
 
 _UNKNOWN = "-"
+#: For columns of ratios.
+_SHORT: Mapping[Copier, str] = {
+    Copier.MM2_DEFAULT: "default",
+    Copier.MM2_TUNED: "tuned",
+    Copier.CLIENT_LOOP: "loop",
+}
 
 
 def print_report(console: Console, results: Results, machine: Machine, setup: Mapping[str, int]) -> None:
-    """Everything on the terminal: speed, CPU, goals."""
+    """Everything on the terminal: speed, CPU, the limit, goals."""
     console.print(_machine_line(machine, setup))
     console.print(speed_table(results, rounds=setup["rounds"]))
     console.print(cpu_table(results))
+    if results.limit_runs:
+        console.print(bound_table(results))
     console.print(_notes(results))
     console.print(goal_table(goals(results)))
     if machine.busy:
@@ -42,15 +52,14 @@ def speed_table(results: Results, *, rounds: int) -> Table:
     table.add_column("workload", overflow="fold")
     for copier in Copier:
         table.add_column(copier.label, justify="right")
-    table.add_column("x default", justify="right")
-    table.add_column("x tuned", justify="right")
+    for peer in PEERS:
+        table.add_column(f"x {_SHORT[peer]}", justify="right")
     for workload in results.workloads:
         lines = [results.line(workload, copier) for copier in Copier]
         table.add_row(
             f"{workload.title}\n[dim]{workload.name}[/]",
             *(_speed_cell(line, rounds) for line in lines),
-            _times(results.speedup(workload, Copier.MM2_DEFAULT)),
-            _times(results.speedup(workload, Copier.MM2_TUNED)),
+            *(_times(results.speedup(workload, peer)) for peer in PEERS),
         )
     return table
 
@@ -61,17 +70,41 @@ def cpu_table(results: Results) -> Table:
     table.add_column("workload")
     for copier in Copier:
         table.add_column(copier.label, justify="right")
-    table.add_column("of default", justify="right")
-    table.add_column("of tuned", justify="right")
+    for peer in PEERS:
+        table.add_column(f"of {_SHORT[peer]}", justify="right")
     for workload in results.workloads:
         lines = [results.line(workload, copier) for copier in Copier]
         table.add_row(
             workload.name,
             *(f"{line.cpu_seconds.median:.2f}" if line else _UNKNOWN for line in lines),
-            _share(results.cpu_share(workload, Copier.MM2_DEFAULT)),
-            _share(results.cpu_share(workload, Copier.MM2_TUNED)),
+            *(_share(results.cpu_share(workload, peer)) for peer in PEERS),
         )
     return table
+
+
+def bound_table(results: Results) -> Table:
+    """Fetching alone, producing alone, both one after the other, and how close to that we come."""
+    table = Table(title="The limit itself, records per second (and seconds)", title_justify="left")
+    table.add_column("workload")
+    for name in ("fetching alone", "producing alone", "bound", Copier.MIRROR.label, "of bound"):
+        table.add_column(name, justify="right")
+    for workload in results.workloads:
+        limit, ours = results.bound(workload), results.line(workload, Copier.MIRROR)
+        if limit is None:
+            continue
+        table.add_row(
+            workload.name,
+            f"{_limit_cell(limit.rate_of(Half.FETCHING), workload)}\n[dim]{limit.fetching.way}[/]",
+            f"{_limit_cell(limit.rate_of(Half.PRODUCING), workload)}\n[dim]{limit.producing.way}[/]",
+            _limit_cell(limit.rate, workload),
+            _limit_cell(ours.rate.median, workload) if ours is not None else _UNKNOWN,
+            _share(results.share_of_bound(workload)),
+        )
+    return table
+
+
+def _limit_cell(rate: float, workload: Workload) -> str:
+    return f"{_thousands(rate)} [dim]({workload.records / rate:.2f} s)[/]"
 
 
 def goal_table(reached: tuple[Goal, ...]) -> Table:
@@ -152,19 +185,18 @@ def to_json(results: Results, machine: Machine, setup: Mapping[str, int]) -> dic
         "ratios": [
             {
                 "workload": workload.name,
-                "speedup": {peer.value: results.speedup(workload, peer) for peer in _peers()},
-                "cpu_share": {peer.value: results.cpu_share(workload, peer) for peer in _peers()},
+                "speedup": {peer.value: results.speedup(workload, peer) for peer in PEERS},
+                "cpu_share": {peer.value: results.cpu_share(workload, peer) for peer in PEERS},
+                "share_of_bound": results.share_of_bound(workload),
             }
             for workload in results.workloads
         ],
+        "bounds": [_bound(each) for each in map(results.bound, results.workloads) if each is not None],
+        "limit_runs": [asdict(each) | {"workload": each.workload.name} for each in results.limit_runs],
         "idle_seconds": list(results.idle_seconds),
         "goals": [asdict(goal) for goal in goals(results)],
         "measurements": [_measurement(each) for each in results.measurements],
     }
-
-
-def _peers() -> tuple[Copier, ...]:
-    return Copier.MM2_DEFAULT, Copier.MM2_TUNED
 
 
 def _lines(results: Results) -> list[Line]:
@@ -182,6 +214,16 @@ def _line(line: Line) -> dict[str, Any]:
         "cpu_seconds": _spread(line.cpu_seconds),
         "cpu_seconds_per_million_records": line.cpu_per_million,
         "equal": line.complete,
+    }
+
+
+def _bound(limit: Bound) -> dict[str, Any]:
+    return {
+        "workload": limit.workload.name,
+        "fetching": asdict(limit.fetching),
+        "producing": asdict(limit.producing),
+        "seconds": limit.seconds,
+        "records_per_second": limit.rate,
     }
 
 

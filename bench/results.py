@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from bench.limit_model import Bound, LimitRun, bound
 from bench.settings import Copier
 from bench.window import Window
-from bench.workloads import BatchKind, Workload
+from bench.workloads import BatchKind, Codec, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class Results:
     measurements: tuple[Measurement, ...]
     #: Seconds of runs that found nothing to copy, on the warm session.
     idle_seconds: tuple[float, ...]
+    #: Fetching alone and producing alone.
+    limit_runs: tuple[LimitRun, ...] = ()
 
     def line(self, workload: Workload, copier: Copier) -> Line | None:
         """The summary of a workload and copier, None when it was not measured."""
@@ -138,6 +141,15 @@ class Results:
         """Our median CPU seconds as a share of the peer's."""
         return self._ratio(workload, peer, lambda line: line.cpu_seconds.median)
 
+    def bound(self, workload: Workload) -> Bound | None:
+        """The limit itself, None when it was not measured."""
+        return bound(self.limit_runs, workload)
+
+    def share_of_bound(self, workload: Workload) -> float | None:
+        """Our median rate as a share of the bound's."""
+        ours, limit = self.line(workload, Copier.MIRROR), self.bound(workload)
+        return ours.rate.median / limit.rate if ours is not None and limit is not None else None
+
     def _ratio(self, workload: Workload, peer: Copier, figure: Callable[[Line], float]) -> float | None:
         ours, theirs = self.line(workload, Copier.MIRROR), self.line(workload, peer)
         if ours is None or theirs is None or figure(theirs) == 0:
@@ -145,22 +157,29 @@ class Results:
         return figure(ours) / figure(theirs)
 
 
-_PEERS = (Copier.MM2_DEFAULT, Copier.MM2_TUNED)
+_MM2 = (Copier.MM2_DEFAULT, Copier.MM2_TUNED)
+#: Everybody that ours is compared with.
+PEERS = tuple(copier for copier in Copier if copier is not Copier.MIRROR)
 _MEGABYTE = 1024 * 1024
 
 
 def goals(results: Results) -> tuple[Goal, ...]:
     """What must be reached, each judged by its worst workload."""
     full = [workload for workload in results.workloads if workload.kind is BatchKind.FULL and not workload.tls]
+    compressed = [workload for workload in full if workload.codec is not Codec.NONE]
+    plain = [workload for workload in full if workload.codec is Codec.NONE]
     small = [workload for workload in results.workloads if workload.kind is BatchKind.SMALL and not workload.tls]
     growth = [each.own.worker_growth_bytes / _MEGABYTE for each in results.measurements if each.own is not None]
     copies = len(results.measurements)
     complete = sum(each.complete for each in results.measurements)
     return (
-        _speed("Full batches: times MM2 default", 5.0, results, full, Copier.MM2_DEFAULT),
-        _speed("Full batches: times MM2 tuned", 2.5, results, full, Copier.MM2_TUNED),
-        _speed("Small batches: times MM2 default", 2.5, results, small, Copier.MM2_DEFAULT),
-        *(_cpu(f"CPU of the copier: share of {peer.label}", 0.25, results, peer) for peer in _PEERS),
+        _speed("Full batches, lz4: times MM2 default", 8.0, results, compressed, Copier.MM2_DEFAULT),
+        _speed("Full batches, lz4: times MM2 tuned", 3.0, results, compressed, Copier.MM2_TUNED),
+        _speed("Full batches, uncompressed: times MM2 default", 5.0, results, plain, Copier.MM2_DEFAULT),
+        _at_least("Full batches: share of the bound", 0.85, {each.name: results.share_of_bound(each) for each in full}),
+        _speed("Small batches: times MM2 default", 3.5, results, small, Copier.MM2_DEFAULT),
+        _speed("Small batches: times the client loop", 1.2, results, small, Copier.CLIENT_LOOP),
+        *(_cpu(f"CPU of the copier: share of {peer.label}", 0.25, results, peer) for peer in _MM2),
         _at_most("Nothing to copy, warm session: seconds added", 1.5, results.idle_seconds),
         _at_most("Memory of a copy task above an idle worker: MB", 512.0, growth),
         Goal(
@@ -174,7 +193,10 @@ def goals(results: Results) -> tuple[Goal, ...]:
 
 
 def _speed(text: str, limit: float, results: Results, workloads: Iterable[Workload], peer: Copier) -> Goal:
-    ratios = {workload.name: results.speedup(workload, peer) for workload in workloads}
+    return _at_least(text, limit, {workload.name: results.speedup(workload, peer) for workload in workloads})
+
+
+def _at_least(text: str, limit: float, ratios: Mapping[str, float | None]) -> Goal:
     worst = min(((ratio, name) for name, ratio in ratios.items() if ratio is not None), default=None)
     if worst is None:
         return Goal(text, limit, None, "not measured", None)

@@ -1,7 +1,7 @@
-"""The properties files of the copiers: MM2 as it comes, MM2 tuned, and this project's flow.
+"""Who copies, and the properties files of those that read one: MM2 as it comes, MM2 tuned, and this project's flow.
 
-All three read the same keys. Each copy has a source alias of its own, so that target topics and internal topics of two
-copies never meet: `tuned1.orders`, `mm2-offsets.tuned1.internal`.
+These three read the same keys. Each copy has a source alias of its own, so that target topics and internal topics of
+two copies never meet: `tuned1.orders`, `mm2-offsets.tuned1.internal`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ class Copier(StrEnum):
 
     MM2_DEFAULT = "mm2-default"
     MM2_TUNED = "mm2-tuned"
+    #: See `bench.client_loop`.
+    CLIENT_LOOP = "client-loop"
     MIRROR = "mirror"
 
     @property
@@ -26,6 +28,7 @@ class Copier(StrEnum):
         return {
             Copier.MM2_DEFAULT: "MM2 default",
             Copier.MM2_TUNED: "MM2 tuned",
+            Copier.CLIENT_LOOP: "client loop",
             Copier.MIRROR: "mirror",
         }[self]
 
@@ -77,7 +80,7 @@ TUNED_FLOW: Mapping[str, str] = {"offset.lag.max": "100000"}
 
 
 def properties(setup: CopySetup) -> dict[str, str]:
-    """The whole file for a copy, as keys and values."""
+    """The whole file for a copy, as keys and values; a client loop reads none."""
     source, target, flow = setup.source_alias, TARGET_ALIAS, setup.flow
     settings = {
         "clusters": f"{source}, {target}",

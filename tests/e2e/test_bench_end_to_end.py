@@ -19,7 +19,7 @@ def test_a_small_comparison_measures_every_copier_and_leaves_nothing(tmp_path: P
     done = subprocess.run(
         [
             *(sys.executable, "-m", "bench", "--workloads", "200b-five", "--scale", "0.02"),
-            *("--copiers", "mirror,mm2-tuned", "--json", str(file)),
+            *("--copiers", "mirror,mm2-tuned,client-loop,limit", "--json", str(file)),
         ],
         cwd=_ROOT,
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -33,6 +33,7 @@ def test_a_small_comparison_measures_every_copier_and_leaves_nothing(tmp_path: P
     data = json.loads(file.read_text())
     assert {(each["copier"], each["records"]) for each in data["measurements"]} == {
         ("mm2-tuned", 10_000),
+        ("client-loop", 10_000),
         ("mirror", 10_000),
     }
     for each in data["measurements"]:
@@ -40,6 +41,12 @@ def test_a_small_comparison_measures_every_copier_and_leaves_nothing(tmp_path: P
         assert each["comparison"]["differing"] == 0
         assert each["seconds"] > 0
     assert len(data["idle_seconds"]) == 1
+    assert {(each["half"], each["records"]) for each in data["limit_runs"]} == {
+        ("fetching", 10_000),
+        ("producing", 10_000),
+    }
+    assert data["bounds"][0]["seconds"] > 0
+    assert data["ratios"][0]["share_of_bound"] > 0
     assert "200b-five" in done.stdout
     assert list(temporary.glob("mirror-bench-*")) == []
     assert _running(str(temporary)) == []

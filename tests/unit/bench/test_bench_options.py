@@ -13,7 +13,31 @@ def _options(*arguments: str) -> Options:
 
 
 def test_without_arguments_everything_is_measured_once() -> None:
-    assert _options() == Options(WORKLOADS, copiers=tuple(Copier), partitions=8, processes=2, rounds=1, keep=False)
+    assert _options() == Options(WORKLOADS, copiers=None, limit=True, partitions=8, processes=2, rounds=1, keep=False)
+
+
+def test_the_client_loop_copies_small_batches_unless_it_is_named() -> None:
+    full, small = WORKLOADS[0], WORKLOADS[3]
+
+    assert _options().copiers_of(small) == tuple(Copier)
+    assert _options().copiers_of(full) == (Copier.MM2_DEFAULT, Copier.MM2_TUNED, Copier.MIRROR)
+    assert _options("--copiers", "client-loop").copiers_of(full) == (Copier.CLIENT_LOOP,)
+
+
+def test_the_limit_is_measured_by_default_or_when_it_is_named_but_never_over_tls() -> None:
+    workload = WORKLOADS[0]
+
+    assert _options().measures_limit(workload)
+    assert _options("--copiers", "mirror,limit").measures_limit(workload)
+    assert not _options("--copiers", "mirror").measures_limit(workload)
+    assert not _options("--quick").measures_limit(workload)
+    assert not _options().measures_limit(workload.over_tls())
+
+
+def test_the_limit_alone_can_be_asked_for() -> None:
+    options = _options("--copiers", "limit")
+
+    assert (options.copiers, options.limit) == ((), True)
 
 
 def test_quick_takes_the_small_workloads() -> None:
@@ -23,7 +47,6 @@ def test_quick_takes_the_small_workloads() -> None:
 def test_quick_leaves_out_the_tuned_mm2_unless_it_is_named() -> None:
     assert _options("--quick").copiers == (Copier.MM2_DEFAULT, Copier.MIRROR)
     assert _options("--quick", "--copiers", "mm2-tuned").copiers == (Copier.MM2_TUNED,)
-    assert _options().copiers == tuple(Copier)
 
 
 def test_a_scale_changes_records_and_nothing_else() -> None:
@@ -53,7 +76,7 @@ def test_copiers_are_chosen_by_name() -> None:
     ("arguments", "message"),
     [
         (("--workloads", "nope"), "no such workload: nope"),
-        (("--copiers", "mm3"), "no such copier: mm3. Known: mm2-default, mm2-tuned, mirror"),
+        (("--copiers", "mm3"), "no such copier: mm3. Known: mm2-default, mm2-tuned, client-loop, mirror, limit"),
         (("--scale", "0"), "--scale"),
     ],
 )
@@ -74,9 +97,10 @@ def test_counts_are_positive_numbers(argument: str) -> None:
 
 def test_another_copier_begins_each_time() -> None:
     copiers = tuple(Copier)
-    orders = [order(copiers, turn) for turn in range(6)]
+    orders = [order(copiers, turn) for turn in range(8)]
 
-    assert orders[0] == copiers == orders[3]
-    for place in range(3):
-        assert sorted(found[place] for found in orders[:3]) == sorted(copiers)
+    assert orders[0] == copiers == orders[4]
+    for place in range(4):
+        assert sorted(found[place] for found in orders[:4]) == sorted(copiers)
     assert order((Copier.MIRROR,), 5) == (Copier.MIRROR,)
+    assert order((), 1) == ()

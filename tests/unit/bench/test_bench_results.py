@@ -5,6 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
+from bench.limit_model import Half, LimitRun
 from bench.machine import describe
 from bench.report import print_report, to_json
 from bench.results import Comparison, Goal, Measurement, OwnFigures, Results, Spread, goals
@@ -36,8 +37,15 @@ def _goal(results: Results, text: str) -> Goal:
     return next(goal for goal in goals(results) if goal.text.startswith(text))
 
 
-def _results(*measurements: Measurement, idle: tuple[float, ...] = ()) -> Results:
-    return Results(WORKLOADS, measurements, idle)
+def _results(*measurements: Measurement, idle: tuple[float, ...] = (), limit: tuple[LimitRun, ...] = ()) -> Results:
+    return Results(WORKLOADS, measurements, idle, limit)
+
+
+def _limit(workload: Workload, fetch_seconds: float, produce_seconds: float) -> tuple[LimitRun, ...]:
+    return (
+        LimitRun(workload, Half.FETCHING, "plain", 1, workload.records, fetch_seconds, 0.1),
+        LimitRun(workload, Half.PRODUCING, "plain", 1, workload.records, produce_seconds, 0.1),
+    )
 
 
 def test_a_spread_is_median_and_extremes() -> None:
@@ -68,24 +76,69 @@ def test_megabytes_count_values_uncompressed() -> None:
     assert line.megabytes_per_second == pytest.approx(250.0)
 
 
-def test_the_worst_full_workload_decides_over_the_goal() -> None:
+def test_the_worst_of_its_workloads_decides_over_a_goal() -> None:
     ours = [_measured(workload, Copier.MIRROR, 600e3) for workload in WORKLOADS[:3]]
-    theirs = [_measured(WORKLOADS[0], Copier.MM2_DEFAULT, 100e3), _measured(WORKLOADS[1], Copier.MM2_DEFAULT, 150e3)]
+    theirs = [_measured(WORKLOADS[0], Copier.MM2_DEFAULT, 60e3), _measured(WORKLOADS[2], Copier.MM2_DEFAULT, 100e3)]
 
-    goal = _goal(_results(*ours, *theirs), "Full batches: times MM2 default")
+    goal = _goal(_results(*ours, *theirs), "Full batches, lz4: times MM2 default")
 
-    assert goal.value == pytest.approx(4.0)
-    assert (goal.limit, goal.reached) == (5.0, False)
-    assert WORKLOADS[1].name in goal.detail
+    assert goal.value == pytest.approx(6.0)
+    assert (goal.limit, goal.reached) == (8.0, False)
+    assert WORKLOADS[2].name in goal.detail
 
 
-@pytest.mark.parametrize(("rate", "reached"), [(249e3, False), (251e3, True)])
-def test_small_batches_must_reach_two_and_a_half_times_default(rate: float, reached: bool) -> None:
+@pytest.mark.parametrize(("rate", "reached"), [(499e3, False), (501e3, True)])
+def test_uncompressed_full_batches_must_reach_five_times_default(rate: float, reached: bool) -> None:
+    workload = WORKLOADS[1]
+    results = _results(_measured(workload, Copier.MIRROR, rate), _measured(workload, Copier.MM2_DEFAULT, 100e3))
+
+    assert _goal(results, "Full batches, uncompressed").reached is reached
+    assert _goal(results, "Full batches, lz4").reached is None
+
+
+@pytest.mark.parametrize(("rate", "reached"), [(299e3, False), (301e3, True)])
+def test_compressed_full_batches_must_reach_three_times_tuned(rate: float, reached: bool) -> None:
+    workload = WORKLOADS[0]
+    results = _results(_measured(workload, Copier.MIRROR, rate), _measured(workload, Copier.MM2_TUNED, 100e3))
+
+    assert _goal(results, "Full batches, lz4: times MM2 tuned").reached is reached
+
+
+@pytest.mark.parametrize(("rate", "reached"), [(349e3, False), (351e3, True)])
+def test_small_batches_must_reach_three_and_a_half_times_default(rate: float, reached: bool) -> None:
     workload = WORKLOADS[3]
     results = _results(_measured(workload, Copier.MIRROR, rate), _measured(workload, Copier.MM2_DEFAULT, 100e3))
 
-    assert _goal(results, "Small batches").reached is reached
-    assert _goal(results, "Full batches").reached is None
+    assert _goal(results, "Small batches: times MM2 default").reached is reached
+    assert _goal(results, "Full batches, lz4").reached is None
+
+
+@pytest.mark.parametrize(("rate", "reached"), [(119e3, False), (121e3, True)])
+def test_small_batches_must_beat_a_loop_around_two_clients(rate: float, reached: bool) -> None:
+    workload = WORKLOADS[4]
+    results = _results(_measured(workload, Copier.MIRROR, rate), _measured(workload, Copier.CLIENT_LOOP, 100e3))
+
+    assert _goal(results, "Small batches: times the client loop").reached is reached
+
+
+@pytest.mark.parametrize(("rate", "reached"), [(0.84, False), (0.86, True)])
+def test_full_batches_must_come_near_the_bound(rate: float, reached: bool) -> None:
+    workload, small = WORKLOADS[0], WORKLOADS[3]
+    limit = (*_limit(workload, 0.25, 0.75), *_limit(small, 0.1, 0.1))
+    ours = (_measured(workload, Copier.MIRROR, rate * workload.records), _measured(small, Copier.MIRROR, 1e3))
+
+    results = _results(*ours, limit=limit)
+
+    assert results.share_of_bound(workload) == pytest.approx(rate)
+    assert _goal(results, "Full batches: share of the bound").value == pytest.approx(rate)
+    assert _goal(results, "Full batches: share of the bound").reached is reached
+
+
+def test_without_either_of_both_there_is_no_share_of_the_bound() -> None:
+    workload = WORKLOADS[0]
+
+    assert _results(limit=_limit(workload, 0.25, 0.75)).share_of_bound(workload) is None
+    assert _results(_measured(workload, Copier.MIRROR, 1e5)).share_of_bound(workload) is None
 
 
 @pytest.mark.parametrize(("cpu", "reached"), [(2.4, True), (2.6, False)])
@@ -128,7 +181,7 @@ def test_goals_do_not_speak_of_tls() -> None:
     results = Results((secured,), measured, ())
 
     assert results.speedup(secured, Copier.MM2_DEFAULT) == pytest.approx(1.0)
-    assert _goal(results, "Full batches: times MM2 default").reached is None
+    assert _goal(results, "Full batches, lz4: times MM2 default").reached is None
     assert _goal(results, "CPU of the copier: share of MM2 default").reached is None
 
 
@@ -141,6 +194,7 @@ def test_the_report_names_every_workload_and_the_json_can_be_written() -> None:
         _measured(WORKLOADS[0], Copier.MIRROR, 277e3, differing=2),
         _measured(WORKLOADS[0], Copier.MM2_DEFAULT, 35e3, cpu=30.0),
         idle=(0.5,),
+        limit=_limit(WORKLOADS[0], 0.5, 2.0),
     )
     machine, setup = describe(java="17", kafka="4.3.1"), {"rounds": 1, "partitions": 8, "processes": 2}
     console = Console(record=True, width=160, file=None, quiet=False, force_terminal=False)
@@ -153,6 +207,18 @@ def test_the_report_names_every_workload_and_the_json_can_be_written() -> None:
     assert "277 k" in text
     assert "7.9" in text
     assert "2 of 1600 sampled ones differ" in text
+    # A million records: 0.5 s, 2 s, and both together; ours is 277,000 of 400,000 in a second.
+    assert "2.00 M (0.50 s)" in text
+    assert "500 k (2.00 s)" in text
+    assert "400 k (2.50 s)" in text
+    assert "69 %" in text
     data = json.loads(json.dumps(to_json(results, machine, setup)))
-    assert data["ratios"][0]["speedup"] == {"mm2-default": pytest.approx(277 / 35), "mm2-tuned": None}
+    assert data["ratios"][0]["speedup"] == {
+        "mm2-default": pytest.approx(277 / 35),
+        "mm2-tuned": None,
+        "client-loop": None,
+    }
+    assert data["ratios"][0]["share_of_bound"] == pytest.approx(0.6925)
+    assert [(each["workload"], each["seconds"]) for each in data["bounds"]] == [("1kb-lz4", 2.5)]
+    assert [(each["half"], each["seconds"]) for each in data["limit_runs"]] == [("fetching", 0.5), ("producing", 2.0)]
     assert len(data["measurements"]) == 2

@@ -53,7 +53,7 @@ def test_tuning_reaches_the_data_clients_as_mm2_layers_them() -> None:
 def test_no_two_copies_share_a_topic_or_alias() -> None:
     setups = [_setup(copier, number) for copier in Copier for number in (1, 2)]
 
-    assert len({setup.target_topic for setup in setups}) == len({setup.source_alias for setup in setups}) == 6
+    assert len({setup.target_topic for setup in setups}) == len({setup.source_alias for setup in setups}) == 8
     assert _setup(Copier.MM2_TUNED, 2).target_topic == "mm2tuned2.1kb-lz4"
     assert not [setup for setup in setups if "." in setup.source_alias or "-" in setup.source_alias]
 

@@ -1,0 +1,108 @@
+"""Fetching alone, producing alone and the client loop on real brokers: nothing is left out of what is measured."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.compare import compare
+from bench.copying import Copy, measure_client_loop
+from bench.limit import LimitProcesses, measure_limit
+from bench.limit_model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay
+from bench.loading import load
+from bench.pair import Pair
+from bench.settings import Copier, CopySetup
+from bench.topics import Topics
+from bench.transport import Transport
+from bench.workloads import WORKLOADS, Workload
+from tests.support.clusters import KafkaPair
+from tests.support.names import unique_name
+
+pytestmark = pytest.mark.integration
+
+_PARTITIONS = 3
+_FULL, _SINGLE, _FIVE = WORKLOADS[0], WORKLOADS[3], WORKLOADS[4]
+
+
+@pytest.fixture
+def pair(kafka_pair: KafkaPair) -> Pair:
+    addresses = kafka_pair.source.bootstrap_servers, kafka_pair.target.bootstrap_servers
+    transport = Transport(*addresses)
+    # Brokers that others use are not waited for until they are idle.
+    return Pair(Topics(addresses[0]), Topics(addresses[1]), processes=(), clear=transport, tls=transport)
+
+
+def _loaded(pair: Pair, workload: Workload) -> Workload:
+    """The workload on the source, under a name of its own."""
+    named = replace(workload, name=unique_name("limit"))
+    pair.source.create(named.name, _PARTITIONS)
+    load(pair.source.bootstrap_servers, named, _PARTITIONS)
+    return named
+
+
+def test_all_batches_are_fetched_however_many_answers_they_take(pair: Pair) -> None:
+    workload = _loaded(pair, _SINGLE.scaled(2_000))
+
+    with LimitProcesses(pair, workload, partitions=_PARTITIONS, processes=2) as measuring:
+        # As many batches as records; both raise when one is missing.
+        assert measuring.batches == 2_000
+        in_one, _ = measuring.fetch(FetchWay("large", 1, 2, 8_000_000, 8_000_000))
+        in_many, _ = measuring.fetch(FetchWay("small", 2, 1, 20_000, 10_000))
+
+    assert in_one > 0
+    assert in_many > 0
+
+
+@pytest.mark.parametrize("kind", [_FULL.scaled(3_000), _FIVE.scaled(9_000)], ids=["full", "small"])
+@pytest.mark.parametrize("way", [PRODUCE_WAYS[0], ProduceWay("plain", 2, 5, idempotent=False)], ids=str)
+def test_what_is_produced_alone_equals_the_source(pair: Pair, kind: Workload, way: ProduceWay) -> None:
+    workload = _loaded(pair, kind)
+    topic = f"{workload.name}-copy"
+    pair.target.create(topic, _PARTITIONS)
+
+    with LimitProcesses(pair, workload, partitions=_PARTITIONS, processes=2) as measuring:
+        seconds, cpu_seconds = measuring.append(way, topic)
+
+    found = compare(pair.source, pair.target, workload, topic, _PARTITIONS)
+    assert (found.target_records, found.differing) == (workload.records, 0)
+    assert seconds > 0
+    assert cpu_seconds > 0
+
+
+def test_a_round_tries_every_way_once_and_leaves_no_topic(pair: Pair) -> None:
+    workload = _loaded(pair, _FIVE.scaled(3_000))
+
+    runs = measure_limit(
+        pair,
+        workload,
+        partitions=_PARTITIONS,
+        processes=2,
+        number=1,
+        fetch_ways=FETCH_WAYS[:1],
+        produce_ways=PRODUCE_WAYS[:2],
+    )
+
+    assert sorted((run.half, run.way) for run in runs) == [
+        (Half.FETCHING, FETCH_WAYS[0].name),
+        *sorted((Half.PRODUCING, way.name) for way in PRODUCE_WAYS[:2]),
+    ]
+    assert {(run.records, run.round) for run in runs} == {(3_000, 1)}
+    assert not [name for name in pair.target.names() if name.endswith(workload.name)]
+
+
+def test_the_client_loop_copies_everything_with_its_partitions_and_times(pair: Pair, tmp_path: Path) -> None:
+    workload = _loaded(pair, _FIVE.scaled(5_000))
+    setup = CopySetup(
+        copier=Copier.CLIENT_LOOP,
+        round=1,
+        topic=workload.name,
+        source_bootstrap=pair.clear.source_bootstrap,
+        target_bootstrap=pair.clear.target_bootstrap,
+        tasks=2,
+    )
+
+    measurement = measure_client_loop(pair, Copy(workload, setup, _PARTITIONS, tmp_path))
+
+    assert measurement.complete
+    assert measurement.window.records == 5_000
+    assert measurement.window.cpu_seconds > 0
