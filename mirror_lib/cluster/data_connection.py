@@ -12,6 +12,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Sequence
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 #: Pieces of a request below this size are joined: a system call each would cost more than copying them.
 _JOIN_BELOW = 16 * 1024
@@ -23,36 +24,51 @@ _CORRELATION_IDS = 2**31
 _LARGEST_FRAME = 2**30
 
 #: Frames of this size and above are received into memory that was used before, as far as there is any.
-_LARGE_FRAME, _LARGEST_KEPT = 64 * 1024, 16 * 1024 * 1024
-_KEPT_FRAMES = 3
-#: References to a buffer that only `_Frames` has: its list, the loop over it, and the argument of `getrefcount`.
+_LARGE_FRAME = 64 * 1024
+#: Multiples of this many bytes, so that what one answer leaves fits the next.
+_FRAME_STEP = 1024 * 1024
+_KEPT_BYTES = 96 * 1024 * 1024
+#: References to a buffer that only `Frames` has: its list, the loop over it, and the argument of `getrefcount`.
 _OWN_REFERENCES = 3
 
 Buffer = bytes | bytearray | memoryview
 
 
-class _Frames:
+class Frames:
     """Memory for answers. Large ones are given out again when nobody has a view of them any more.
 
     The kernel has to find and clear each page of fresh memory, which costs more than what is then copied into it.
     """
 
     def __init__(self) -> None:
-        self._kept: list[bytearray] = []
+        self._kept: list[mmap] = []
+        self._kept_bytes = 0
 
     def take(self, size: int) -> memoryview:
         """A buffer of `size` bytes; whoever holds it, or a part of it, holds its content."""
-        if not _LARGE_FRAME <= size <= _LARGEST_KEPT:
+        if size < _LARGE_FRAME:
             return memoryview(bytearray(size))
+        fitting = None
         for kept in self._kept:
-            if len(kept) >= size and sys.getrefcount(kept) == _OWN_REFERENCES:
-                return memoryview(kept)[:size]
-        fresh = bytearray(size)
-        if len(self._kept) == _KEPT_FRAMES:
-            # The smallest is of the least use; whoever has it keeps it.
-            del self._kept[min(range(_KEPT_FRAMES), key=lambda number: len(self._kept[number]))]
-        self._kept.append(fresh)
-        return memoryview(fresh)
+            fits = len(kept) >= size and (fitting is None or len(kept) < len(fitting))
+            if fits and sys.getrefcount(kept) == _OWN_REFERENCES:
+                fitting = kept
+        if fitting is None:
+            # Mapped, so that pages which no answer reaches take no memory.
+            fitting = mmap(-1, -(-size // _FRAME_STEP) * _FRAME_STEP, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+            self._keep(fitting)
+        return memoryview(fitting)[:size]
+
+    def _keep(self, fresh: mmap) -> None:
+        """Keep it for later, instead of smaller ones that nobody has now; it is not kept where there are enough."""
+        for number in reversed(range(len(self._kept))):
+            if self._kept_bytes + len(fresh) <= _KEPT_BYTES:
+                break
+            if len(self._kept[number]) < len(fresh) and sys.getrefcount(self._kept[number]) < _OWN_REFERENCES:
+                self._kept_bytes -= len(self._kept.pop(number))
+        if self._kept_bytes + len(fresh) <= _KEPT_BYTES:
+            self._kept.append(fresh)
+            self._kept_bytes += len(fresh)
 
 
 class DataConnection(asyncio.BufferedProtocol):
@@ -62,11 +78,14 @@ class DataConnection(asyncio.BufferedProtocol):
     connection and all its requests with `ConnectionError` or `TimeoutError`.
     """
 
-    def __init__(self, transport: asyncio.Transport, *, client_id: str, timeout: float) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, *, client_id: str, timeout: float, frames: Frames | None = None
+    ) -> None:
         """Take over the transport.
 
         Args:
             timeout: seconds that an answer may take.
+            frames: memory for answers, which several connections may share.
         """
         self._transport = transport
         self._client_id = client_id.encode()
@@ -74,7 +93,7 @@ class DataConnection(asyncio.BufferedProtocol):
         self._correlation_id = 0
         self._waiting: deque[tuple[int, asyncio.Future[memoryview]]] = deque()
         self._size = bytearray(_SIZE.size)
-        self._frames = _Frames()
+        self._frames = frames or Frames()
         self._frame: memoryview | None = None
         self._received = 0
         self._closed: BaseException | None = None

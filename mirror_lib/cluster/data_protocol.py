@@ -112,7 +112,7 @@ def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     return result
 
 
-def encode_produce(batches: Sequence[tuple[str, int, bytes | bytearray]], *, timeout_ms: int) -> list[Buffer]:
+def encode_produce(batches: Sequence[tuple[str, int, Buffer]], *, timeout_ms: int) -> list[Buffer]:
     """A Produce request with acks=all, not transactional; at most one batch for a partition."""
     parts: list[Buffer] = [struct.pack(">hhi", -1, -1, timeout_ms)]
     grouped = by_topic(batches)

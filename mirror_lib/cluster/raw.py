@@ -31,7 +31,7 @@ from mirror_lib.cluster.acl_protocol import (
     parse_describe_acls,
 )
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer, DataConnection
+from mirror_lib.cluster.data_connection import Buffer, DataConnection, Frames
 from mirror_lib.cluster.data_protocol import (
     API_VERSIONS,
     API_VERSIONS_VERSION,
@@ -189,6 +189,7 @@ class RawClient:
         self._coordinators: dict[str, int] = {}
         self._links: dict[tuple[int, int], _DataLink] = {}
         self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
+        self._frames = Frames()
         self._quotas = QuotaWatch(connection.cluster, connection.client_id)
 
     @property
@@ -271,7 +272,9 @@ class RawClient:
             options = self._connection.aiokafka()
             handshake = await self._connect(broker.host, broker.port, options)
             timeout = options["request_timeout_ms"] / 1000
-            connection = DataConnection(handshake.detach(), client_id=options["client_id"], timeout=timeout)
+            connection = DataConnection(
+                handshake.detach(), client_id=options["client_id"], timeout=timeout, frames=self._frames
+            )
             round_trip = 0.0 if lane else await _round_trip(connection)
             link = self._links[node, lane] = _DataLink(connection, handshake, round_trip)
             return link
@@ -424,7 +427,7 @@ class RawClient:
     async def produce(
         self,
         node: int,
-        batches: Sequence[tuple[str, int, bytes | bytearray]],
+        batches: Sequence[tuple[str, int, Buffer]],
         *,
         timeout_ms: int,
         lane: int = 0,

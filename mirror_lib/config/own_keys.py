@@ -101,9 +101,9 @@ FLOW_KEYS = (
         "0",
         Scope.FLOW,
         _SINCE,
-        "Connections for records that a task opens to a broker. 0 decides by the round trip: one where it takes less "
-        "than 10 ms, else one for each 10 ms of it, at most 16. Over such a distance fetch requests also ask for as "
-        "much as the task's memory allows, and batches are put together up to 1 MiB.",
+        "Connections for records that a task opens to a broker. 0 decides by the round trip: one for each 10 ms of it, "
+        "at least 2 and at most 16. Over 10 ms and more fetch requests also ask for as much as the task's memory "
+        "allows, and batches are put together up to 1 MiB.",
         minimum=0,
         maximum=64,
     ),

@@ -237,6 +237,7 @@ class _Task:
 
     def _deliver(self, copy: PartitionCopy, batches: list[ReadyBatch]) -> None:
         # Not in one line: writing may already give memory back.
+        self._memory.far_target = self._writer.far
         taken = self._writer.write(copy, batches)
         self._memory.used += taken
         self._count_held(copy)

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 #: Round trips from this on are a distance; in a data centre, or between neighbouring ones, they take less.
 FAR_SECONDS = 0.01
+#: A broker works on one request of a connection at a time: of two connections, it appends what came over one while it
+#: reads from the other.
+_NEAR_CONNECTIONS = 2
 #: One more connection for each so many seconds of round trip.
 _SECONDS_PER_CONNECTION = 0.01
 _MOST_CONNECTIONS = 16
@@ -40,8 +43,8 @@ def reach(round_trip: float | None, connections: int = 0) -> Reach:
         connections: what the flow asks for; 0 decides by the distance.
     """
     far = round_trip is not None and round_trip >= FAR_SECONDS
-    wanted = min(math.ceil((round_trip or 0) / _SECONDS_PER_CONNECTION), _MOST_CONNECTIONS) if far else 1
-    return Reach(connections or wanted, far)
+    wanted = math.ceil((round_trip or 0) / _SECONDS_PER_CONNECTION)
+    return Reach(connections or min(max(wanted, _NEAR_CONNECTIONS), _MOST_CONNECTIONS), far)
 
 
 def far_request_bytes(memory_limit: int, requests: int, at_least: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -19,14 +20,17 @@ from mirror_lib.ledger import rows
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import CopyJob, OpenPartition
+from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 2.0
+#: A look may take this share of the time: with very many partitions it takes a while.
+_SHARE_OF_TIME = 0.05
 _LOG_EVERY = 5
 
 
 class RoundProgress:
-    """A context in which the ledger's rows of a round follow the copy every two seconds."""
+    """A context in which the ledger's rows of a round follow the copy, every two seconds where that costs little."""
 
     def __init__(self, job: CopyJob, clusters: FlowClusters, ledger: Ledger, *, round_number: int) -> None:
         self._job = job
@@ -34,6 +38,8 @@ class RoundProgress:
         self._ledger = ledger
         self._round = round_number
         self._partitions = [partition for bin_ in job.bins for partition in bin_]
+        #: Records of each partition that the ledger knows of.
+        self._told: dict[TopicPartition, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="round-progress", daemon=True)
 
@@ -52,9 +58,12 @@ class RoundProgress:
 
     def _follow(self) -> None:
         looks = 0
-        while not self._stop.wait(_INTERVAL_SECONDS):
+        pause = _INTERVAL_SECONDS
+        while not self._stop.wait(pause):
             looks += 1
+            began = time.monotonic()
             self._courtesy(partial(self._look, log=looks % _LOG_EVERY == 0))
+            pause = max(_INTERVAL_SECONDS, (time.monotonic() - began) / _SHARE_OF_TIME)
 
     def _courtesy(self, work: Callable[[], None]) -> None:
         """The copy has its own account, and its positions are open: nothing here may end the round."""
@@ -71,13 +80,15 @@ class RoundProgress:
             fact = ends[partition.plan.target]
             if fact.error is None:
                 written[partition.plan.source] = max(fact.offset - partition.target_offset, 0)
+        news = {source: records for source, records in written.items() if self._told.get(source) != records}
         self._ledger.save_partition_runs(
             [
-                self._row(partition, written[partition.plan.source], "copying")
+                self._row(partition, news[partition.plan.source], "copying")
                 for partition in self._partitions
-                if partition.plan.source in written
+                if partition.plan.source in news
             ]
         )
+        self._told |= news
         self._ledger.heartbeat(self._job.run_id)
         if log:
             planned = sum(partition.plan.end - partition.plan.start for partition in self._partitions)

@@ -33,6 +33,9 @@ from mirror_lib.topology.names import TopicPartition
 
 #: Two requests per connection: one is answered by the broker while the records of the other are worked on.
 _REQUESTS_PER_CONNECTION = 2
+#: What a task holds at the most while both clusters are near, in requests: two that are answered, two to be written.
+_REQUESTS_AHEAD = 4
+_LEAST_AHEAD = 32 * 1024 * 1024
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024
 
@@ -46,11 +49,15 @@ class Memory:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
+        #: The target is far away: much is on its way there at the same time.
+        self.far_target = False
 
-    @property
-    def room(self) -> int:
-        """Bytes that may still be asked for."""
-        return self.limit - self.used
+    def room(self, read_ahead: int) -> int:
+        """Bytes that may still be asked for of a source next door, of which `read_ahead` are enough to hold.
+
+        More would only wait for the target, in memory that must be found and cleared first.
+        """
+        return (self.limit if self.far_target else min(self.limit, read_ahead)) - self.used
 
 
 class SourceReader:
@@ -81,6 +88,7 @@ class SourceReader:
         self._copies = {copy.source: copy for copy in copies}
         self._settings = settings
         self._memory = memory
+        self._near_ahead = max(_REQUESTS_AHEAD * settings.fetch_max_bytes, _LEAST_AHEAD)
         self._read_committed = read_committed
         self._deliver = deliver
         self._settled = settled
@@ -144,8 +152,14 @@ class SourceReader:
         lanes += [0] * (distance.connections - len(lanes))
         while ready:
             free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
-            max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room)
-            worthwhile = min(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes, self._memory.limit)
+            ahead = self._memory.limit if distance.far else self._near_ahead
+            max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room(ahead))
+            # Each acknowledgement frees a little: asking for that much at once would make many small requests.
+            worthwhile = min(
+                max(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes // 4),
+                self._settings.fetch_max_bytes,
+                self._memory.limit // 4,
+            )
             if free <= 0 or (max_bytes < worthwhile and self._memory.used > 0):
                 return
             if self._throttle is not None:

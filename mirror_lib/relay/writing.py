@@ -91,6 +91,8 @@ class TargetWriter:
         self._queues: dict[_Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[_Lane, int] = {}
         self._reaches: dict[int, Reach] = {}
+        #: Some leader is far away.
+        self.far = False
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -162,6 +164,7 @@ class TargetWriter:
         """All batches of a partition go over one connection: brokers keep the order within one only."""
         distance = self._reaches.get(leader) or self._reach(leader)
         if distance.far and not writer.gathers_more:
+            self.far = True
             writer.gathers_more = True
             for copy in writer.copies:
                 copy.assembler.gather_up_to(

@@ -57,6 +57,8 @@ __all__ = ["BatchAssembler", "ReadyBatch"]
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
+#: Part of what a fetch returned that must go on as it is for the rest to be kept with it.
+_WORTH_KEEPING = 0.5
 #: After a batch of less than this, others of one record are looked for.
 _PERHAPS_SINGLE = 4096
 _NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
@@ -138,11 +140,12 @@ class BatchAssembler:
             return len(self._alone[1])
         return self._builder.size if self._builder is not None else 0
 
-    def feed(self, data: bytes | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
+    def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
         """Take what one fetch returned for the partition and give what became ready.
 
         Args:
-            data: batches in a row; an incomplete one at the end is left to the next fetch.
+            data: batches in a row; an incomplete one at the end is left to the next fetch. Where it may be written to,
+                it is: the batches that go on as they are become its parts.
             aborted: (producer id, first offset) of the aborted transactions in it.
         """
         out: list[ReadyBatch] = []
@@ -168,6 +171,7 @@ class BatchAssembler:
             position += used
             if used < _PERHAPS_SINGLE and self._builder is not None:
                 position = self._gather_singles(view, position)
+        _let_go_of(data, out)
         return out
 
     def gather_up_to(self, size: int) -> None:
@@ -478,8 +482,17 @@ def _lacks_key(header: BatchHeader, batch: memoryview) -> bool:
     return lacks_key(decompress(header.attributes & CODEC_BITS, batch[HEADER_SIZE:]), header.count)
 
 
+def _let_go_of(data: bytes | bytearray | memoryview, batches: Sequence[ReadyBatch]) -> None:
+    """Copy the few batches that would otherwise keep all of `data` in memory until the target has them."""
+    views = [batch for batch in batches if isinstance(batch.payload, memoryview)]
+    if sum(len(batch.payload) for batch in views) < len(data) * _WORTH_KEEPING:
+        for batch in views:
+            batch.payload = bytearray(batch.payload)
+
+
 def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
-    payload = bytearray(batch)
+    # In its place, where that may be written to: each page of fresh memory costs more than what is copied into it.
+    payload = batch if isinstance(batch, memoryview) and not batch.readonly else bytearray(batch)
     clean_header(payload, header)
     return ReadyBatch(
         payload,

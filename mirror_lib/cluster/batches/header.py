@@ -68,7 +68,7 @@ def parse_header(data: bytes | bytearray | memoryview, position: int = 0) -> Bat
     return BatchHeader(*HEADER.unpack_from(data, position))
 
 
-def clean_header(payload: bytearray, header: BatchHeader) -> None:
+def clean_header(payload: bytearray | memoryview, header: BatchHeader) -> None:
     """Make a whole source batch look like a producer's own: from offset 0, without its former producer.
 
     The checksum and the producer's identity are still to be stamped.
@@ -110,7 +110,7 @@ def new_batch(body: bytes, *, codec: int, count: int, first_timestamp: int, max_
     return payload
 
 
-def stamp_producer(payload: bytearray, producer_id: int, epoch: int, base_sequence: int) -> None:
+def stamp_producer(payload: bytearray | memoryview, producer_id: int, epoch: int, base_sequence: int) -> None:
     """Write who sends the batch and its place in the sender's sequence, then the checksum over all that."""
     _PRODUCER.pack_into(payload, PRODUCER_AT, producer_id, epoch, base_sequence)
     with memoryview(payload) as view, view[ATTRIBUTES_AT:] as covered:

@@ -10,7 +10,8 @@ class ReadyBatch:
     """One batch for the target, and where its records come from."""
 
     #: A complete magic-2 batch with base offset 0 and without a producer: see `stamp`.
-    payload: bytearray
+    #: May be a part of what the source has sent.
+    payload: bytearray | memoryview
     #: Records, which is also the number of target offsets that it takes: there are no holes in it.
     count: int
     #: (first source offset, records) in order; a hole in the source begins a new pair. The records sum to `count`.
