@@ -6,15 +6,28 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.relay.copy import copy_attempt
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from spark_jobs.sealing import unseal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mirror_lib.relay.model import CopyJob
+#: What travels to the workers, and back.
+COPY_CLASSES = (CopyJob, PartitionResult)
 
 
-def copy_bins(job: CopyJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Copy the bins whose numbers arrive as Arrow batches; gives one row per partition (`relay.rows`)."""
+def copy_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Copy the bins whose numbers arrive as Arrow batches; gives one row per partition (`relay.rows`).
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `COPY_CLASSES`.
+        sealed: the `CopyJob`.
+        numbers: of bins.
+
+    Raises:
+        ConfigurationError: the driver has another version of this package.
+    """
+    job: CopyJob = unseal(stamp, sealed, COPY_CLASSES)
     from mirror_lib.relay.rows import to_arrow
 
     for batch in numbers:

@@ -9,11 +9,13 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress, is_connect
+from mirror_lib.relay.spark_connect import END_WITH_INPUT_VARIABLE, REMOTE_VARIABLE, ConnectAddress, is_connect
 from spark_jobs.job_log import configure_log
 from spark_jobs.session import connect_session, submitted_session
 
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 #: Given a name for what Spark shows.
 OpenSession = Callable[[str], "SparkSession"]
 _log = logging.getLogger("mirror")
+_INTERRUPTING = (signal.SIGTERM, signal.SIGINT)
 _INTERRUPTED = 128 + signal.SIGTERM
+#: For a driver that nobody is there to kill.
+_GRACE_SECONDS = 15.0
 
 
 def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int], *, copies: bool) -> int:
@@ -41,7 +46,10 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
         return run(rest, submitted_session)
     # Seconds of imports, while the configuration is read and both clusters are asked.
     threading.Thread(target=importlib.import_module, args=("pyspark.sql.connect.session",)).start()
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in _INTERRUPTING:
+        signal.signal(number, _interrupt)
+    if os.environ.get(END_WITH_INPUT_VARIABLE):
+        threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         leave(run(rest, lambda _name: connect_session(ConnectAddress.parse(remote), copies=copies)))
     except KeyboardInterrupt:
@@ -60,8 +68,10 @@ def leave(code: int) -> NoReturn:
     (`SparkSession.__del__`, pyspark 4.2). Nothing else is left to do by then.
     """
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # Whoever read it may be gone.
+        with suppress(OSError):
+            stream.flush()
     os._exit(code)
 
 
@@ -75,4 +85,19 @@ def take_remote(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[st
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # Once: a second signal would cut short what the first one has us clean up.
+    for number in _INTERRUPTING:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def _end_with_input() -> None:
+    while os.read(0, 1024):
+        pass
+    # Nobody reads what is printed any more, and the clean-up must not fail by that.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)

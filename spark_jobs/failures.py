@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 
+from mirror_lib import __version__
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError, Where
+from spark_jobs.sealing import other_version
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+#: As `sealing.other_version` says it, and what a worker says that takes jobs as they are.
+_OTHER_VERSION = re.compile(r"workers have batch-mirror (\S+), and the job's driver has (\S+)\.")
+_OTHER_TASK = re.compile(r"TypeError: (?:copy|verify)_bins\(\) takes ")
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
 
 
@@ -25,6 +30,11 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
             action="Install this project's package, in the same version and with all it needs, into the Python of "
             "Spark's executors (of a Spark Connect server: PYSPARK_PYTHON when it starts), and start Spark again.",
         )
+    other = _OTHER_VERSION.search(text)
+    if other is not None:
+        return other_version(workers=other[1], driver=other[2], where=where)
+    if _OTHER_TASK.search(text) is not None:
+        return other_version(workers="of another version", driver=__version__, where=where)
     if _OTHER_PYTHON in text:
         return ConfigurationError(
             "Spark's Python workers have another version of Python than the job's driver.",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from mirror_lib.relay.job import main
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.rows import RESULT_DDL, from_arrow
-from spark_jobs.copy_task import copy_bins
+from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_failure
+from spark_jobs.sealing import seal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,8 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         count = len(job.bins)
         numbers = spark.range(0, count, 1, count)
         try:
-            return from_arrow([numbers.mapInArrow(partial(copy_bins, job), RESULT_DDL).toArrow()])
+            task = partial(copy_bins, *seal(job, COPY_CLASSES))
+            return from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()])
         except (PySparkException, Py4JError) as error:
             raise spark_failure(error, "the copy", str(job.flow)) from error
 

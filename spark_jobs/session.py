@@ -95,7 +95,7 @@ def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) ->
         )
     if not copies:
         return
-    if session.conf.get(_SPECULATION, "false") == "true":
+    if str(session.conf.get(_SPECULATION, "false")).strip().lower() == "true":
         raise ConfigurationError(
             f"the Spark Connect server {address} has {_SPECULATION}=true: it would start copies of tasks that write.",
             action=f"Start the server with --conf {_SPECULATION}=false; docs/spark-connect.md has all its settings.",

@@ -17,7 +17,8 @@ from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.verification import VerifyRunner
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_failure
-from spark_jobs.verify_task import verify_bins
+from spark_jobs.sealing import seal
+from spark_jobs.verify_task import VERIFY_CLASSES, verify_bins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,8 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
         count = len(job.bins)
         numbers = spark.range(0, count, 1, count)
         try:
-            return from_arrow([numbers.mapInArrow(partial(verify_bins, job), VERDICT_DDL).toArrow()])
+            task = partial(verify_bins, *seal(job, VERIFY_CLASSES))
+            return from_arrow([numbers.mapInArrow(task, VERDICT_DDL).toArrow()])
         except (PySparkException, Py4JError) as error:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
 

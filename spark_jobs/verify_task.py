@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.verify.model import PartitionVerdict, VerifyJob
 from mirror_lib.verify.run import verify_bin
+from spark_jobs.sealing import unseal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mirror_lib.verify.model import VerifyJob
+#: What travels to the workers, and back.
+VERIFY_CLASSES = (VerifyJob, PartitionVerdict, Connection)
 
 
-def verify_bins(job: VerifyJob, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare the bins whose numbers arrive as Arrow batches; gives one row for each bin (`verify.rows`)."""
+def verify_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Compare the bins whose numbers arrive as Arrow batches; gives one row for each bin (`verify.rows`).
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `VERIFY_CLASSES`.
+        sealed: the `VerifyJob`.
+        numbers: of bins.
+
+    Raises:
+        ConfigurationError: the driver has another version of this package.
+    """
+    job: VerifyJob = unseal(stamp, sealed, VERIFY_CLASSES)
     from mirror_lib.verify.rows import to_arrow
 
     for batch in numbers:

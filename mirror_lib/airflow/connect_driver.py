@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from mirror_lib.airflow.compatibility import AirflowException
+from mirror_lib.relay.spark_connect import END_WITH_INPUT_VARIABLE
 from mirror_lib.relay.submission import checkout_path
 
 #: Spark's own variable: the Python that runs the job, where that is another environment than Airflow's.
@@ -18,7 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 class ConnectDriver:
-    """One run of a job's module. No JVM is started: it talks to the server alone."""
+    """One run of a job's module. No JVM is started: it talks to the server alone.
+
+    It leads a session of its own: Airflow's supervisor signals a task's whole group and kills it five seconds later
+    (`WatchedSubprocess.kill`), which is too short for what the driver has to tell the server and the ledger. A pipe,
+    open as long as we live, tells it that we are gone.
+    """
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         self.command = [os.environ.get(DRIVER_PYTHON) or sys.executable, "-m", module, *arguments]
@@ -35,12 +41,13 @@ class ConnectDriver:
         """
         with subprocess.Popen(
             self.command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env={**os.environ, **checkout_path(os.environ), **environment},
+            env={**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"},
+            start_new_session=True,
         ) as process:
             self._process = process
             try:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, mask_secret
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.spark_connect import SCHEME, ConnectAddress, is_connect
+from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, SCHEME, ConnectAddress, is_connect
 from mirror_lib.relay.submission import LOCAL_MASTER, checkout_path, find_spark_home, spark_submit
 
 _log = logging.getLogger(__name__)
@@ -127,14 +127,15 @@ def submit_environment(conn_id: str, more: Mapping[str, str] = MappingProxyType(
     """Process environment in which `spark-submit` is found and a missing connection means a local master.
 
     Without this the provider silently turns a missing connection into `--master yarn` (its `SparkSubmitHook`), and
-    a worker started by its full path does not see the `spark-submit` that its own Python has.
+    a worker started by its full path does not see the `spark-submit` that its own Python has. An address in
+    `SPARK_REMOTE` is taken away, which would go before the connection for Spark and for the job.
 
     Args:
         conn_id: the Airflow connection.
         more: variables for the child that must not become settings of Spark, as the operator's `env_vars` do on YARN
             and Kubernetes.
     """
-    changes: dict[str, str] = {}
+    changes: dict[str, str | None] = {REMOTE_VARIABLE: None}
     if spark_master(conn_id) is None:
         changes[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps({"conn_type": "spark", "host": LOCAL_MASTER})
     if shutil.which("spark-submit") is None:
@@ -148,14 +149,19 @@ def submit_environment(conn_id: str, more: Mapping[str, str] = MappingProxyType(
 
 
 @contextlib.contextmanager
-def _environment(changes: dict[str, str]) -> Iterator[None]:
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """None takes a variable away."""
     before = {key: os.environ.get(key) for key in changes}
-    os.environ.update(changes)
+    _change(changes)
     try:
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
+        _change(before)
+
+
+def _change(changes: Mapping[str, str | None]) -> None:
+    for key, value in changes.items():
+        if value is None:
+            os.environ.pop(key, None)
+        else:
+            os.environ[key] = value

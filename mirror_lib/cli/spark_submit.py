@@ -161,7 +161,7 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **variables, **checkout_path(os.environ)},
+            env={**variables, **checkout_path(os.environ)},
             start_new_session=True,
         )
         child = Child(process)
@@ -174,14 +174,16 @@ def running_job(job: Job, *, master: str, log: Path) -> Iterator[Child]:
 
 
 def _child(job: Job, master: str) -> tuple[list[str], dict[str, str]]:
-    """Its command line, and what its environment needs."""
+    """Its command line and its environment."""
     if is_connect(master):
-        return driver_command(job), {REMOTE_VARIABLE: ConnectAddress.parse(master).url}
+        return driver_command(job), {**os.environ, REMOTE_VARIABLE: ConnectAddress.parse(master).url}
     from mirror_lib.dev.java import find_java
 
     find_java()
     spark_home = find_spark_home(os.environ)
-    return submit_command(job, master, spark_home), {"SPARK_HOME": str(spark_home)}
+    # For Spark and for the job, an address in the environment goes before the master.
+    kept = {name: value for name, value in os.environ.items() if name != REMOTE_VARIABLE}
+    return submit_command(job, master, spark_home), {**kept, "SPARK_HOME": str(spark_home)}
 
 
 @contextmanager

@@ -316,8 +316,9 @@ class ClusterAdmin:
         for partition in partitions:
             topic, where = topics.get(partition.topic), self._partition(partition)
             if topic is None:
-                error = topics.errors[partition.topic]
-                problems[partition] = type(error)(error.what, where=where, action=error.action)
+                # There may have been no time left to ask.
+                if (error := topics.errors.get(partition.topic)) is not None:
+                    problems[partition] = type(error)(error.what, where=where, action=error.action)
             elif partition.partition >= len(topic.partitions):
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 problems[partition] = error_for_code(code, where=where, doing=question.doing)

@@ -38,6 +38,8 @@ _ATTEMPTS = ((0.0, 1 / 6), (0.0, 1 / 6), (0.1, 1 / 3), (0.3, 1 / 3), (0.6, 1.0))
 
 #: Requests of one question that wait for their answers at the same time.
 _REQUESTS_UNDER_WAY = 8
+#: What each further request of a question may take once a broker has not answered one: all of them may wait for it.
+_AFTER_SILENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,8 @@ class AdminCalls:
                 # Nobody answers: to ask on would cost all this time again.
                 if len(codes) == len(found) and set(codes.values()) == {LocalCode.TIMED_OUT}:
                     break
+                if LocalCode.TIMED_OUT in codes.values():
+                    seconds = min(seconds, _AFTER_SILENCE_SECONDS)
             under_way.append((question.ask(part, seconds), time.monotonic() + seconds))
         while under_way:
             self._collect(question, *under_way.popleft(), found, codes)

@@ -28,10 +28,26 @@ _LARGE_FRAME = 64 * 1024
 #: Multiples of this many bytes, so that what one answer leaves fits the next.
 _FRAME_STEP = 1024 * 1024
 _KEPT_BYTES = 96 * 1024 * 1024
-#: References to a buffer that only `Frames` has: its list, the loop over it, and the argument of `getrefcount`.
-_OWN_REFERENCES = 3
 
 Buffer = bytes | bytearray | memoryview
+
+
+def _references(buffers: Sequence[mmap]) -> list[int]:
+    """How many references there are to each of some buffers, those of the list and of counting among them."""
+    return [sys.getrefcount(each) for each in buffers]
+
+
+def _references_of_a_free_one() -> int | None:
+    """What `_references` gives for a buffer without a view; None where this Python does not count views."""
+    buffers = [mmap(-1, 1)]
+    (free,) = _references(buffers)
+    view = memoryview(buffers[0])[:1]
+    (held,) = _references(buffers)
+    del view
+    return free if free < held and _references(buffers) == [free] else None
+
+
+_FREE = _references_of_a_free_one()
 
 
 class Frames:
@@ -48,25 +64,26 @@ class Frames:
         """A buffer of `size` bytes; whoever holds it, or a part of it, holds its content."""
         if size < _LARGE_FRAME:
             return memoryview(bytearray(size))
-        fitting = None
-        for kept in self._kept:
-            fits = len(kept) >= size and (fitting is None or len(kept) < len(fitting))
-            if fits and sys.getrefcount(kept) == _OWN_REFERENCES:
-                fitting = kept
-        if fitting is None:
-            # Mapped, so that pages which no answer reaches take no memory.
-            fitting = mmap(-1, -(-size // _FRAME_STEP) * _FRAME_STEP, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-            self._keep(fitting)
-        return memoryview(fitting)[:size]
+        fitting = [
+            (len(kept), number)
+            for number, (kept, references) in enumerate(zip(self._kept, _references(self._kept), strict=True))
+            if len(kept) >= size and references == _FREE
+        ]
+        if fitting:
+            return memoryview(self._kept[min(fitting)[1]])[:size]
+        # Mapped, so that pages which no answer reaches take no memory.
+        fresh = mmap(-1, -(-size // _FRAME_STEP) * _FRAME_STEP, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+        self._keep(fresh)
+        return memoryview(fresh)[:size]
 
     def _keep(self, fresh: mmap) -> None:
         """Keep it for later, instead of smaller ones that nobody has now; it is not kept where there are enough."""
-        for number in reversed(range(len(self._kept))):
+        for number, references in reversed(list(enumerate(_references(self._kept)))):
             if self._kept_bytes + len(fresh) <= _KEPT_BYTES:
                 break
-            if len(self._kept[number]) < len(fresh) and sys.getrefcount(self._kept[number]) < _OWN_REFERENCES:
+            if len(self._kept[number]) < len(fresh) and references == _FREE:
                 self._kept_bytes -= len(self._kept.pop(number))
-        if self._kept_bytes + len(fresh) <= _KEPT_BYTES:
+        if _FREE is not None and self._kept_bytes + len(fresh) <= _KEPT_BYTES:
             self._kept.append(fresh)
             self._kept_bytes += len(fresh)
 
@@ -127,8 +144,9 @@ class DataConnection(asyncio.BufferedProtocol):
             async with asyncio.timeout(self._timeout):
                 return await answer
         except TimeoutError:
-            self._end(TimeoutError(f"no answer within {self._timeout:g} s"))
-            raise
+            late = TimeoutError(f"no answer within {self._timeout:g} s")
+            self._end(late)
+            raise late from None
 
     def close(self) -> None:
         """End the connection."""
@@ -193,6 +211,7 @@ class DataConnection(asyncio.BufferedProtocol):
         if self._closed is not None:
             return
         self._closed = why
+        self._frame, self._received = None, 0
         self._transport.abort()
         while self._waiting:
             _, answer = self._waiting.popleft()

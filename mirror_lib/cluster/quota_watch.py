@@ -1,7 +1,8 @@
 """Tells when brokers throttle us by their own quotas (KIP-13).
 
-There is nothing to obey: since Kafka 2.0 a broker answers at once with the time that it will read nothing more from the
-connection, and keeps to that itself (KIP-219). But a copy that is slow for this reason should say so.
+There is nothing to obey: since Kafka 2.0 a broker answers at once with the time that it will read nothing more from
+the connection, and keeps to that itself (KIP-219). But a copy that is slow for this reason should say so. The answer to
+a fetch then holds no partitions (Java `FetchContext.getThrottledResponse`), and the fetch is to be sent again.
 """
 
 from __future__ import annotations

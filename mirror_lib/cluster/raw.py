@@ -325,7 +325,7 @@ class RawClient:
 
     def _unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
         return BrokerUnreachableError(
-            f"{what}: {error or type(error).__name__}.",
+            f"{what}: {str(error) or type(error).__name__}.",
             where=Where(cluster=self.cluster),
             action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
         )
@@ -389,6 +389,8 @@ class RawClient:
     ) -> list[FetchedPartition]:
         """Read raw batches, without a session; Kafka 2.7 and newer check the last epoch.
 
+        A broker whose quota is used up answers with nothing but a time to wait; then it is asked again after that.
+
         Args:
             rack: told to a leader, so that it may name a replica there instead (KIP-392).
         """
@@ -403,9 +405,14 @@ class RawClient:
             version=version,
             rack=rack,
         )
-        answer = await self._ask(node, FETCH, version, body, lane=lane)
-        self._quotas.note(node, fetch_throttle_ms(answer, version))
-        return parse_fetch(answer, version)
+        while True:
+            answer = await self._ask(node, FETCH, version, body, lane=lane)
+            throttled_ms = fetch_throttle_ms(answer, version)
+            self._quotas.note(node, throttled_ms)
+            found = parse_fetch(answer, version)
+            if found or not throttled_ms:
+                return found
+            await asyncio.sleep(throttled_ms / 1000)
 
     async def connect(self, node: int) -> None:
         """Connect to a broker for data, unless that has been done."""

@@ -33,8 +33,6 @@ _POLL_SECONDS = 0.1
 CONNECT_SETTINGS: Mapping[str, str] = {
     # All runs share one session, for Python workers belong to one. It lives over a night without a run.
     "spark.connect.session.manager.defaultSessionTimeout": "24h",
-    # Runs of several flows side by side: the first one's tasks do not keep the others waiting.
-    "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     # Unlike a run's own Spark it lives long enough for the optimizing compiler to pay.
     "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC",

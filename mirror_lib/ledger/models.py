@@ -122,7 +122,7 @@ class Round(Base):
     """See `rows.RoundRow`."""
 
     __tablename__ = "round"
-    __table_args__ = (Index(None, "flow", "began_at"),)
+    __table_args__ = (Index(None, "flow", "began_at"), Index(None, "flow", "heaviest_bytes"))
 
     run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

@@ -82,7 +82,9 @@ class PartitionWriter:
 
     def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
         self.target = opened.plan.target
-        #: Among the writers of the task: decides over which of several connections its batches go.
+        #: The leader that it was counted for, and its number among those of that leader: it decides over which of
+        #: several connections its batches go.
+        self.leader: int | None = None
         self.number = 0
         #: Its batches are made larger, since its leader is far away.
         self.gathers_more = False

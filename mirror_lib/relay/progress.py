@@ -71,6 +71,8 @@ class RoundProgress:
             work()
         except MirrorError as error:
             _log.warning("progress of flow %s is not known: %s", self._job.flow, error)
+        except Exception:
+            _log.exception("progress of flow %s is not known", self._job.flow)
 
     def _look(self, *, log: bool) -> None:
         targets = sorted({partition.plan.target for partition in self._partitions})

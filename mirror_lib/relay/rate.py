@@ -134,7 +134,8 @@ def _part(each: PartitionPlan, most: int, total: int) -> int:
 
 def _ending(each: PartitionPlan, end: int) -> PartitionPlan | None:
     if end <= each.start:
-        return None
+        # Without anything to copy it is planned so that an interrupted run is taken over.
+        return each if each.end <= each.start else None
     part = (end - each.start) / (each.end - each.start)
     return each if part >= 1 else replace(each, end=end, estimated_bytes=max(int(each.estimated_bytes * part), 1))
 

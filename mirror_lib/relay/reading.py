@@ -26,7 +26,7 @@ from mirror_lib.relay.distance import Reach, far_request_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.read_replicas import Place, ReadReplicas
-from mirror_lib.relay.retry import may_pass
+from mirror_lib.relay.retry import may_pass, without_frames
 from mirror_lib.relay.throttle import Throttle
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
@@ -36,6 +36,10 @@ _REQUESTS_PER_CONNECTION = 2
 #: What a task holds at the most while both clusters are near, in requests: two that are answered, two to be written.
 _REQUESTS_AHEAD = 4
 _LEAST_AHEAD = 32 * 1024 * 1024
+#: Of what is asked of a broker far away at first.
+_SMALLEST_PART = 256
+#: And for each partition, in the most that a request asks of it.
+_SHARES_AHEAD = 2
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024
 
@@ -57,7 +61,11 @@ class Memory:
 
         More would only wait for the target, in memory that must be found and cleared first.
         """
-        return (self.limit if self.far_target else min(self.limit, read_ahead)) - self.used
+        return self.holds(read_ahead) - self.used
+
+    def holds(self, read_ahead: int) -> int:
+        """Bytes that are held at the most, of a source next door."""
+        return self.limit if self.far_target else min(self.limit, read_ahead)
 
 
 class SourceReader:
@@ -88,7 +96,10 @@ class SourceReader:
         self._copies = {copy.source: copy for copy in copies}
         self._settings = settings
         self._memory = memory
-        self._near_ahead = max(_REQUESTS_AHEAD * settings.fetch_max_bytes, _LEAST_AHEAD)
+        #: Grows when a broker far away gives no answer: a slow line may need longer for a large one than it has.
+        self._far_divisor = 1
+        #: Some leader of the source is far away.
+        self._far_source = False
         self._read_committed = read_committed
         self._deliver = deliver
         self._settled = settled
@@ -122,12 +133,19 @@ class SourceReader:
         self._paused = None
         self.wake()
 
+    @property
+    def _near_ahead(self) -> int:
+        # A partition whose target's leader is away holds its share: that of the others must be enough to go on.
+        shares = _SHARES_AHEAD * self._unfinished * self._settings.fetch_partition_max_bytes
+        return max(_REQUESTS_AHEAD * self._settings.fetch_max_bytes, shares, _LEAST_AHEAD)
+
     def _pump(self) -> None:
         self._waking = False
         by_place: dict[Place, list[PartitionCopy]] = {}
         homeless = False
         unfinished = 0
-        share = max(self._memory.limit // max(len(self._copies), 1), self._settings.fetch_partition_max_bytes)
+        held = self._memory.limit if self._far_source else self._memory.holds(self._near_ahead)
+        share = max(held // max(self._unfinished, 1), self._settings.fetch_partition_max_bytes)
         for copy in self._copies.values():
             if copy.read_done:
                 continue
@@ -152,6 +170,7 @@ class SourceReader:
         lanes += [0] * (distance.connections - len(lanes))
         while ready:
             free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
+            self._far_source = self._far_source or distance.far
             ahead = self._memory.limit if distance.far else self._near_ahead
             max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room(ahead))
             # Each acknowledgement frees a little: asking for that much at once would make many small requests.
@@ -183,7 +202,8 @@ class SourceReader:
         if not distance.far:
             return self._settings.fetch_max_bytes
         requests = min(_REQUESTS_PER_CONNECTION * lanes, self._unfinished)
-        return far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes)
+        asked = far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes)
+        return max(asked // self._far_divisor, min(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes))
 
     async def _fetch(self, place: Place, lane: int, copies: list[PartitionCopy], max_bytes: int, *, far: bool) -> None:
         partition_bytes = self._settings.fetch_partition_max_bytes
@@ -214,6 +234,9 @@ class SourceReader:
             )
         except MirrorError as error:
             failure = error
+            without_frames(error)
+            if far and isinstance(error, BrokerUnreachableError):
+                self._far_divisor = min(self._far_divisor * 2, _SMALLEST_PART)
         finally:
             self._memory.used -= max_bytes
             self._outstanding[place.node][lane] -= 1

@@ -264,7 +264,7 @@ class _Run:
         self._caught_up = False
         self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
         self._accounts: list[RoundAccount] = []
-        self._warnings: dict[str, None] = {}
+        self._warnings: tuple[str, ...] = ()
 
     def waits(self, until: float) -> bool:
         """Wait for new records where the flow polls; False where the run ends, having caught up or not.
@@ -291,7 +291,8 @@ class _Run:
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
-        self._warnings |= dict.fromkeys(plan.warnings)
+        # Their numbers differ from round to round: the newest are told.
+        self._warnings = plan.warnings or self._warnings
         account.planned(plan)
         self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
@@ -392,5 +393,5 @@ class _Run:
             results=tuple(self._results),
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
-            warnings=tuple(self._warnings),
+            warnings=self._warnings,
         )

@@ -17,6 +17,13 @@ def may_pass(error: MirrorError) -> bool:
     return error.retriable or isinstance(error, TopicMissingError)
 
 
+def without_frames(error: BaseException | None) -> None:
+    """Let an error that is kept forget where it was raised: its frames hold the batches of the request that failed."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
 @dataclass(slots=True)
 class Backoff:
     """Growing pauses between tries of one partition, up to a limit counted from the last progress."""

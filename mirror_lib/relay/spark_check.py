@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import javaproperties
@@ -38,10 +39,12 @@ def spark_defaults(environment: Mapping[str, str]) -> dict[str, str]:
         except ConfigurationError:
             return {}
     try:
-        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
-    except OSError:
+        # As Java reads it (`Utils.getPropertiesFromFile`): other bytes, of a comment most likely, are replaced.
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
+        return {key: value.strip() for key, value in javaproperties.loads(text).items()}
+    except (OSError, ValueError):
+        # What cannot be read is told by `spark-submit` itself.
         return {}
-    return {key: value.strip() for key, value in javaproperties.loads(text).items()}
 
 
 def cluster_notes(settings: Mapping[str, str], *, master: str, tasks: int, task_memory_bytes: int) -> tuple[str, ...]:
@@ -91,7 +94,9 @@ def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_byt
     factor = next((factor for prefix, factor in _OVERHEAD.items() if master.startswith(prefix)), None)
     if factor is None:
         return ""
-    factor = float(settings.get("spark.executor.memoryOverheadFactor") or factor)
+    with suppress(ValueError):
+        # Spark refuses what is no number.
+        factor = float(settings.get("spark.executor.memoryOverheadFactor", ""))
     heap = _megabytes(settings.get("spark.executor.memory")) or 1024.0
     overhead = _megabytes(settings.get("spark.executor.memoryOverhead")) or max(heap * factor, _LEAST_OVERHEAD)
     given = overhead + (_megabytes(settings.get("spark.executor.pyspark.memory")) or 0.0)

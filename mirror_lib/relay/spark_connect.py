@@ -14,6 +14,8 @@ from mirror_lib.errors import ConfigurationError, SparkUnreachableError
 
 #: Spark's own variable (`SparkSession.builder.remote`); here it also takes a token past the list of processes.
 REMOTE_VARIABLE = "SPARK_REMOTE"
+#: Set by whoever starts a driver whose standard input is a pipe that nobody writes to: the driver ends when it closes.
+END_WITH_INPUT_VARIABLE = "MIRROR_END_WITH_INPUT"
 SCHEME = "sc://"
 #: `spark.connect.grpc.binding.port`.
 DEFAULT_PORT = 15002
@@ -49,6 +51,9 @@ class ConnectAddress:
             parts = urlsplit(address)
             pairs = [part.split("=") for part in rest.split(";") if part]
             parameters = {name: unquote(value) for name, value in pairs}
+            if _SESSION in parameters:
+                # As Spark's client and server ask for it.
+                uuid.UUID(parameters[_SESSION])
             port = parts.port or DEFAULT_PORT
         except ValueError:
             raise _malformed() from None
@@ -117,6 +122,7 @@ def shared_session_id(version: str, generation: int, now: datetime | None = None
 
 def _malformed() -> ConfigurationError:
     return ConfigurationError(
-        "the address of the Spark Connect server is not of the form sc://host:port/;name=value.",
+        "the address of the Spark Connect server is not of the form sc://host:port/;name=value, or its session_id "
+        "is no UUID.",
         action="Write it such as sc://spark.example:15002 or sc://spark.example:15002/;use_ssl=true;token=...",
     )

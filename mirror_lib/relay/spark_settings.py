@@ -15,8 +15,8 @@ SPARK_SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     # Records never pass through the driver's JVM: what makes long-running code fast only makes its start slow, by half
-    # the processor time of a whole cold run. These are Spark's defaults for administrators; whoever sets
-    # `spark.driver.extraJavaOptions` has the last word.
+    # the processor time of a whole cold run. Left out where `spark-defaults.conf` names options for the driver's JVM
+    # (`relay.submission.submit_settings`).
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 

@@ -16,6 +16,7 @@ from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 #: Spark's master where nobody names another: this machine with all its cores.
 LOCAL_MASTER = "local[*]"
 _JOB = "spark_jobs.replicate"
+_JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 
 
 def job_file() -> Path:
@@ -53,11 +54,18 @@ def submit_settings(master: str) -> dict[str, str]:
     where a session exists already. Executors of a cluster have their own Python, named by `PYSPARK_PYTHON` or the
     cluster's defaults; those on this machine use ours.
     """
+    from mirror_lib.relay.spark_check import spark_defaults
+
     settings = {**SPARK_SETTINGS, "spark.pyspark.driver.python": sys.executable}
+    chosen = spark_defaults(os.environ)
+    if any(name in chosen for name in _JAVA_OPTIONS):
+        # An administrator has chosen: ours would replace them, or contradict them by another collector.
+        del settings[_JAVA_OPTIONS[0]]
     if runs_here(master):
         settings["spark.pyspark.python"] = sys.executable
-        # Nobody looks at the page of a session that lives for seconds, and its server takes a second to start.
-        settings["spark.ui.enabled"] = "false"
+        if not any(name.startswith("spark.ui.") for name in chosen):
+            # Nobody looks at the page of a session that lives for seconds, and its server takes a second to start.
+            settings["spark.ui.enabled"] = "false"
     return settings
 
 

@@ -35,7 +35,7 @@ from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
-from mirror_lib.relay.retry import may_pass
+from mirror_lib.relay.retry import may_pass, without_frames
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
@@ -86,8 +86,8 @@ class TargetWriter:
             if copy.target not in self._writers:
                 self._writers[copy.target] = PartitionWriter(copy.opened, settings.retry_max_seconds)
             self._writers[copy.target].copies.append(copy)
-        for number, writer in enumerate(self._writers.values()):
-            writer.number = number
+        #: How many partitions of each leader have been given a connection.
+        self._led: dict[int, int] = {}
         self._queues: dict[_Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[_Lane, int] = {}
         self._reaches: dict[int, Reach] = {}
@@ -170,6 +170,10 @@ class TargetWriter:
                 copy.assembler.gather_up_to(
                     far_batch_bytes(copy.opened.plan.target_max_message_bytes, self._settings.batch_max_bytes)
                 )
+        if writer.leader != leader:
+            # Counted by leader, since leaders change from one partition to the next.
+            writer.leader, writer.number = leader, self._led.get(leader, 0)
+            self._led[leader] = writer.number + 1
         return _Lane(leader, writer.number % distance.connections)
 
     def _reach(self, leader: int) -> Reach:
@@ -216,6 +220,7 @@ class TargetWriter:
             )
             answers = {TopicPartition(answer.topic, answer.partition): answer for answer in produced}
         except MirrorError as error:
+            without_frames(error)
             answers = {writer.target: error for writer, _ in chosen}
         finally:
             self._outstanding[lane] -= 1
@@ -436,6 +441,10 @@ class TargetWriter:
                 certain=not any(outgoing.maybe_appended for outgoing in writer.waiting),
             )
             return
+        for outgoing in writer.waiting:
+            # What waits for long must not keep all that it was received with.
+            if isinstance(outgoing.batch.payload, memoryview):
+                outgoing.batch.payload = bytearray(outgoing.batch.payload)
         self._refresh_leaders()
         delay = max(writer.backoff.not_before - time.monotonic(), 0) + 0.01
         asyncio.get_running_loop().call_later(delay, self._pump, writer)

@@ -1,5 +1,6 @@
 import gc
 import json
+import os
 import sys
 import warnings
 from types import SimpleNamespace
@@ -130,6 +131,15 @@ def test_the_driver_has_airflows_python_unless_sparks_own_variable_names_another
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/opt/spark-venv/bin/python")
     assert not any(word.startswith("spark.pyspark.driver.python=") for word in spark(DONE)[0])
     assert spark.environment["PYSPARK_DRIVER_PYTHON"] == "/opt/spark-venv/bin/python"
+
+
+def test_a_servers_address_in_the_environment_does_not_go_before_the_connection(spark, monkeypatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+
+    spark(DONE)
+
+    assert "SPARK_REMOTE" not in spark.environment
+    assert os.environ["SPARK_REMOTE"] == "sc://elsewhere"
 
 
 def test_a_retried_task_submits_a_run_of_its_own(spark):

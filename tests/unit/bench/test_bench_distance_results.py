@@ -9,8 +9,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from bench.distance import make_options, parse_arguments
 from bench.distance_model import Allowed, Case
+from bench.distance_options import make_options, parse_arguments
 from bench.distance_results import Copied, distance_table, goals, standings, to_plain
 from bench.settings import Copier
 from mirror_lib.dev.wan_direction import LineQuality
@@ -22,7 +22,7 @@ NARROW = Allowed(8, window=320e6, loss=1e6, width=None)
 def copied(case: Case, seconds: float, allowed: Allowed | None = None, *, megabytes: int = 100) -> Copied:
     size = megabytes * 1_000_000
     return Copied(
-        case, Copier.MIRROR, 1, size // 1000, size, size, allowed, seconds, copy_seconds=2 * seconds, equal=True
+        case, Copier.MIRROR, 1, size // 1000, size, size, allowed, seconds=0.5, copy_seconds=seconds, equal=True
     )
 
 
@@ -34,12 +34,28 @@ def test_a_rate_is_told_as_a_share_of_the_local_one_and_of_what_the_line_allows(
 
     assert far.records_per_second == pytest.approx(25_000)
     assert far.megabytes_per_second == pytest.approx(25)
-    assert far.of_local == far.copy_stage_of_local == pytest.approx(0.25)
+    assert far.of_local == pytest.approx(0.25)
     assert far.of_allowed == pytest.approx(25 / 320)
 
 
+def test_what_is_read_before_the_first_record_arrives_counts_as_well() -> None:
+    # The whole copy waits in memory and arrives in a moment: the window alone would call that fast.
+    _, far = standings([LOCAL, replace(copied(Case.TARGET_FAR, 4.0, WIDE), seconds=0.25)])
+
+    assert far.window_of_local == pytest.approx(2.0)
+    assert far.of_local == pytest.approx(0.25)
+
+
+def test_of_mirror_maker_only_the_window_is_known() -> None:
+    theirs = replace(LOCAL, copier=Copier.MM2_DEFAULT, seconds=5.0, copy_seconds=None)
+
+    (found,) = standings([theirs])
+
+    assert found.megabytes_per_second == pytest.approx(20)
+
+
 def test_rounds_count_by_their_median() -> None:
-    (local,) = standings([LOCAL, replace(LOCAL, round=2, seconds=10.0), replace(LOCAL, round=3, seconds=2.0)])
+    (local,) = standings([LOCAL, replace(LOCAL, round=2, copy_seconds=10.0), replace(LOCAL, round=3, copy_seconds=2.0)])
 
     assert local.megabytes_per_second == pytest.approx(50)
 
@@ -113,7 +129,7 @@ def test_cases_copiers_and_properties_can_be_chosen() -> None:
         parse_arguments(
             [
                 "--cases",
-                "local; target far",
+                "local, target far",
                 "--copiers",
                 "mirror,mm2-tuned",
                 "--set",

@@ -36,7 +36,8 @@ import json, os, sys
 folder = {folder!r}
 sys.path.insert(0, {project!r})
 given = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
-json.dump({{"argv": sys.argv[1:], "path": os.environ.get("PYTHONPATH", "")}}, open(folder + "/call.json", "w"))
+json.dump({{"argv": sys.argv[1:], "path": os.environ.get("PYTHONPATH", ""),
+           "remote": os.environ.get("SPARK_REMOTE")}}, open(folder + "/call.json", "w"))
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
 run_id = given["run-id"]
@@ -141,6 +142,18 @@ def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(termi
         "--max-seconds=90",
         "--gaps=accept",
     ]
+
+
+def test_a_servers_address_in_the_environment_does_not_go_before_the_master(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    terminal.job_reports()
+
+    terminal.run("--master", "spark://host:7077")
+
+    assert "--master=spark://host:7077" in terminal.call()["argv"]
+    assert terminal.call()["remote"] is None
 
 
 def test_executors_of_a_cluster_have_their_own_python(terminal: Terminal) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.cluster.fetch_protocol import FetchRequestPartition
+from mirror_lib.errors import BrokerUnreachableError
 from mirror_lib.relay.distance import FAR_SECONDS, far_batch_bytes, far_request_bytes, reach
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
@@ -104,3 +107,66 @@ def test_next_door_batches_of_forty_kilobytes_go_on_as_they_are(copy_between: Co
     assert len([key for _, key, _ in target.produced if key.partition == 0]) == 60
     assert source.lanes_fetched == {0, 1}
     assert {lane for lanes in target.lanes_produced.values() for lane in lanes} == {0, 1}
+
+
+def test_each_leader_gets_all_its_connections_where_leaders_change_from_partition_to_partition(
+    copy_between: CopyBetween,
+) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    filled(source)
+    copies = [opened(source, target, partition=n) for n in range(PARTITIONS)]
+    for key in target.leaders:
+        target.leaders[key] = 1 + key.partition % 2
+
+    copy_between(source, target, job(*copies))
+
+    for leader in (1, 2):
+        lanes = [lanes for key, lanes in target.lanes_produced.items() if target.leaders[key] == leader]
+        assert set().union(*lanes) == {0, 1}
+
+
+class AwayUntil(FakeCluster):
+    """The leader of one partition is away until the others have all that is meant for them."""
+
+    def __init__(self, alias: str, away: TopicPartition, expected: int) -> None:
+        super().__init__(alias)
+        self._away, self._expected = away, expected
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        others = [log for key, log in self.partitions.items() if key != self._away]
+        if partition == self._away and any(log.end < self._expected for log in others):
+            return None
+        return super().leader(partition)
+
+
+def test_a_partition_whose_leader_is_away_does_not_hold_all_that_the_others_need(
+    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_lib.relay.reading._LEAST_AHEAD", 0)
+    source, target = FakeCluster("A"), AwayUntil("B", TopicPartition("A.orders", 0), 1_200)
+    written = filled(source)
+    settings = {"fetch_max_bytes": 200_000, "fetch_partition_max_bytes": 50_000, "retry_max_seconds": 20.0}
+    copies = [opened(source, target, partition=n) for n in range(PARTITIONS)]
+
+    results = copy_between(source, target, job(*copies, **settings))
+
+    assert all(result.complete for result in results)
+    assert {partition: arrived(target, partition) for partition in written} == written
+
+
+def test_a_source_far_away_that_gives_no_answer_in_time_is_asked_for_less(copy_between: CopyBetween) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    written = filled(source)
+    source.round_trips[1] = 0.15
+
+    def too_slow(_: int, wanted: Sequence[FetchRequestPartition]) -> None:
+        """A line that carries half a mebibyte of a partition in the time that an answer has."""
+        if any(each.max_bytes > MIB // 2 for each in wanted):
+            raise BrokerUnreachableError("no answer within 30 s.")
+
+    source.on_fetch = too_slow
+
+    results = copy_between(source, target, job(*(opened(source, target, partition=n) for n in range(PARTITIONS))))
+
+    assert all(result.complete for result in results)
+    assert {partition: arrived(target, partition) for partition in written} == written

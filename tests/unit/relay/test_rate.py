@@ -189,6 +189,19 @@ def test_given_much_to_copy_under_a_limit_of_a_cluster_then_it_is_copied_in_roun
     assert "A->B may copy 1000 bytes per second" in caplog.text
 
 
+def test_given_an_interrupted_partition_without_anything_to_copy_then_a_part_of_the_plan_has_it_too(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    flow = configured(tmp_path, "B.mirror.rate.limit.write.bytes = 1000")
+    interrupted = partition(1, 500, 500, 0)
+    much = partition(0, 0, 1_000, 100_000_000)
+
+    part = rate_of(flow, ledger).begin(plan_of((much, interrupted)))
+
+    assert interrupted in part.partitions
+    assert part.partitions[0].end < 1_000
+
+
 def partition_grown(each: PartitionPlan, offsets: int) -> PartitionPlan:
     return partition(each.source.partition, each.start, each.end + offsets, each.estimated_bytes)
 

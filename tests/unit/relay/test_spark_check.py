@@ -104,3 +104,21 @@ def test_the_defaults_are_those_of_spark_submit_on_this_machine(tmp_path: Path) 
 def test_a_machine_without_defaults_has_none(tmp_path: Path) -> None:
     assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {}
     assert spark_defaults({"SPARK_HOME": str(tmp_path)}) == {}
+
+
+def test_defaults_that_are_not_all_text_are_read_as_java_does(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_bytes(b"# caf\xe9\nspark.cores.max 4\n")
+
+    assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {"spark.cores.max": "4"}
+
+
+def test_defaults_that_spark_cannot_read_are_left_to_spark(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.cores.max \\uXYZ\n")
+
+    assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {}
+
+
+def test_a_factor_that_is_no_number_is_left_to_spark() -> None:
+    (note,) = _notes({"spark.executor.memoryOverheadFactor": "much"}, "yarn", task_megabytes=512)
+
+    assert "384 MiB" in note

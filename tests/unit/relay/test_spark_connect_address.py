@@ -72,3 +72,8 @@ def test_runs_of_a_week_share_a_session_until_it_was_closed() -> None:
 def test_nobody_waits_for_a_server_that_is_not_there() -> None:
     with pytest.raises(SparkUnreachableError, match="does not answer"):
         ConnectAddress("127.0.0.1", free_ports(1)[0]).require_listener()
+
+
+def test_a_session_id_that_is_none_is_refused_before_spark_sees_it() -> None:
+    with pytest.raises(ConfigurationError, match="session_id"):
+        ConnectAddress.parse("sc://h/;session_id=mine")

@@ -44,6 +44,28 @@ def test_the_settings_of_the_job_are_given_when_it_is_submitted(master: str) -> 
     assert settings["spark.pyspark.driver.python"] == sys.executable
 
 
+@pytest.mark.parametrize("name", ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"])
+def test_an_administrators_options_for_the_drivers_jvm_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert "spark.driver.defaultJavaOptions" in submit_settings("yarn")
+    (tmp_path / "spark-defaults.conf").write_text(f"{name} -XX:+UseG1GC\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+    assert "spark.driver.defaultJavaOptions" not in submit_settings("yarn")
+
+
+def test_the_page_of_a_session_on_this_machine_is_left_to_whoever_has_settings_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert submit_settings("local[*]")["spark.ui.enabled"] == "false"
+
+    (tmp_path / "spark-defaults.conf").write_text("spark.ui.port 4711\n")
+
+    assert "spark.ui.enabled" not in submit_settings("local[*]")
+
+
 def test_only_executors_on_this_machine_use_this_python() -> None:
     assert submit_settings("local[*]")["spark.pyspark.python"] == sys.executable
     assert "spark.pyspark.python" not in submit_settings("spark://host:7077")

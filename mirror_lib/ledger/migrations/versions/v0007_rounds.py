@@ -49,9 +49,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "number", name=op.f("pk_round")),
     )
     op.create_index(op.f("ix_round_flow_began_at"), "round", ["flow", "began_at"], unique=False)
+    # The largest rounds are looked for before each round, and a flow may make one every second.
+    op.create_index(op.f("ix_round_flow_heaviest_bytes"), "round", ["flow", "heaviest_bytes"], unique=False)
 
 
 def downgrade() -> None:
     """Back to the version before."""
+    op.drop_index(op.f("ix_round_flow_heaviest_bytes"), table_name="round")
     op.drop_index(op.f("ix_round_flow_began_at"), table_name="round")
     op.drop_table("round")

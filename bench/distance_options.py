@@ -1,0 +1,112 @@
+"""What a bench over a distance measures: its options, and the arguments that give them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from bench.distance_model import Case
+from bench.settings import Copier
+from bench.workloads import Workload, select
+from mirror_lib.dev.wan_direction import LineQuality
+
+_COPIERS = (Copier.MIRROR, Copier.MM2_DEFAULT, Copier.MM2_TUNED)
+Named = TypeVar("Named", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is measured.
+
+    Args:
+        quality: of the line; cases without loss leave its loss out.
+        lossy_seconds: a lossy line may be slow beyond waiting: its cases copy what it takes through in so many seconds.
+        settings: further properties of our flow.
+        warm_up: a local copy first that is not measured.
+    """
+
+    workload: Workload
+    quality: LineQuality
+    cases: tuple[Case, ...] = tuple(Case)
+    copiers: tuple[Copier, ...] = (Copier.MIRROR,)
+    rounds: int = 1
+    partitions: int = 8
+    processes: int = 2
+    lossy_seconds: float = 60.0
+    settings: Mapping[str, str] = field(default_factory=dict)
+    warm_up: bool = True
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments; wrong ones end the process with exit code 2."""
+    cases, copiers = ", ".join(case.value for case in Case), ", ".join(_COPIERS)
+    parser = argparse.ArgumentParser(prog="bench distance", description="A copy next door, and over a long line.")
+    parser.add_argument("--workload", default="1kb-none", help="which one (1kb-none)")
+    parser.add_argument("--records", type=int, default=500_000, metavar="N", help="of it (500000)")
+    parser.add_argument("--round-trip-ms", type=float, default=150.0, metavar="F", help="of the line (150)")
+    parser.add_argument("--loss", type=float, default=0.01, metavar="F", help="share of segments lost (0.01); 0: none")
+    parser.add_argument(
+        "--window-bytes",
+        type=int,
+        default=6_000_000,
+        metavar="N",
+        help="of a connection: the smaller socket buffer of both ends (6000000); 0: no limit",
+    )
+    parser.add_argument("--bytes-per-second", type=float, default=0.0, metavar="F", help="of the line; 0: no limit (0)")
+    parser.add_argument("--cases", default="", help=f"only these, with commas between, of: {cases}")
+    parser.add_argument("--copiers", default=Copier.MIRROR, help=f"with commas between, of: {copiers} (mirror)")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="rounds (1)")
+    parser.add_argument("--partitions", type=int, default=8, metavar="N", help="of the topic (8)")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="that copy; tasks.max of all copiers (2)")
+    parser.add_argument(
+        "--lossy-seconds",
+        type=float,
+        default=60.0,
+        metavar="F",
+        help="with loss, copy what the line takes in so long (60)",
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a property of our flow; may repeat"
+    )
+    parser.add_argument("--no-warm-up", action="store_true", help="measure the very first copy as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
+    return parser.parse_args(argv)
+
+
+def make_options(chosen: argparse.Namespace) -> Options:
+    """What to measure, by the arguments.
+
+    Raises:
+        ValueError: a workload, case or copier is not known, or a property has no value.
+    """
+    workloads = select(chosen.workload, quick=False)
+    if len(workloads) != 1:
+        raise ValueError("one workload at a time, please.")
+    quality = LineQuality(chosen.round_trip_ms / 1000, chosen.loss, chosen.bytes_per_second, chosen.window_bytes)
+    cases = _named(chosen.cases.split(","), {case.value: case for case in Case}, "case") or tuple(Case)
+    copiers = _named(chosen.copiers.split(","), {copier.value: copier for copier in _COPIERS}, "copier")
+    if wrong := [text for text in chosen.set if "=" not in text]:
+        raise ValueError(f"not KEY=VALUE: {', '.join(wrong)}.")
+    return Options(
+        workload=workloads[0].scaled(chosen.records),
+        quality=quality,
+        cases=tuple(case for case in cases if quality.loss or not case.lossy),
+        copiers=copiers or (Copier.MIRROR,),
+        rounds=chosen.repeat,
+        partitions=chosen.partitions,
+        processes=chosen.processes,
+        lossy_seconds=chosen.lossy_seconds,
+        settings=dict(text.split("=", 1) for text in chosen.set),
+        warm_up=not chosen.no_warm_up,
+    )
+
+
+def _named(names: Sequence[str], known: Mapping[str, Named], what: str) -> tuple[Named, ...]:
+    wanted = [name.strip() for name in names if name.strip()]
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"no such {what}: {', '.join(unknown)}. Known: {', '.join(known)}.")
+    return tuple(known[name] for name in wanted)

@@ -1,0 +1,94 @@
+"""A job on its way to Spark's Python workers, which open it only if its classes are theirs.
+
+Frozen classes with slots are unpickled by position: workers of another version would put values into wrong fields and
+say nothing. So a job travels as bytes beside a stamp, and the stamp is compared before the bytes are opened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pickle
+from collections.abc import Sequence
+from enum import Enum
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+from mirror_lib import __version__
+from mirror_lib.cluster.kerberos import KerberosLogin
+from mirror_lib.cluster.sasl import OAuthLogin, PasswordLogin
+from mirror_lib.errors import ConfigurationError, Where
+
+#: What every job may hold and no type says: the implementations of `Login`, and where an error was.
+_COMMON: tuple[type, ...] = (PasswordLogin, OAuthLogin, KerberosLogin, Where)
+
+
+def seal(job: object, classes: tuple[type, ...]) -> tuple[str, bytes]:
+    """The stamp and the job, as `unseal` takes them.
+
+    Args:
+        classes: of the job and of what comes back; all that they hold count with them.
+    """
+    return stamp(classes), pickle.dumps(job, pickle.HIGHEST_PROTOCOL)
+
+
+def unseal(sealed: str, job: bytes, classes: tuple[type, ...]) -> Any:
+    """The job.
+
+    Raises:
+        ConfigurationError: it was sealed by another version of this package; the job has not been opened then.
+    """
+    ours = stamp(classes)
+    if sealed != ours:
+        raise other_version(workers=ours, driver=sealed)
+    return pickle.loads(job)
+
+
+def other_version(*, workers: str, driver: str, where: Where = Where()) -> ConfigurationError:  # noqa: B008 - a value
+    """What is wrong, and what to do about it. `spark_jobs.failures` finds it again in what Spark makes of it."""
+    return ConfigurationError(
+        f"Spark's Python workers have batch-mirror {workers}, and the job's driver has {driver}.",
+        where=where,
+        action="Install the driver's version into the Python of Spark's executors, or of the Spark Connect server, and "
+        "start the server again; a packed environment is made anew by `mirror spark pack`.",
+    )
+
+
+@cache
+def stamp(classes: tuple[type, ...]) -> str:
+    """The version of this package, and a digest of `fields_of` these classes for changes in between versions."""
+    text = "\n".join(fields_of((*classes, *_COMMON)))
+    return f"{__version__}/{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def fields_of(classes: Sequence[type]) -> list[str]:
+    """A line for each class that these hold, and they themselves: its name, and its fields in their order."""
+    found: dict[type, str] = {}
+    names = {each.__name__: each for each in classes}
+    todo: list[Any] = list(classes)
+    while todo:
+        kind = todo.pop()
+        todo += get_args(kind)
+        if not isinstance(kind, type) or kind in found or not _has_fields(kind):
+            continue
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if issubclass(kind, Enum):
+            found[kind] = f"{name} {[(each.name, each.value) for each in kind]}"
+            continue
+        # Some modules know a name only while types are checked.
+        hints = get_type_hints(kind, localns=names)
+        fields = [(field, str(hints[field])) for field in _names(kind)]
+        found[kind] = f"{name} {fields}"
+        todo += hints.values()
+    return sorted(found.values())
+
+
+def _has_fields(kind: type) -> bool:
+    return issubclass(kind, Enum) or bool(_names(kind))
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    # A named tuple's, or a model's of pydantic.
+    return tuple(getattr(kind, "_fields", ())) or tuple(getattr(kind, "model_fields", ()))

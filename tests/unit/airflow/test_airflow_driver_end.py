@@ -1,0 +1,125 @@
+"""How a task's driver ends: real processes, signalled as Airflow's supervisor signals a task's whole group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.processes import process_facts
+
+_PROJECT = Path(__file__).resolve().parents[3]
+_SECONDS = 60
+#: Begins as every job does; its clean-up takes a while, as answers of a server and of the ledger do.
+_JOB = """
+import os, sys, time
+from pathlib import Path
+from spark_jobs.entry import start
+
+notes = Path(__file__).with_name("notes")
+
+def note(text):
+    with notes.open("a") as file:
+        file.write(text + "\\n")
+
+def run(argv, open_session):
+    note(str(os.getpid()))
+    try:
+        time.sleep(300)
+    finally:
+        note("begins to clean up")
+        print("a line that nobody may be there to read", flush=True)
+        time.sleep(1)
+        note("is done")
+
+start(sys.argv[1:], run, copies=True)
+"""
+#: As Airflow runs a task: it leads a group, and ends the operator's work when it gets SIGTERM.
+_TASK = """
+import os, signal
+os.setpgid(0, 0)
+from mirror_lib.airflow.connect_driver import ConnectDriver
+
+driver = ConnectDriver("stand_in_job", ())
+signal.signal(signal.SIGTERM, lambda *_: driver.end())
+driver.run({"SPARK_REMOTE": "sc://localhost:1"})
+"""
+
+
+class Killed:
+    """A task with its driver, and what the driver noted."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "stand_in_job.py").write_text(_JOB)
+        self._notes = folder / "notes"
+        self._notes.touch()
+        path = os.pathsep.join([str(folder), str(_PROJECT)])
+        self.task = subprocess.Popen(
+            [sys.executable, "-c", _TASK],
+            env={**os.environ, "PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.wait_until(lambda: len(self.noted) == 1)
+        self.driver = int(self.noted[0])
+
+    @property
+    def noted(self) -> list[str]:
+        return self._notes.read_text().splitlines()
+
+    def signal_group(self, number: signal.Signals) -> None:
+        os.killpg(self.task.pid, number)
+
+    def wait_until(self, so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while not so():
+            assert time.monotonic() < deadline, self.noted
+            time.sleep(0.05)
+
+    def driver_is_gone(self) -> bool:
+        facts = process_facts(self.driver)
+        return facts is None or not facts.living
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[Killed]:
+    found = Killed(tmp_path)
+    yield found
+    for pid in (found.task.pid, found.driver):
+        if (facts := process_facts(pid)) is not None and facts.living:
+            os.kill(pid, signal.SIGKILL)
+    found.task.wait()
+
+
+def test_a_killed_task_has_its_driver_clean_up_once_and_whole(killed: Killed) -> None:
+    """It may get SIGTERM more than once: by whoever ends all processes of a container, and by `on_kill`."""
+    os.kill(killed.driver, signal.SIGTERM)
+    killed.wait_until(lambda: len(killed.noted) == 2)
+    killed.signal_group(signal.SIGTERM)
+    killed.task.wait(_SECONDS)
+
+    assert killed.noted[1:] == ["begins to clean up", "is done"]
+    assert killed.driver_is_gone()
+
+
+def test_the_driver_cleans_up_though_the_supervisor_kills_the_group_meanwhile(killed: Killed) -> None:
+    """Airflow gives a group five seconds (`WatchedSubprocess.kill`)."""
+    killed.signal_group(signal.SIGTERM)
+    killed.wait_until(lambda: len(killed.noted) == 2)
+    killed.signal_group(signal.SIGKILL)
+    killed.wait_until(killed.driver_is_gone)
+
+    assert killed.noted[1:] == ["begins to clean up", "is done"]
+
+
+def test_the_driver_of_a_task_that_was_killed_outright_ends_too(killed: Killed) -> None:
+    killed.signal_group(signal.SIGKILL)
+    killed.wait_until(killed.driver_is_gone)
+
+    assert killed.noted[1:] == ["begins to clean up", "is done"]
