@@ -6,8 +6,8 @@ the copy's. The copy tasks run in processes of their own, without Spark.
 
 from __future__ import annotations
 
+import argparse
 import json
-import signal
 import sys
 import tempfile
 import time
@@ -26,7 +26,7 @@ from bench.distance_options import Options, make_options, parse_arguments
 from bench.distance_results import Copied, distance_table, goals, to_plain
 from bench.distance_sites import Sites, log_bounds, started_sites
 from bench.errors import BenchError
-from bench.interrupt import interrupt
+from bench.interrupt import exit_code
 from bench.loading import load
 from bench.machine import describe, java_version
 from bench.process_tree import ProcessTree
@@ -251,30 +251,24 @@ def _alive(maker: MirrorMaker) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; returns the exit code: 1 when a copy failed or does not equal its source."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
-    progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
+    progress = Console(stderr=True)
+    return exit_code(lambda: _measure(chosen, progress), progress)
+
+
+def _measure(chosen: argparse.Namespace, progress: Console) -> int:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
     def tell(text: str) -> None:
         progress.print(f"{time.monotonic() - began:5.0f} s  {text}", highlight=False, markup=False)
 
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
-        options = make_options(chosen)
-        machine = describe(java=java_version(), kafka=KAFKA_VERSION)
-        with (
-            tempfile.TemporaryDirectory(prefix="mirror-distance-", ignore_cleanup_errors=True) as name,
-            started_sites(Path(name)) as sites,
-        ):
-            results = run(options, sites, Path(name), tell)
-    except ValueError as error:
-        progress.print(str(error), style="red", markup=False)
-        return 2
-    except MirrorError as error:
-        progress.print(str(error), style="red", markup=False)
-        return error.exit_code
-    except KeyboardInterrupt:
-        progress.print("interrupted; everything is stopped")
-        return 130
+    options = make_options(chosen)
+    machine = describe(java=java_version(), kafka=KAFKA_VERSION)
+    with (
+        tempfile.TemporaryDirectory(prefix="mirror-distance-", ignore_cleanup_errors=True) as name,
+        started_sites(Path(name)) as sites,
+    ):
+        results = run(options, sites, Path(name), tell)
     console.print(machine.line(), style="dim")
     console.print(f"{options.workload.title}; line: {_told(options.quality)}")
     console.print(distance_table(results))

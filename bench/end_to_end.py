@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +29,7 @@ from bench.contest import (
     spark_submit,
 )
 from bench.end_to_end_results import Race, Result, goals, timing_table, to_plain
-from bench.interrupt import interrupt
+from bench.interrupt import exit_code
 from bench.loading import load, write
 from bench.machine import describe, java_version
 from bench.pair import Pair, started_pair
@@ -40,7 +39,6 @@ from bench.settings import Copier, CopySetup
 from bench.workloads import Workload, select
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.dev.spark_connect import SparkConnectServer
-from mirror_lib.errors import MirrorError
 
 _WIDTH = 118
 Tell = Callable[[str], None]
@@ -249,29 +247,23 @@ def make_options(chosen: argparse.Namespace) -> Options:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; returns the exit code: 1 when a copy does not equal its source."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
-    progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
+    progress = Console(stderr=True)
+    return exit_code(lambda: _measure(chosen, progress), progress)
+
+
+def _measure(chosen: argparse.Namespace, progress: Console) -> int:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
 
     def tell(text: str) -> None:
         progress.print(text, highlight=False)
 
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
-        options = make_options(chosen)
-        machine = describe(java=java_version(), kafka=KAFKA_VERSION)
-        with (
-            tempfile.TemporaryDirectory(prefix="mirror-end-to-end-", ignore_cleanup_errors=True) as name,
-            started_pair(Path(name)) as pair,
-        ):
-            results = run(options, pair, Path(name), tell)
-    except ValueError as error:
-        progress.print(str(error), style="red", markup=False)
-        return 2
-    except MirrorError as error:
-        progress.print(str(error), style="red", markup=False)
-        return error.exit_code
-    except KeyboardInterrupt:
-        progress.print("interrupted; everything is stopped")
-        return 130
+    options = make_options(chosen)
+    machine = describe(java=java_version(), kafka=KAFKA_VERSION)
+    with (
+        tempfile.TemporaryDirectory(prefix="mirror-end-to-end-", ignore_cleanup_errors=True) as name,
+        started_pair(Path(name)) as pair,
+    ):
+        results = run(options, pair, Path(name), tell)
     console.print(machine.line(), style="dim")
     console.print(timing_table(results))
     console.print(goal_table(goals(results)))

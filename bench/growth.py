@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 import time
@@ -32,7 +31,7 @@ from bench.growth_results import (
     to_plain,
 )
 from bench.growth_source import Place, create, places, records_of, write
-from bench.interrupt import interrupt
+from bench.interrupt import exit_code
 from bench.machine import describe, java_version
 from bench.pair import Pair, started_pair
 from bench.phases import seconds_by_phase
@@ -40,7 +39,6 @@ from bench.relay_host import RelayHost
 from bench.report import goal_table
 from bench.settings import Copier, CopySetup, properties, render
 from mirror_lib.dev.jars import KAFKA_VERSION
-from mirror_lib.errors import MirrorError
 
 _WIDTH = 150
 _MEGABYTE = 1_000_000
@@ -230,33 +228,27 @@ def limited(sizes: Sizes, partitions: int | None, megabytes: int | None) -> Size
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; returns the exit code: 1 when a copy lacks records."""
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
-    progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
+    progress = Console(stderr=True)
+    return exit_code(lambda: _measure(chosen, progress), progress)
+
+
+def _measure(chosen: argparse.Namespace, progress: Console) -> int:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     began = time.monotonic()
 
     def tell(text: str) -> None:
         progress.print(f"[dim]{time.monotonic() - began:5.0f} s[/]  {text}", highlight=False)
 
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
-        options = make_options(chosen)
-        machine = describe(java=java_version(), kafka=KAFKA_VERSION)
-        with tempfile.TemporaryDirectory(prefix="mirror-growth-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
-            with (
-                RelayHost(cores=options.processes, directory=folder) as host,
-                started_pair(folder, heap_megabytes=_HEAP_MEGABYTES, overrides=_OVERRIDES) as pair,
-            ):
-                host.wait_started()
-                points = run(options, pair, host, folder, tell)
-    except ValueError as error:
-        progress.print(str(error), style="red", markup=False)
-        return 2
-    except MirrorError as error:
-        progress.print(str(error), style="red", markup=False)
-        return error.exit_code
-    except KeyboardInterrupt:
-        progress.print("interrupted; everything is stopped")
-        return 130
+    options = make_options(chosen)
+    machine = describe(java=java_version(), kafka=KAFKA_VERSION)
+    with tempfile.TemporaryDirectory(prefix="mirror-growth-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        with (
+            RelayHost(cores=options.processes, directory=folder) as host,
+            started_pair(folder, heap_megabytes=_HEAP_MEGABYTES, overrides=_OVERRIDES) as pair,
+        ):
+            host.wait_started()
+            points = run(options, pair, host, folder, tell)
     console.print(machine.line(), style="dim")
     for series in options.series:
         console.print(series_table(series, points))

@@ -36,10 +36,10 @@ _REQUESTS_PER_CONNECTION = 2
 #: What a task holds at the most while both clusters are near, in requests: two that are answered, two to be written.
 _REQUESTS_AHEAD = 4
 _LEAST_AHEAD = 32 * 1024 * 1024
-#: Of what is asked of a broker far away at first.
-_SMALLEST_PART = 256
 #: And for each partition, in the most that a request asks of it.
 _SHARES_AHEAD = 2
+#: A broker far away is asked for this fraction at the least of what it is asked for at first.
+_SMALLEST_PART = 256
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024
 
@@ -168,17 +168,17 @@ class SourceReader:
         distance = reach(self._client.round_trip(place.node), self._settings.connections_per_broker)
         lanes = self._outstanding.setdefault(place.node, [])
         lanes += [0] * (distance.connections - len(lanes))
+        self._far_source = self._far_source or distance.far
+        ahead = self._memory.limit if distance.far else self._near_ahead
+        # Each acknowledgement frees a little: asking for that much at once would make many small requests.
+        worthwhile = min(
+            max(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes // 4),
+            self._settings.fetch_max_bytes,
+            self._memory.limit // 4,
+        )
         while ready:
             free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
-            self._far_source = self._far_source or distance.far
-            ahead = self._memory.limit if distance.far else self._near_ahead
             max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room(ahead))
-            # Each acknowledgement frees a little: asking for that much at once would make many small requests.
-            worthwhile = min(
-                max(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes // 4),
-                self._settings.fetch_max_bytes,
-                self._memory.limit // 4,
-            )
             if free <= 0 or (max_bytes < worthwhile and self._memory.used > 0):
                 return
             if self._throttle is not None:
