@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ from typing import TypeVar
 from bench.copying import Copy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
 from bench.limit import measure_limit
 from bench.limit_model import LimitRun
-from bench.loading import load, write
+from bench.loading import load
 from bench.pair import Pair, started_pair
 from bench.relay_host import RelayHost
 from bench.results import Measurement, Results
@@ -37,7 +37,8 @@ class Options:
         partitions: of every topic.
         processes: `tasks.max` of MM2 and ours, cores of the Spark session, processes of the client loop and the limit.
         rounds: how often everything is measured.
-        warm_up: let the target's broker work before the first copy, which else pays for its JVM's warm-up.
+        warm_up: fill the page cache, and let the brokers work before the first copy, which else pays for the warm-up of
+            their JVMs.
         keep: leave the folder with logs and data.
     """
 
@@ -78,7 +79,10 @@ def run(options: Options, tell: Tell) -> Results:
     """
     with _folder(keep=options.keep, tell=tell) as folder:
         tell("starting two clusters and a Spark session")
-        with RelayHost(cores=options.processes, directory=folder) as host, started_pair(folder) as pair:
+        with (
+            RelayHost(cores=options.processes, directory=folder) as host,
+            started_pair(folder, full_page_cache=options.warm_up) as pair,
+        ):
             return _Comparison(options, tell, folder, pair, host).run()
 
 
@@ -134,13 +138,14 @@ class _Comparison:
         shape = load(self._pair.source.bootstrap_servers, workload, self._options.partitions)
         self._tell(f"{workload.name}: {shape.batches:,} batches of {shape.mean_batch_bytes:,.0f} bytes on average")
         if self._options.warm_up:
+            self._tell(f"{workload.name}: warming the brokers up")
             self._warm_up(workload)
 
     def _warm_up(self, workload: Workload) -> None:
-        practice, target = replace(workload, name=f"warm-up-{workload.name}"), self._pair.target
-        target.create(practice.name, self._options.partitions)
-        write(target.bootstrap_servers, practice, self._options.partitions)
-        target.delete([practice.name])
+        # All ways of reading and of appending: brokers become faster up to the fourth time.
+        measure_limit(
+            self._pair, workload, partitions=self._options.partitions, processes=self._options.processes, number=0
+        )
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         transport = self._pair.tls if workload.tls else self._pair.clear

@@ -261,7 +261,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     machine = describe(java=java_version(), kafka=KAFKA_VERSION)
     with (
         tempfile.TemporaryDirectory(prefix="mirror-end-to-end-", ignore_cleanup_errors=True) as name,
-        started_pair(Path(name)) as pair,
+        started_pair(Path(name), full_page_cache=not chosen.quick) as pair,
     ):
         results = run(options, pair, Path(name), tell)
     console.print(machine.line(), style="dim")

@@ -70,6 +70,10 @@ class Wire:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
         self._socket.close()
 
     def send(self, request: Frame) -> None:

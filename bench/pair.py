@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from bench.page_cache import PageCache
 from bench.topics import Topics
 from bench.transport import LISTENERS, Certificates, Transport
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
@@ -33,10 +34,14 @@ class Pair:
     processes: tuple[psutil.Process, ...]
     clear: Transport
     tls: Transport
+    #: Filled before each measurement, if at all.
+    page_cache: PageCache | None = None
 
     def settle(self) -> None:
         """Let the disk take what was written, then wait until the brokers have nothing left to do."""
         os.sync()
+        if self.page_cache is not None:
+            self.page_cache.fill()
         deadline = time.monotonic() + _IDLE_SECONDS_MOST
         used = self._cpu_seconds()
         while time.monotonic() < deadline:
@@ -61,13 +66,18 @@ class Pair:
 
 @contextmanager
 def started_pair(
-    directory: Path, *, heap_megabytes: int = _HEAP_MEGABYTES, overrides: Mapping[str, str] | None = None
+    directory: Path,
+    *,
+    heap_megabytes: int = _HEAP_MEGABYTES,
+    overrides: Mapping[str, str] | None = None,
+    full_page_cache: bool = False,
 ) -> Iterator[Pair]:
     """Start both clusters as Kafka's own scripts would; they stop at the end.
 
     Args:
         heap_megabytes: of each broker.
         overrides: broker properties beside the usual ones.
+        full_page_cache: measure as on brokers that have run for a while; the first time this may take a minute.
     """
     certificates = Certificates.make(directory / "certificates")
     clusters = [
@@ -81,7 +91,10 @@ def started_pair(
         )
         for name in ("source", "target")
     ]
-    try:
+    with ExitStack() as stack:
+        for cluster in clusters:
+            stack.callback(cluster.stop)
+        page_cache = stack.enter_context(PageCache(directory)) if full_page_cache else None
         with ThreadPoolExecutor(max_workers=len(clusters)) as pool:
             list(pool.map(KafkaCluster.start, clusters))
         running = [cluster.process(cluster.node_ids[0]) for cluster in clusters]
@@ -92,7 +105,5 @@ def started_pair(
             tuple(psutil.Process(process.pid) for process in running if process is not None),
             clear=certificates.transport(*clusters, tls=False),
             tls=certificates.transport(*clusters, tls=True),
+            page_cache=page_cache,
         )
-    finally:
-        for cluster in clusters:
-            cluster.stop()

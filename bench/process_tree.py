@@ -10,7 +10,7 @@ import psutil
 
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied, ProcessLookupError)
 #: Listing all processes of a machine costs milliseconds; new workers are noticed this often.
-_REFRESH_SECONDS = 0.25
+_REFRESH_SECONDS = 1.0
 
 
 class ProcessTree:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from contextlib import ExitStack, closing
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
+from bench.end_offsets import EndOffsets
 from bench.errors import BenchError
 from bench.window import Look
 
@@ -32,6 +34,16 @@ LOOK_SECONDS = 0.02
 STALL_SECONDS = 90.0
 
 
+class Ends(Protocol):
+    """Tells where a topic ends."""
+
+    def total(self) -> int:
+        """The sum of the end offsets of all partitions."""
+
+    def close(self) -> None:
+        """It is not asked any more."""
+
+
 class Topics:
     """Topics of one cluster."""
 
@@ -51,7 +63,7 @@ class Topics:
 
     def wait_until_led(self, name: str, partitions: int) -> None:
         """Wait until the leader of every partition answers as such: metadata name it before it has taken over."""
-        self._until(lambda: self._total(name, partitions, known=False) is not None, f"{name} got no leaders")
+        self._until(lambda: self._total(name, partitions) is not None, f"{name} got no leaders")
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete topics and wait until they are gone; those that do not exist are no error."""
@@ -89,12 +101,28 @@ class Topics:
         Raises:
             BenchError: the copy did not begin, or came to a halt.
         """
+        with ExitStack() as stack:
+            return self._watch(topic, partitions, expected, cpu_seconds, still_running, start_seconds, stack)
+
+    def _watch(
+        self,
+        topic: str,
+        partitions: int,
+        expected: int,
+        cpu_seconds: Callable[[], float],
+        still_running: Callable[[], None],
+        start_seconds: float,
+        stack: ExitStack,
+    ) -> list[Look]:
         looks: list[Look] = []
         changed, allowed = time.monotonic(), start_seconds
+        ends: Ends | None = None
         while True:
             began = time.monotonic()
             used = cpu_seconds()
-            total = self._total(topic, partitions, known=bool(looks))
+            if looks and ends is None:
+                ends = stack.enter_context(closing(self._ends(topic, partitions)))
+            total = ends.total() if ends is not None else self._total(topic, partitions)
             if total is not None:
                 looks.append(Look(time.monotonic(), total, used))
                 if total >= expected:
@@ -110,15 +138,19 @@ class Topics:
             still_running()
             time.sleep(max(LOOK_SECONDS - (time.monotonic() - began), 0.001))
 
-    def _total(self, topic: str, partitions: int, *, known: bool) -> int | None:
-        """The sum of the end offsets, None as long as a topic that was never seen is not wholly there."""
-        if not known and topic not in self.names():
+    def _ends(self, topic: str, partitions: int) -> Ends:
+        """What tells the end of a topic that is wholly there, at a small price."""
+        return EndOffsets(self.bootstrap_servers, topic, partitions)
+
+    def _total(self, topic: str, partitions: int) -> int | None:
+        """The sum of the end offsets, None as long as the topic is not wholly there."""
+        if topic not in self.names():
             return None
         try:
             return sum(self._offsets(topic, partitions, _LATEST))
         except BenchError as error:
             cause = error.__cause__
-            if not known and isinstance(cause, KafkaException) and cause.args[0].code() in _NOT_YET:
+            if isinstance(cause, KafkaException) and cause.args[0].code() in _NOT_YET:
                 return None
             raise
 

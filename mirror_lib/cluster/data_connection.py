@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import struct
 import sys
+import threading
 from collections import deque
 from collections.abc import Sequence
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from typing import NamedTuple
 
 #: Pieces of a request below this size are joined: a system call each would cost more than copying them.
 _JOIN_BELOW = 16 * 1024
@@ -28,6 +30,9 @@ _LARGE_FRAME = 64 * 1024
 #: Multiples of this many bytes, so that what one answer leaves fits the next.
 _FRAME_STEP = 1024 * 1024
 _KEPT_BYTES = 96 * 1024 * 1024
+
+#: Answers up to this size need one system call, others one more; so much of each is copied.
+_BEGINNING_BYTES = 4096
 
 Buffer = bytes | bytearray | memoryview
 
@@ -88,6 +93,31 @@ class Frames:
             self._kept_bytes += len(fresh)
 
 
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.frames = Frames()
+
+
+_THREAD = _Thread()
+
+
+def frames_of_this_thread() -> Frames:
+    """Memory that all connections of a thread share, and that stays when they end.
+
+    Spark's workers copy again and again, in rounds of a second; they end when they were idle for a minute.
+    """
+    return _THREAD.frames
+
+
+class _Waiting(NamedTuple):
+    """A request without an answer yet."""
+
+    correlation_id: int
+    answer: asyncio.Future[memoryview]
+    #: By the event loop's clock.
+    deadline: float
+
+
 class DataConnection(asyncio.BufferedProtocol):
     """Speaks Kafka's framing on a transport whose handshake (versions, SASL) is over.
 
@@ -108,8 +138,13 @@ class DataConnection(asyncio.BufferedProtocol):
         self._client_id = client_id.encode()
         self._timeout = timeout
         self._correlation_id = 0
-        self._waiting: deque[tuple[int, asyncio.Future[memoryview]]] = deque()
-        self._size = bytearray(_SIZE.size)
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[_Waiting] = deque()
+        #: One for all requests, since answers come in their order.
+        self._watch: asyncio.TimerHandle | None = None
+        #: Where answers begin: small ones, such as those to appends, come as a whole and often together.
+        self._beginning = memoryview(bytearray(_BEGINNING_BYTES))
+        self._begun = 0
         self._frames = frames or Frames()
         self._frame: memoryview | None = None
         self._received = 0
@@ -121,81 +156,104 @@ class DataConnection(asyncio.BufferedProtocol):
         """Whether requests can be sent."""
         return self._closed is None and not self._transport.is_closing()
 
-    async def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> memoryview:
-        """Send a request and wait for its answer.
+    def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
+        """Send a request.
 
         Args:
             body: the encoded request in pieces; they must not be changed before the answer is there.
 
         Returns:
-            The answer without its header (response header v0).
+            What becomes the answer without its header (response header v0), a `ConnectionError` when the connection
+            ends, or a `TimeoutError` when no answer comes in time, which ends the connection too.
 
         Raises:
-            ConnectionError: the connection ended.
-            TimeoutError: no answer came in time; the connection was ended.
+            ConnectionError: the connection has ended.
         """
         if not self.open:
             raise ConnectionResetError("the connection is closed")
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
-        answer: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._correlation_id, answer))
+        answer: asyncio.Future[memoryview] = self._loop.create_future()
+        self._waiting.append(_Waiting(self._correlation_id, answer, self._loop.time() + self._timeout))
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._timeout, self._look_for_late)
         self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await answer
-        except TimeoutError:
-            late = TimeoutError(f"no answer within {self._timeout:g} s")
-            self._end(late)
-            raise late from None
+        return answer
+
+    def _look_for_late(self) -> None:
+        self._watch = None
+        if not self._waiting:
+            return
+        left = self._waiting[0].deadline - self._loop.time()
+        if left > 0:
+            self._watch = self._loop.call_later(left, self._look_for_late)
+        else:
+            self._end(TimeoutError(f"no answer within {self._timeout:g} s"))
 
     def close(self) -> None:
         """End the connection."""
         self._end(ConnectionResetError("the connection was closed"))
 
     def _send(self, header: bytes, body: Sequence[Buffer]) -> None:
-        size = len(header) + len(self._client_id) + sum(len(piece) for piece in body)
+        size = len(header) + len(self._client_id) + sum(map(len, body))
         joined = bytearray(_SIZE.pack(size))
         joined += header
         joined += self._client_id
+        pieces: list[Buffer] = []
         for piece in body:
             if len(piece) < _JOIN_BELOW:
                 joined += piece
                 continue
             if joined:
-                self._transport.write(joined)
+                pieces.append(joined)
                 joined = bytearray()
-            self._transport.write(piece)
+            pieces.append(piece)
         if joined:
-            self._transport.write(joined)
+            pieces.append(joined)
+        # At once: each write of its own would wake up the broker.
+        self._transport.writelines(pieces)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the transport puts what it reads next: the rest of the current size or frame."""
+        """Where the transport puts what it reads next: the rest of the current frame, or the beginning of one."""
         del sizehint
-        return (memoryview(self._size) if self._frame is None else self._frame)[self._received :]
+        return self._beginning[self._begun :] if self._frame is None else self._frame[self._received :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Note that bytes were read into the buffer."""
-        self._received += nbytes
         if self._frame is None:
-            if self._received == len(self._size):
-                self._begin_frame(_SIZE.unpack(self._size)[0])
-        elif self._received == len(self._frame):
+            self._begin_frames(self._begun + nbytes)
+            return
+        self._received += nbytes
+        if self._received == len(self._frame):
             frame, self._frame, self._received = self._frame, None, 0
             self._answered(frame)
 
-    def _begin_frame(self, size: int) -> None:
-        if not _SIZE.size <= size <= _LARGEST_FRAME:
-            self._end(ConnectionResetError(f"the broker announced an answer of {size} bytes"))
-            return
-        self._frame, self._received = self._frames.take(size), 0
+    def _begin_frames(self, filled: int) -> None:
+        """Work through the first `filled` bytes of `_beginning`."""
+        beginning, position = self._beginning, 0
+        while filled - position >= _SIZE.size and self._closed is None:
+            (size,) = _SIZE.unpack_from(beginning, position)
+            if not _SIZE.size <= size <= _LARGEST_FRAME:
+                self._end(ConnectionResetError(f"the broker announced an answer of {size} bytes"))
+                return
+            position += _SIZE.size
+            here = beginning[position : min(position + size, filled)]
+            position += len(here)
+            if len(here) == size:
+                self._answered(memoryview(bytes(here)))
+            else:
+                self._frame, self._received = self._frames.take(size), len(here)
+                self._frame[: len(here)] = here
+        left = filled - position
+        beginning[:left] = beginning[position:filled]
+        self._begun = left
 
     def _answered(self, view: memoryview) -> None:
         (correlation_id,) = _SIZE.unpack_from(view)
-        expected = self._waiting[0][0] if self._waiting else None
+        expected = self._waiting[0].correlation_id if self._waiting else None
         if correlation_id != expected:
             self._end(ConnectionResetError(f"the broker answered request {correlation_id} instead of {expected}"))
             return
-        _, answer = self._waiting.popleft()
+        answer = self._waiting.popleft().answer
         if not answer.done():
             answer.set_result(view[_SIZE.size :])
 
@@ -211,9 +269,14 @@ class DataConnection(asyncio.BufferedProtocol):
         if self._closed is not None:
             return
         self._closed = why
-        self._frame, self._received = None, 0
+        self._frame, self._received, self._begun = None, 0, 0
         self._transport.abort()
+        if self._watch is not None:
+            self._watch.cancel()
+        late = isinstance(why, TimeoutError)
         while self._waiting:
-            _, answer = self._waiting.popleft()
+            answer = self._waiting.popleft().answer
             if not answer.done():
-                answer.set_exception(ConnectionResetError(str(why) or type(why).__name__))
+                # The one that was waited for too long; those behind it lose their connection.
+                answer.set_exception(why if late else ConnectionResetError(str(why) or type(why).__name__))
+            late = False

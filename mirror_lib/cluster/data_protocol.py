@@ -22,6 +22,8 @@ OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
 #: The request with the least in it: every broker speaks its first version, and answers without looking anything up.
 API_VERSIONS, API_VERSIONS_VERSION = 18, 0
 
+#: Transactional id, acks, timeout, number of topics; partition and size of its batch.
+_PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hhii"), struct.Struct(">ii")
 _PRODUCED_PARTITION = struct.Struct(">ihqqq")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
@@ -114,14 +116,15 @@ def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
 
 def encode_produce(batches: Sequence[tuple[str, int, Buffer]], *, timeout_ms: int) -> list[Buffer]:
     """A Produce request with acks=all, not transactional; at most one batch for a partition."""
-    parts: list[Buffer] = [struct.pack(">hhi", -1, -1, timeout_ms)]
     grouped = by_topic(batches)
-    parts.append(_INT32.pack(len(grouped)))
+    head = _PRODUCE_HEAD.pack(-1, -1, timeout_ms, len(grouped))
+    parts: list[Buffer] = []
     for topic, wanted in grouped.items():
-        parts += (encode_string(topic), _INT32.pack(len(wanted)))
+        head += encode_string(topic) + _INT32.pack(len(wanted))
         for _, partition, payload in wanted:
-            parts += (struct.pack(">ii", partition, len(payload)), payload)
-    return parts
+            parts += (head + _PRODUCE_PARTITION.pack(partition, len(payload)), payload)
+            head = b""
+    return parts or [head]
 
 
 #: These stand in for timestamps: the end, and the first offset on the leader's own disks (Java

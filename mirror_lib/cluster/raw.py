@@ -31,7 +31,7 @@ from mirror_lib.cluster.acl_protocol import (
     parse_describe_acls,
 )
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import Buffer, DataConnection, Frames
+from mirror_lib.cluster.data_connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.data_protocol import (
     API_VERSIONS,
     API_VERSIONS_VERSION,
@@ -189,7 +189,7 @@ class RawClient:
         self._coordinators: dict[str, int] = {}
         self._links: dict[tuple[int, int], _DataLink] = {}
         self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
-        self._frames = Frames()
+        self._frames = frames_of_this_thread()
         self._quotas = QuotaWatch(connection.cluster, connection.client_id)
 
     @property
@@ -291,7 +291,9 @@ class RawClient:
     ) -> memoryview:
         """Send a request that we encoded, over a certain connection if one is given, and return the answer's frame."""
         try:
-            link = await self._link(node, lane)
+            link = self._links.get((node, lane))
+            if link is None or not link.connection.open:
+                link = await self._link(node, lane)
             if over is not None and link.connection is not over:
                 raise ConnectionResetError("the connection that the request was for has ended")
             low, high = link.handshake.versions.get(api_key, (0, -1))

@@ -14,13 +14,14 @@ class Background:
     """
 
     def __init__(self, crashed: Callable[[BaseException], None]) -> None:
-        """`crashed` gets the exception of a task that failed."""
+        """In the event loop that is to run them; `crashed` gets the exception of a task that failed."""
         self._crashed = crashed
+        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run `work` in the running event loop."""
-        task = asyncio.get_running_loop().create_task(work)
+        """Run `work` beside what runs already."""
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task

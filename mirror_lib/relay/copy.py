@@ -255,7 +255,8 @@ class _Task:
         held = copy.assembler.flush() if not copy.read_done and copy.unacknowledged_batches == 0 else None
         if held is not None:
             self._deliver(copy, [held])
-        self._settle(copy)
+        if copy.read_done:
+            self._settle(copy)
         self._reader.wake()
 
     def _settle(self, copy: PartitionCopy) -> None:

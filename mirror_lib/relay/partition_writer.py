@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.stamp import stamp
@@ -51,6 +52,13 @@ NOT_ALONE = frozenset(
 )
 
 
+class Lane(NamedTuple):
+    """One of the connections to a broker."""
+
+    leader: int
+    connection: int
+
+
 @dataclass(slots=True, eq=False)
 class Outgoing:
     """A batch with its place in the target's log, and the broker's answer once there is one."""
@@ -86,6 +94,8 @@ class PartitionWriter:
         #: several connections its batches go.
         self.leader: int | None = None
         self.number = 0
+        #: What its batches went over last.
+        self.lane: Lane | None = None
         #: Its batches are made larger, since its leader is far away.
         self.gathers_more = False
         #: What is written here: several source partitions in a merge.

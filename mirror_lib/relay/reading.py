@@ -110,6 +110,12 @@ class SourceReader:
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
         self._waking = False
+        #: Each acknowledgement frees a little: asking for that much at once would make many small requests.
+        self._worthwhile = min(
+            max(_MIN_FETCH_BYTES, settings.fetch_max_bytes // 4), settings.fetch_max_bytes, memory.limit // 4
+        )
+        #: Above so many bytes that are held nothing is asked for, so there is no need to look who could be.
+        self._full_from = memory.limit
 
     async def start(self) -> None:
         """Find the leaders and send the first fetches."""
@@ -121,9 +127,10 @@ class SourceReader:
 
         That looks at all partitions, so it is done once for all that happens in one turn of the loop.
         """
-        if not self._waking:
-            self._waking = True
-            asyncio.get_running_loop().call_soon(self._pump)
+        if self._waking or 0 < self._memory.used > self._full_from:
+            return
+        self._waking = True
+        asyncio.get_running_loop().call_soon(self._pump)
 
     def _wake_after(self, seconds: float) -> None:
         if self._paused is None:
@@ -158,6 +165,8 @@ class SourceReader:
             else:
                 by_place.setdefault(self._replicas.place(copy.source, leader), []).append(copy)
         self._unfinished = unfinished
+        ahead = self._memory.limit if self._far_source else self._memory.holds(self._near_ahead)
+        self._full_from = ahead - self._worthwhile
         if homeless:
             self._refresh_leaders()
         for place, ready in by_place.items():
@@ -170,16 +179,10 @@ class SourceReader:
         lanes += [0] * (distance.connections - len(lanes))
         self._far_source = self._far_source or distance.far
         ahead = self._memory.limit if distance.far else self._near_ahead
-        # Each acknowledgement frees a little: asking for that much at once would make many small requests.
-        worthwhile = min(
-            max(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes // 4),
-            self._settings.fetch_max_bytes,
-            self._memory.limit // 4,
-        )
         while ready:
             free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
             max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room(ahead))
-            if free <= 0 or (max_bytes < worthwhile and self._memory.used > 0):
+            if free <= 0 or (max_bytes < self._worthwhile and self._memory.used > 0):
                 return
             if self._throttle is not None:
                 if (seconds := self._throttle.pause()) > 0:

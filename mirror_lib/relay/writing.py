@@ -20,7 +20,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
 from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
@@ -33,7 +32,7 @@ from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedE
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Outgoing, PartitionWriter
+from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Lane, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import may_pass, without_frames
 from mirror_lib.topology.access import Grant, Operation
@@ -52,13 +51,6 @@ _RECORD_REFUSED = frozenset(
         ErrorCode.INVALID_TIMESTAMP,
     }
 )
-
-
-class _Lane(NamedTuple):
-    """One of the connections to a broker."""
-
-    leader: int
-    connection: int
 
 
 class TargetWriter:
@@ -88,8 +80,8 @@ class TargetWriter:
             self._writers[copy.target].copies.append(copy)
         #: How many partitions of each leader have been given a connection.
         self._led: dict[int, int] = {}
-        self._queues: dict[_Lane, deque[PartitionWriter]] = {}
-        self._outstanding: dict[_Lane, int] = {}
+        self._queues: dict[Lane, deque[PartitionWriter]] = {}
+        self._outstanding: dict[Lane, int] = {}
         self._reaches: dict[int, Reach] = {}
         #: Some leader is far away.
         self.far = False
@@ -160,7 +152,7 @@ class TargetWriter:
         self._queues.setdefault(lane, deque()).append(writer)
         self._send_over(lane)
 
-    def _lane(self, writer: PartitionWriter, leader: int) -> _Lane:
+    def _lane(self, writer: PartitionWriter, leader: int) -> Lane:
         """All batches of a partition go over one connection: brokers keep the order within one only."""
         distance = self._reaches.get(leader) or self._reach(leader)
         if distance.far and not writer.gathers_more:
@@ -174,7 +166,10 @@ class TargetWriter:
             # Counted by leader, since leaders change from one partition to the next.
             writer.leader, writer.number = leader, self._led.get(leader, 0)
             self._led[leader] = writer.number + 1
-        return _Lane(leader, writer.number % distance.connections)
+        number = writer.number % distance.connections
+        if writer.lane is None or writer.lane != (leader, number):
+            writer.lane = Lane(leader, number)
+        return writer.lane
 
     def _reach(self, leader: int) -> Reach:
         round_trip = self._client.round_trip(leader)
@@ -183,7 +178,7 @@ class TargetWriter:
             self._reaches[leader] = found
         return found
 
-    def _send_over(self, lane: _Lane) -> None:
+    def _send_over(self, lane: Lane) -> None:
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
         while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
@@ -202,23 +197,23 @@ class TargetWriter:
                 size += len(outgoing.batch.payload)
             # A partition goes to the end of its queue again only now: one batch per request is allowed.
             for writer, _ in chosen:
-                if writer.sendable and not writer.queued and self._lane(writer, lane.leader) == lane:
+                if writer.waiting and not writer.queued and self._lane(writer, lane.leader) == lane:
                     writer.queued = True
                     queue.append(writer)
             if chosen:
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._background.start(self._produce(lane, connection, chosen))
 
-    async def _produce(self, lane: _Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
+    async def _produce(self, lane: Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
         request = [
             (writer.target.topic, writer.target.partition, outgoing.batch.payload) for writer, outgoing in chosen
         ]
-        answers: dict[TopicPartition, ProducedPartition | MirrorError] = {}
+        answers: dict[tuple[str, int], ProducedPartition | MirrorError] = {}
         try:
             produced = await self._client.produce(
                 lane.leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, lane=lane.connection, connection=connection
             )
-            answers = {TopicPartition(answer.topic, answer.partition): answer for answer in produced}
+            answers = {(answer.topic, answer.partition): answer for answer in produced}
         except MirrorError as error:
             without_frames(error)
             answers = {writer.target: error for writer, _ in chosen}

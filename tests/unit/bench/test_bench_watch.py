@@ -1,6 +1,6 @@
 """Watching a target topic until everything is there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,14 @@ from bench import topics as bench_topics
 from bench.errors import BenchError
 from bench.topics import Topics
 from bench.window import Look
+
+
+class _Ends:
+    def __init__(self, total: Callable[[], int]) -> None:
+        self.total = total
+
+    def close(self) -> None:
+        pass
 
 
 class _Scripted(Topics):
@@ -34,6 +42,9 @@ class _Scripted(Topics):
             raise BenchError("refused") from KafkaException(self._now)
         assert self._now is not None
         return list(self._now)
+
+    def _ends(self, topic: str, partitions: int) -> "_Ends":
+        return _Ends(lambda: sum(self._offsets(topic, partitions, None)))
 
     @property
     def script_is_over(self) -> bool:
