@@ -37,8 +37,8 @@ class Options:
         partitions: of every topic.
         processes: `tasks.max` of MM2 and ours, cores of the Spark session, processes of the client loop and the limit.
         rounds: how often everything is measured.
-        warm_up: fill the page cache, and let the brokers work before the first copy, which else pays for the warm-up of
-            their JVMs.
+        warm_up: fill the page cache, and let brokers and session work before the first copy, which else pays for the
+            warm-up of their JVMs.
         keep: leave the folder with logs and data.
     """
 
@@ -146,20 +146,13 @@ class _Comparison:
         measure_limit(
             self._pair, workload, partitions=self._options.partitions, processes=self._options.processes, number=0
         )
+        # A session that is warm has copied before.
+        copy = self._planned(workload, Copier.MIRROR, 0)
+        measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
+        self._pair.forget(f"{copy.setup.source_alias}.")
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
-        transport = self._pair.tls if workload.tls else self._pair.clear
-        setup = CopySetup(
-            copier=copier,
-            round=number,
-            topic=workload.name,
-            source_bootstrap=transport.source_bootstrap,
-            target_bootstrap=transport.target_bootstrap,
-            tasks=self._options.processes,
-            client=transport.client,
-        )
-        directory = self._folder / f"{workload.name}-{setup.source_alias}"
-        copy = Copy(workload, setup, self._options.partitions, directory)
+        copy = self._planned(workload, copier, number)
         self._pair.settle()
         self._tell(f"{workload.name}: copying with {copier.label}, round {number}")
         if copier is Copier.MIRROR:
@@ -172,7 +165,21 @@ class _Comparison:
             measurement = measure_mm2(self._pair, copy)
         self._measured.append(measurement)
         self._tell(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
-        self._pair.forget(f"{setup.source_alias}.")
+        self._pair.forget(f"{copy.setup.source_alias}.")
+
+    def _planned(self, workload: Workload, copier: Copier, number: int) -> Copy:
+        transport = self._pair.tls if workload.tls else self._pair.clear
+        setup = CopySetup(
+            copier=copier,
+            round=number,
+            topic=workload.name,
+            source_bootstrap=transport.source_bootstrap,
+            target_bootstrap=transport.target_bootstrap,
+            tasks=self._options.processes,
+            client=transport.client,
+        )
+        directory = self._folder / f"{workload.name}-{setup.source_alias}"
+        return Copy(workload, setup, self._options.partitions, directory)
 
 
 @contextmanager

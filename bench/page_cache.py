@@ -14,8 +14,8 @@ from typing import Self
 
 import psutil
 
-#: What is left free; the kernel begins to take pages back from the cache near this.
-_FREE_BYTES = 512 * 1024 * 1024
+#: Read between two looks; it is full when so much lowers what is free by less than an eighth of it.
+_STEP_BYTES = 256 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 
 
@@ -37,10 +37,16 @@ class PageCache:
         self._path.unlink(missing_ok=True)
 
     def fill(self) -> None:
-        """Read until almost no memory is free; what others hold in the cache stays, being newer or in use."""
-        buffer, left = bytearray(_READ_BYTES), psutil.virtual_memory().total
-        # The bound is for machines that give a process less of the cache than is free.
-        while psutil.virtual_memory().free > _FREE_BYTES and left > 0:
-            left -= _READ_BYTES
+        """Read until the kernel takes pages back for it; what others hold in the cache stays, being newer or in use."""
+        most = psutil.virtual_memory().total
+        for _ in range(0, most, _STEP_BYTES):
+            before = psutil.virtual_memory().free
+            self._read(_STEP_BYTES)
+            if before - psutil.virtual_memory().free < _STEP_BYTES // 8:
+                return
+
+    def _read(self, size: int) -> None:
+        buffer = bytearray(_READ_BYTES)
+        for _ in range(0, size, _READ_BYTES):
             if not self._file.readinto(buffer):
                 self._file.seek(0)
