@@ -123,6 +123,9 @@ class PositionKeys:
         return TopicPartition(match[2].decode(), int(match[1])) if match else None
 
 
+_DECODER = json.JSONDecoder()
+
+
 def _json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
@@ -158,7 +161,7 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
     if value is None:
         return None
     try:
-        data = json.loads(value)
+        data = _parse(value)
     except (ValueError, RecursionError):
         raise RecordFormatError("the value is not JSON", action=_ACTION) from None
     if data is None:
@@ -183,10 +186,17 @@ def _integer(name: str, value: Any) -> int:
 
 
 def _natural(name: str, value: Any) -> int:
-    number = _integer(name, value)
-    if number < 0:
-        raise RecordFormatError(f"{name} is negative", action=_ACTION)
-    return number
+    if type(value) is int and 0 <= value < 2**63:
+        return value
+    _integer(name, value)
+    raise RecordFormatError(f"{name} is negative", action=_ACTION)
+
+
+def _parse(value: bytes) -> Any:
+    # What everybody writes needs no guess at its encoding, which takes half as long as all the rest.
+    if value[:1] == b"{" and value[1:2] != b"\0":
+        return _DECODER.decode(value.decode())
+    return json.loads(value)
 
 
 def _text(name: str, value: Any) -> str:

@@ -28,6 +28,39 @@ _LARGEST_REQUEST = 48 * 1024 * 1024
 _FAR_BATCH_BYTES = 1024 * 1024
 
 
+#: What a request to a broker far away asks for at first, and at the least.
+_FIRST_BYTES, _LEAST_BYTES = 1024 * 1024, 32 * 1024
+#: Answers that take less let requests grow, those that take longer let them shrink: `request.timeout.ms` is 30 s. Each
+#: answer ends with a batch that was cut off and must be read again, so small requests cost more than they spare.
+_QUICK_SECONDS, _SLOW_SECONDS = 1.0, 12.0
+
+
+class FetchPace:
+    """How much a request to brokers far away asks for, by how long the answers to earlier ones took.
+
+    A line that loses segments may carry a thousandth of what another one of the same round trip does: nothing but
+    trying tells.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = _FIRST_BYTES
+
+    def ask(self, most: int) -> int:
+        """Bytes to ask for, at most what memory allows."""
+        return min(self._bytes, most)
+
+    def answered(self, asked: int, received: int, seconds: float) -> None:
+        """Note what came of a request. One that asked for another amount than the next will says nothing of that."""
+        if seconds > _SLOW_SECONDS:
+            self._bytes = max(min(self._bytes, asked // 2), _LEAST_BYTES)
+        elif seconds < _QUICK_SECONDS and asked >= self._bytes and received >= asked // 2:
+            self._bytes = min(2 * asked, _LARGEST_REQUEST)
+
+    def unanswered(self, asked: int) -> None:
+        """Note that no answer came in time."""
+        self.answered(asked, 0, math.inf)
+
+
 class Reach(NamedTuple):
     """How many connections a broker gets, and whether it is far away."""
 

@@ -22,7 +22,7 @@ from mirror_lib.errors import (
     SourceTruncatedError,
 )
 from mirror_lib.relay.background import Background
-from mirror_lib.relay.distance import Reach, far_request_bytes, reach
+from mirror_lib.relay.distance import FetchPace, Reach, far_request_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.read_replicas import Place, ReadReplicas
@@ -38,8 +38,6 @@ _REQUESTS_AHEAD = 4
 _LEAST_AHEAD = 32 * 1024 * 1024
 #: And for each partition, in the most that a request asks of it.
 _SHARES_AHEAD = 2
-#: A broker far away is asked for this fraction at the least of what it is asked for at first.
-_SMALLEST_PART = 256
 _FETCH_WAIT_MS = 500
 _MIN_FETCH_BYTES = 64 * 1024
 
@@ -96,8 +94,7 @@ class SourceReader:
         self._copies = {copy.source: copy for copy in copies}
         self._settings = settings
         self._memory = memory
-        #: Grows when a broker far away gives no answer: a slow line may need longer for a large one than it has.
-        self._far_divisor = 1
+        self._pace = FetchPace()
         #: Some leader of the source is far away.
         self._far_source = False
         self._read_committed = read_committed
@@ -181,9 +178,10 @@ class SourceReader:
         ahead = self._memory.limit if distance.far else self._near_ahead
         while ready:
             free = _REQUESTS_PER_CONNECTION * len(lanes) - sum(lanes)
-            max_bytes = min(self._request_bytes(distance, len(lanes)), self._memory.room(ahead))
-            if free <= 0 or (max_bytes < self._worthwhile and self._memory.used > 0):
+            wanted, room = self._request_bytes(distance, len(lanes)), self._memory.room(ahead)
+            if free <= 0 or (room < min(self._worthwhile, wanted) and self._memory.used > 0):
                 return
+            max_bytes = min(wanted, room)
             if self._throttle is not None:
                 if (seconds := self._throttle.pause()) > 0:
                     self._wake_after(seconds)
@@ -205,8 +203,7 @@ class SourceReader:
         if not distance.far:
             return self._settings.fetch_max_bytes
         requests = min(_REQUESTS_PER_CONNECTION * lanes, self._unfinished)
-        asked = far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes)
-        return max(asked // self._far_divisor, min(_MIN_FETCH_BYTES, self._settings.fetch_max_bytes))
+        return self._pace.ask(far_request_bytes(self._memory.limit, requests, self._settings.fetch_max_bytes))
 
     async def _fetch(self, place: Place, lane: int, copies: list[PartitionCopy], max_bytes: int, *, far: bool) -> None:
         partition_bytes = self._settings.fetch_partition_max_bytes
@@ -225,6 +222,7 @@ class SourceReader:
         ]
         answers: list[FetchedPartition] = []
         failure: MirrorError | None = None
+        began = time.monotonic()
         try:
             answers = await self._client.fetch(
                 place.node,
@@ -239,11 +237,13 @@ class SourceReader:
             failure = error
             without_frames(error)
             if far and isinstance(error, BrokerUnreachableError):
-                self._far_divisor = min(self._far_divisor * 2, _SMALLEST_PART)
+                self._pace.unanswered(max_bytes)
         finally:
             self._memory.used -= max_bytes
             self._outstanding[place.node][lane] -= 1
         received = sum(len(answer.records) for answer in answers)
+        if far and failure is None:
+            self._pace.answered(max_bytes, received, time.monotonic() - began)
         if self._throttle is not None:
             # All that was asked for has been counted.
             self._throttle.spend(received - max_bytes)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.fetch_protocol import FetchRequestPartition
 from mirror_lib.errors import BrokerUnreachableError
-from mirror_lib.relay.distance import FAR_SECONDS, far_batch_bytes, far_request_bytes, reach
+from mirror_lib.relay.distance import FAR_SECONDS, FetchPace, far_batch_bytes, far_request_bytes, reach
 from mirror_lib.topology.names import TopicPartition
 from tests.support.fake_cluster import FakeCluster, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
@@ -47,6 +47,58 @@ def test_all_requests_together_fit_the_memory_unless_that_is_less_than_next_door
     assert size == at_least or size * requests <= memory
 
 
+class TestFetchPace:
+    """How much is asked of brokers far away, by how long they took to answer."""
+
+    def test_it_grows_while_full_answers_come_quickly_up_to_what_memory_allows(self) -> None:
+        pace = FetchPace()
+
+        asked = []
+        for _ in range(8):
+            asked.append(pace.ask(20 * MIB))
+            pace.answered(asked[-1], asked[-1], 0.2)
+
+        assert asked == [MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 20 * MIB, 20 * MIB, 20 * MIB]
+
+    def test_answers_that_were_not_full_say_nothing_of_the_line(self) -> None:
+        pace = FetchPace()
+
+        pace.answered(MIB, MIB // 4, 0.2)
+
+        assert pace.ask(20 * MIB) == MIB
+
+    def test_answers_to_what_was_asked_for_together_let_it_grow_once(self) -> None:
+        pace = FetchPace()
+
+        for _ in range(4):
+            pace.answered(MIB, MIB, 0.2)
+
+        assert pace.ask(20 * MIB) == 2 * MIB
+
+    @given(bytes_per_second=st.floats(10_000, 100_000_000))
+    def test_it_settles_at_what_the_line_carries_in_some_seconds(self, bytes_per_second: float) -> None:
+        pace = FetchPace()
+
+        for _ in range(20):
+            asked = pace.ask(48 * MIB)
+            pace.answered(asked, asked, asked / bytes_per_second)
+
+        seconds = pace.ask(48 * MIB) / bytes_per_second
+        assert seconds <= 12
+        assert seconds >= 1 or pace.ask(48 * MIB) == 48 * MIB
+
+    def test_no_answer_in_time_halves_it_down_to_a_least(self) -> None:
+        pace = FetchPace()
+
+        asked = []
+        for _ in range(8):
+            asked.append(pace.ask(20 * MIB))
+            pace.unanswered(asked[-1])
+
+        assert asked[:3] == [MIB, MIB // 2, MIB // 4]
+        assert asked[-1] == 32 * 1024
+
+
 @given(accepted=st.integers(1024, 10 * MIB), batch_max=st.integers(1024, 2 * MIB))
 def test_batches_for_far_away_are_as_large_as_the_topic_accepts_and_a_mebibyte_suffices(
     accepted: int, batch_max: int
@@ -77,7 +129,7 @@ def test_a_source_far_away_is_read_over_several_connections(copy_between: CopyBe
     assert all(result.complete for result in results)
     assert {partition: arrived(target, partition) for partition in written} == written
     assert source.lanes_fetched == {0, 1, 2, 3}
-    assert max(wanted.max_bytes for _, request in source.fetches for wanted in request) > 8 * MIB
+    assert max(wanted.max_bytes for _, request in source.fetches for wanted in request) > MIB
 
 
 def test_a_target_far_away_gets_few_large_batches_each_partition_over_one_connection(copy_between: CopyBetween) -> None:
