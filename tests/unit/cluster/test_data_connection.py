@@ -7,6 +7,8 @@ import struct
 from collections.abc import Awaitable, Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mirror_lib.cluster.data_connection import DataConnection
 
@@ -150,3 +152,56 @@ def test_a_connection_that_is_closed_fails_what_waits() -> None:
             await waiting
 
     talk(lambda _id, _body: b"", scene)
+
+
+class Pieces(asyncio.Transport):
+    """A transport that hands over in pieces what it is given, as a socket does that is read into the protocol's buffer."""
+
+    def deliver(self, connection: DataConnection, stream: bytes) -> None:
+        while stream:
+            room = connection.get_buffer(-1)
+            taken = min(len(room), len(stream))
+            room[:taken] = stream[:taken]
+            connection.buffer_updated(taken)
+            stream = stream[taken:]
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+    def writelines(self, list_of_data: object) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+@given(
+    sizes=st.lists(st.integers(0, 9_000), min_size=1, max_size=12), cuts=st.lists(st.integers(1, 30_000), max_size=40)
+)
+def test_answers_are_the_same_however_the_network_cuts_them(sizes: list[int], cuts: list[int]) -> None:
+    async def run() -> list[bytes]:
+        transport = Pieces()
+        connection = DataConnection(transport, client_id="tests", timeout=10.0)
+        waiting = [connection.request(1, 11, []) for _ in sizes]
+        stream = b"".join(echo(number, bytes([number]) * size) for number, size in enumerate(sizes, start=1))
+        for cut in (*cuts, len(stream)):
+            transport.deliver(connection, stream[:cut])
+            stream = stream[cut:]
+        answers = [bytes(await answer) for answer in waiting]
+        connection.close()
+        return answers
+
+    assert asyncio.run(run()) == [bytes([number]) * size for number, size in enumerate(sizes, start=1)]
+
+
+def test_the_request_that_was_waited_for_too_long_is_told_apart_from_those_behind_it() -> None:
+    async def scene(connection: DataConnection) -> None:
+        waiting = [connection.request(1, 11, [b"x"]), connection.request(1, 11, [b"y"])]
+        first, second = await asyncio.gather(*waiting, return_exceptions=True)
+        assert isinstance(first, TimeoutError)
+        assert isinstance(second, ConnectionError)
+
+    talk(lambda _id, _body: b"", scene, timeout=0.2)
