@@ -155,7 +155,7 @@ def test_a_connection_that_is_closed_fails_what_waits() -> None:
 
 
 class Pieces(asyncio.Transport):
-    """A transport that hands over in pieces what it is given, as a socket does that is read into the protocol's buffer."""
+    """A transport that hands over in pieces what it is given, as a socket that is read into the protocol's buffer."""
 
     def deliver(self, connection: DataConnection, stream: bytes) -> None:
         while stream:
