@@ -1,24 +1,15 @@
-"""Creating and upgrading the tables by the migrations inside this package."""
+"""Which version the ledger's tables have, and whether anything is to be done about it."""
 
 from __future__ import annotations
 
-import threading
+from sqlalchemy import Connection, inspect, text
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
-
-from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.database import Database
 
 #: Not Alembic's own name: the database may be shared with Airflow's.
 VERSION_TABLE = "mirror_ledger_version"
-#: Any number that other programs on the same PostgreSQL are unlikely to lock.
-_ADVISORY_LOCK = 0x6D6972726F72
-#: Alembic keeps the migration under way in module variables.
-_one_at_a_time = threading.Lock()
+#: The newest of `migrations/versions`.
+HEAD = "0008"
 
 
 def upgrade(database: Database) -> None:
@@ -29,34 +20,16 @@ def upgrade(database: Database) -> None:
     Raises:
         LedgerError: the database does not answer, or a newer version of this project made the tables.
     """
-    scripts = ScriptDirectory.from_config(_config())
     with database.read() as connection:
-        if _is_current(connection, scripts, database.shown):
+        if _versions(connection) == [HEAD]:
             return
-    with _one_at_a_time, database.write() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-        if not _is_current(connection, scripts, database.shown):
-            config = _config()
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+    # Alembic and the migrations themselves are half a second of imports, which is more than a run that finds nothing.
+    from mirror_lib.ledger.migration import migrate
+
+    migrate(database)
 
 
-def _config() -> Config:
-    config = Config()
-    # Found through the package, so that it works from an installed wheel.
-    config.set_main_option("script_location", "mirror_lib.ledger:migrations")
-    config.set_main_option("path_separator", "os")
-    return config
-
-
-def _is_current(connection: Connection, scripts: ScriptDirectory, shown: str) -> bool:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    present = set(context.get_current_heads())
-    known = {script.revision for script in scripts.walk_revisions()}
-    if not present <= known:
-        raise LedgerError(
-            f"the ledger {shown} was made by a newer version of this project ({', '.join(sorted(present - known))}).",
-            action="Use that version, or another ledger.",
-        )
-    return present == set(scripts.get_heads())
+def _versions(connection: Connection) -> list[str]:
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return []
+    return list(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,10 +14,11 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger import schema
+from mirror_lib.ledger import migration, schema
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.models import Base
 from mirror_lib.ledger.store import Ledger
@@ -54,7 +57,7 @@ def _tables(database: Database) -> set[str]:
 
 def _downgrade(database: Database, revision: str) -> None:
     with database.write() as connection:
-        config = schema._config()
+        config = migration.configuration()
         config.attributes["connection"] = connection
         command.downgrade(config, revision)
 
@@ -160,3 +163,23 @@ def test_the_migrations_are_part_of_the_package() -> None:
 
     assert (versions / "v0001_runs_and_offsets.py").is_file()
     assert (versions.parent / "env.py").is_file()
+
+
+def test_the_version_that_is_looked_for_is_the_newest_migration() -> None:
+    scripts = ScriptDirectory.from_config(migration.configuration())
+
+    assert scripts.get_heads() == [schema.HEAD]
+
+
+def test_tables_that_are_up_to_date_cost_no_import_of_alembic(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite3'}"
+    with closing(Ledger.open(url)) as ledger:
+        ledger.migrate()
+    opens = (
+        "import sys; from mirror_lib.ledger.store import Ledger; "
+        f"ledger = Ledger.open({url!r}); ledger.migrate(); ledger.close(); print('alembic' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", opens], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"

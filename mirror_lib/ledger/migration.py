@@ -1,0 +1,62 @@
+"""Running the migrations inside this package, by Alembic: imported only where there is one to be run."""
+
+from __future__ import annotations
+
+import threading
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.schema import VERSION_TABLE
+
+#: Any number that other programs on the same PostgreSQL are unlikely to lock.
+_ADVISORY_LOCK = 0x6D6972726F72
+#: Alembic keeps the migration under way in module variables.
+_one_at_a_time = threading.Lock()
+
+
+def migrate(database: Database) -> None:
+    """Bring the tables to this version; does nothing, and takes no lock, when they are already there.
+
+    Safe when several processes do it at once.
+
+    Raises:
+        LedgerError: the database does not answer, or a newer version of this project made the tables.
+    """
+    scripts = ScriptDirectory.from_config(configuration())
+    with database.read() as connection:
+        if _is_current(connection, scripts, database.shown):
+            return
+    with _one_at_a_time, database.write() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        if not _is_current(connection, scripts, database.shown):
+            config = configuration()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+
+def configuration() -> Config:
+    """Where the migrations are."""
+    config = Config()
+    # Found through the package, so that it works from an installed wheel.
+    config.set_main_option("script_location", "mirror_lib.ledger:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _is_current(connection: Connection, scripts: ScriptDirectory, shown: str) -> bool:
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    present = set(context.get_current_heads())
+    known = {script.revision for script in scripts.walk_revisions()}
+    if not present <= known:
+        raise LedgerError(
+            f"the ledger {shown} was made by a newer version of this project ({', '.join(sorted(present - known))}).",
+            action="Use that version, or another ledger.",
+        )
+    return present == set(scripts.get_heads())
