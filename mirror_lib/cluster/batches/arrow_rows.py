@@ -1,0 +1,304 @@
+"""Records as rows of Spark's own Kafka source, by columns: from where their bytes lie to an Arrow record batch.
+
+Fields follow one another in a record, each with its length in front, and so do records in a body. Where they begin is
+found for many of them at once, or in one short loop where a chain is long; all else is columns of numpy, and Arrow
+gathers the bytes into its arrays, which share nothing with where they came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mirror_lib.cluster.batches.record_blocks import Int64s, _varints
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.varint import decode_varint
+from mirror_lib.errors import ClusterError
+
+#: Names as Spark gives them to the children of an array column.
+HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+#: The columns of Spark's Kafka source with `includeHeaders` (Scala `KafkaRecordToRowConverter`), as Arrow types.
+KAFKA_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("timestampType", pa.int32()),
+        pa.field("headers", HEADERS_TYPE),
+    ]
+)
+#: Values of the column timestampType (Java `TimestampType`); records of magic 0 have no timestamp.
+NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME = -1, 0, 1
+_MICROSECONDS = 1000
+#: Milliseconds that microseconds can still say in 64 bits.
+_LATEST = (2**63 - 1) // _MICROSECONDS
+#: Where fewer chains of fields than these go on, each is walked through alone.
+_FEWEST_CHAINS = 128
+_ONE_BYTE = 0x80
+_BITS = 0x7F
+_LONGEST_VARINT = 10
+
+Bytes = bytes | memoryview
+Int32s = NDArray[np.int32]
+Octets = NDArray[np.uint8]
+
+
+class InexactRowError(ClusterError):
+    """A record has no row that says the same, or a row no record."""
+
+    reason = "inexact-row"
+    exit_code = 3
+
+
+class Fields(NamedTuple):
+    """Where the bytes of one column lie; a length below zero is null."""
+
+    starts: Int64s
+    lengths: Int64s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Records, taken apart.
+
+    Attributes:
+        next_offset: the offset to go on from.
+        times: epoch milliseconds as a reader sees them.
+        sizes: bytes of key, value and headers.
+        content: bytes in which all fields lie.
+        header_counts: of each record; names and values of headers are in the order of records.
+    """
+
+    next_offset: int
+    offsets: Int64s
+    times: Int64s
+    types: Int32s
+    sizes: Int64s
+    content: Bytes
+    keys: Fields
+    values: Fields
+    header_counts: Int64s
+    names: Fields
+    header_values: Fields
+
+    def part(self, first: int, stop: int) -> Rows:
+        """Rows number `first` to `stop` - 1."""
+        rows = slice(first, stop)
+        before = int(self.header_counts[:first].sum())
+        entries = slice(before, before + int(self.header_counts[rows].sum()))
+        return Rows(
+            int(self.offsets[stop]) if stop < len(self.offsets) else self.next_offset,
+            self.offsets[rows],
+            self.times[rows],
+            self.types[rows],
+            self.sizes[rows],
+            self.content,
+            Fields(self.keys.starts[rows], self.keys.lengths[rows]),
+            Fields(self.values.starts[rows], self.values.lengths[rows]),
+            self.header_counts[rows],
+            Fields(self.names.starts[entries], self.names.lengths[entries]),
+            Fields(self.header_values.starts[entries], self.header_values.lengths[entries]),
+        )
+
+
+def taken_apart(
+    next_offset: int, offsets: Int64s, times: Int64s, types: Int32s, content: Bytes, starts: Int64s, ends: Int64s
+) -> Rows:
+    """Rows, given where the tails of records (`records.Record.tail`) begin and end.
+
+    A length below zero is null for keys and values of any kind, as in Java's `DefaultRecord`.
+
+    Raises:
+        RecordError: a tail is not what its lengths say.
+    """
+    octets = octets_of(content)
+    try:
+        key_lengths, key_starts = _varints(octets, starts)
+        value_lengths, value_starts = _varints(octets, _after(key_starts, key_lengths, ends))
+        counts, at = _varints(octets, _after(value_starts, value_lengths, ends))
+        # The smallest header takes two bytes.
+        if (counts < 0).any() or (counts > ends - at).any():
+            raise RecordError("a record claims to have more headers than bytes")
+        some = counts > 0
+        if (at != ends)[~some].any():
+            raise RecordError("bytes are left in a record")
+        parts = chained(content, octets, at[some], ends[some], 2 * counts[some])
+    except IndexError as error:
+        raise RecordError("a field does not fit its record") from error
+    names, header_values = (Fields(parts.starts[which::2], parts.lengths[which::2]) for which in (0, 1))
+    if (names.lengths < 0).any():
+        raise RecordError("a header has no name")
+    return Rows(
+        next_offset,
+        offsets,
+        times,
+        types,
+        ends - starts,
+        content,
+        Fields(key_starts, key_lengths),
+        Fields(value_starts, value_lengths),
+        counts,
+        names,
+        header_values,
+    )
+
+
+def octets_of(content: Bytes) -> Octets:
+    """The content as an array, without a copy."""
+    return np.frombuffer(content, dtype=np.uint8) if len(content) else np.empty(0, dtype=np.uint8)
+
+
+def _after(starts: Int64s, lengths: Int64s, limits: Int64s) -> Int64s:
+    """Where fields end."""
+    taken = np.maximum(lengths, 0)
+    # A sum might have no room in 64 bits.
+    if (taken > limits - starts).any():
+        raise RecordError("a field does not fit its record")
+    return starts + taken
+
+
+def chained(content: Bytes, octets: Octets, starts: Int64s, limits: Int64s, counts: Int64s) -> Fields:
+    """The fields of chains in which each begins, with its length, where the one before it ends.
+
+    Args:
+        starts: where the chains begin.
+        limits: where they must end.
+        counts: how many fields each has.
+
+    Raises:
+        RecordError: a chain ends elsewhere.
+        IndexError: it ends nowhere.
+    """
+    places = np.empty(int(counts.sum()), dtype=np.int64)
+    # The longest first, so that those which still go on are always the first ones.
+    order = np.argsort(-counts, kind="stable")
+    position, limit, first, left = starts[order], limits[order], (np.cumsum(counts) - counts)[order], counts[order]
+    number, negated = 0, -left
+    while (active := int(np.searchsorted(negated, -number))) >= _FEWEST_CHAINS:
+        places[first[:active] + number] = position[:active]
+        lengths, at = _varints(octets, position[:active])
+        position[:active] = _after(at, lengths, limit[:active])
+        number += 1
+    for chain in range(active):
+        found, after = _walked(content, int(position[chain]), int(left[chain]) - number)
+        if after != limit[chain]:
+            raise RecordError("fields take another number of bytes than there are")
+        places[first[chain] + number : first[chain] + left[chain]] = found
+        position[chain] = after
+    if (position != limit).any():
+        raise RecordError("fields take another number of bytes than there are")
+    lengths, at = _varints(octets, places)
+    return Fields(at, lengths)
+
+
+def _walked(content: Bytes, position: int, count: int) -> tuple[list[int], int]:
+    """Where the fields of one chain begin with their lengths, and where the last one ends."""
+    # The cost of large batches. Odd numbers are negative (zigzag): nothing follows a null.
+    found: list[int] = []
+    add = found.append
+    for _ in range(count):
+        add(position)
+        length = content[position]
+        if length < _ONE_BYTE:
+            position += 1
+            if not length & 1:
+                position += length >> 1
+        elif (second := content[position + 1]) < _ONE_BYTE:
+            position += 2
+            if not length & 1:
+                position += (second << 6) | ((length & _BITS) >> 1)
+        else:
+            try:
+                length, used = decode_varint(bytes(content[position : position + _LONGEST_VARINT]), 0)
+            except ValueError as error:
+                raise RecordError(f"{error}") from error
+            position += used + max(length, 0)
+    return found, position
+
+
+def first_inexact(rows: Rows, table: pa.RecordBatch) -> tuple[int, str] | None:
+    """The number of the first row that does not say what its record says, and why.
+
+    Args:
+        table: what `record_batch` made of the rows.
+    """
+    found: list[tuple[int, str]] = []
+    beyond = np.flatnonzero((rows.times > _LATEST) | (rows.times < -_LATEST))
+    if len(beyond):
+        found.append((int(beyond[0]), f"its timestamp is {rows.times[beyond[0]]} (epoch milliseconds)"))
+    names = table.column("headers").values.field(0)
+    try:
+        names.validate(full=True)
+    except pa.ArrowInvalid:
+        for number, name in enumerate(names.cast(pa.binary()).to_pylist()):
+            try:
+                name.decode()
+            except UnicodeDecodeError:
+                row = int(np.searchsorted(np.cumsum(rows.header_counts), number, side="right"))
+                found.append((row, "the name of a header is not UTF-8"))
+                break
+    return min(found, default=None)
+
+
+def record_batch(rows: Rows, topic: str, partition: int) -> pa.RecordBatch:
+    """The rows as Arrow, of `KAFKA_SCHEMA`."""
+    # Nothing here goes through `pyarrow.array`, which would load pandas.
+    count, name = len(rows.offsets), topic.encode()
+    edges = np.arange(count + 1, dtype=np.int32) * np.int32(len(name))
+    headers = rows.header_counts
+    entries = pa.Array.from_buffers(
+        HEADERS_TYPE.value_type,
+        len(rows.names.starts),
+        [None],
+        children=[
+            _gathered(rows.content, rows.names, pa.string()),
+            _gathered(rows.content, rows.header_values, pa.binary()),
+        ],
+    )
+    header_edges = np.append(np.int32(0), np.cumsum(headers, dtype=np.int32))
+    columns = [
+        _gathered(rows.content, rows.keys, pa.binary()),
+        _gathered(rows.content, rows.values, pa.binary()),
+        pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(edges), pa.py_buffer(name * count)]),
+        _numbers(np.full(count, partition, dtype=np.int32), pa.int32()),
+        _numbers(rows.offsets, pa.int64()),
+        _numbers(rows.times * _MICROSECONDS, KAFKA_SCHEMA.field("timestamp").type),
+        _numbers(rows.types, pa.int32()),
+        pa.Array.from_buffers(
+            HEADERS_TYPE, count, [_validity(headers > 0), pa.py_buffer(header_edges)], children=[entries]
+        ),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=KAFKA_SCHEMA)
+
+
+def _numbers(values: Int64s | Int32s, kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _validity(valid: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _gathered(content: Bytes, fields: Fields, kind: pa.DataType) -> pa.Array:
+    """The fields, one behind the other.
+
+    To Arrow the content is an array in which every other element is a field, and the rest what lies between them: to
+    take those elements is a loop in C++, while an index for each byte would take eight times their memory.
+    """
+    count = len(fields.starts)
+    edges = np.zeros(max(2 * count, 1), dtype=np.int32)
+    edges[: 2 * count : 2] = fields.starts
+    edges[1 : 2 * count : 2] = fields.starts + np.maximum(fields.lengths, 0)
+    elements = pa.Array.from_buffers(kind, max(2 * count - 1, 0), [None, pa.py_buffer(edges), pa.py_buffer(content)])
+    present = fields.lengths >= 0
+    wanted = pa.Array.from_buffers(
+        pa.int64(), count, [None if present.all() else _validity(present), pa.py_buffer(np.arange(0, 2 * count, 2))]
+    )
+    return elements.take(wanted)

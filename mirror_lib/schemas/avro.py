@@ -1,0 +1,249 @@
+"""Avro records as Python values and as JSON, by the schemas of a registry.
+
+Records become dicts, and logical types what Python has for them (see `logical_types`). A value of a union with several
+named types, or whose named type could be taken for another type of it, is a pair of the type's full name and the value:
+so it is written back as what it was. A number in a union of several types of numbers may be written back as another one
+of these types with the same value.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import fastavro
+from fastavro import _read_py as plain_reader
+
+from mirror_lib.schemas import avro_types
+from mirror_lib.schemas.avro_json import AvroJson
+from mirror_lib.schemas.avro_values import AvroValues
+from mirror_lib.schemas.errors import SchemaFormatError
+from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType, SubjectVersion
+from mirror_lib.schemas.wire import ID_FRAME_BYTES, frame_bytes, schema_id
+
+_SHOWN = 300
+#: So many bytes cannot nest a value so deeply that reading it needs more stack than a thread has.
+_HARMLESS_BYTES = 512
+
+
+class SchemaSource(Protocol):
+    """Where schemas come from, such as a registry."""
+
+    def schema(self, schema_id: int) -> Schema:
+        """The schema of an id."""
+        ...
+
+    def version(self, subject: str, version: int) -> RegisteredSchema:
+        """A version of a subject."""
+        ...
+
+
+class AvroSchema:
+    """A schema made ready: payloads, without their frame, to values and back. Threads may share it."""
+
+    def __init__(self, text: str, imported: Mapping[str, str] | None = None, *, label: str = "the schema") -> None:
+        """Parse it.
+
+        Args:
+            text: of the schema.
+            imported: texts of what it imports, directly or not, by any name; one comes after those that it needs.
+            label: what errors call it.
+
+        Raises:
+            SchemaFormatError: it is no Avro schema.
+        """
+        self._label = label
+        try:
+            texts = [_loaded(each) for each in (*(imported or {}).values(), text)]
+            try:
+                named, self._parsed = _parsed(texts, defaults=True)
+            except Exception:
+                # Whatever it is, it may be in a default: without them it is decided anew.
+                named, self._parsed = _parsed(texts, defaults=False)
+        except Exception as error:
+            raise SchemaFormatError(
+                f"{label} is no Avro schema that can be used: {_short(error)}.", action="Look at it in the registry."
+            ) from error
+        self._schema = self._parsed["fields"][0]["type"]
+        definitions = [self._schema, *named.values()]
+        self._all_names = any(
+            avro_types.needs_names(union, named) for each in definitions for union in avro_types.unions(each)
+        )
+        if any(avro_types.has_weightless_items(each, named) for each in definitions):
+            raise SchemaFormatError(
+                f"{label} has a list of values that take no bytes: a damaged record may claim any number of them.",
+                action="Copy these records as they are, without decoding them.",
+            )
+        self._is_recursive = avro_types.is_recursive(named)
+        self._values = AvroValues(named)
+        self._json = AvroJson(self._schema, self._values, all_names=self._all_names)
+
+    def decode(self, payload: bytes) -> Any:
+        """The value of a payload.
+
+        Raises:
+            SchemaFormatError: the bytes are not what the schema says.
+        """
+        stream = io.BytesIO(payload)
+        # fastavro's compiled reader ends the process where a value is nested too deeply; the one in Python ends itself.
+        nests_deeply = self._is_recursive and len(payload) > _HARMLESS_BYTES
+        read = plain_reader.schemaless_reader if nests_deeply else fastavro.schemaless_reader
+        try:
+            record = read(
+                stream,
+                self._parsed,
+                None,
+                return_named_type=True,
+                return_named_type_override=not self._all_names,
+            )
+        except Exception as error:
+            raise SchemaFormatError(
+                f"a record of {len(payload)} bytes is not what {self._label} says: {_short(error)}.",
+                action="Check that its schema id is one of this registry, and that its producer writes Avro.",
+            ) from error
+        left = len(payload) - stream.tell()
+        if left:
+            raise SchemaFormatError(
+                f"a record of {len(payload)} bytes goes on for {left} bytes after what {self._label} says.",
+                action="Check that its schema id is one of this registry, and that its producer writes Avro.",
+            )
+        return record[avro_types.VALUE]  # type: ignore[index, call-overload]
+
+    def encode(self, value: Any) -> bytes:
+        """The payload of a value. Fields may be left out that have a default.
+
+        Raises:
+            SchemaFormatError: the value is not what the schema says, or cannot be written without loss.
+        """
+        stream = io.BytesIO()
+        try:
+            record = {avro_types.VALUE: self._values.explicit(value, self._schema)}
+            fastavro.schemaless_writer(stream, self._parsed, record)
+        except Exception as error:
+            raise self._misfit(error) from error
+        return stream.getvalue()
+
+    def to_json(self, value: Any) -> Any:
+        """A decoded value in Avro's JSON encoding (see `avro_json`).
+
+        Raises:
+            SchemaFormatError: the value is not what the schema says.
+        """
+        try:
+            return self._json.to_json(value)
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise self._misfit(error) from error
+
+    def from_json(self, value: Any) -> Any:
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemaFormatError: it is not the JSON encoding of a value of the schema.
+        """
+        try:
+            return self._json.from_json(value)
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise self._misfit(error) from error
+
+    def _misfit(self, error: Exception) -> SchemaFormatError:
+        return SchemaFormatError(
+            f"a value is not what {self._label} says: {_short(error)}.",
+            action="Correct what makes the value, or name the schema that it is of.",
+        )
+
+
+class AvroCodec:
+    """Keys or values with a schema id in front, by the schemas of a registry; each schema is made ready once.
+
+    Raises:
+        SchemaMissingError: from every method, when the registry does not know the schema.
+        SchemaRegistryError: likewise, when it cannot be asked.
+        SchemaFormatError: likewise, when the schema is no Avro, or bytes or value are not what it says.
+    """
+
+    def __init__(self, source: SchemaSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._ready: dict[int, AvroSchema] = {}
+
+    def schema(self, number: int) -> AvroSchema:
+        """The schema of an id, made ready."""
+        with self._lock:
+            known = self._ready.get(number)
+        if known is None:
+            made = self._make(number)
+            with self._lock:
+                known = self._ready.setdefault(number, made)
+        return known
+
+    def decode(self, framed: bytes) -> Any:
+        """The value behind the frame."""
+        return self.schema(_id_of(framed)).decode(framed[ID_FRAME_BYTES:])
+
+    def encode(self, number: int, value: Any) -> bytes:
+        """A value by the schema of an id, with the frame."""
+        return frame_bytes(number) + self.schema(number).encode(value)
+
+    def to_json(self, framed: bytes) -> Any:
+        """The value behind the frame in Avro's JSON encoding."""
+        schema = self.schema(_id_of(framed))
+        return schema.to_json(schema.decode(framed[ID_FRAME_BYTES:]))
+
+    def from_json(self, number: int, value: Any) -> bytes:
+        """The inverse of `to_json`, by the schema of an id."""
+        schema = self.schema(number)
+        return frame_bytes(number) + schema.encode(schema.from_json(value))
+
+    def _make(self, number: int) -> AvroSchema:
+        schema = self._source.schema(number)
+        if schema.type is not SchemaType.AVRO:
+            raise SchemaFormatError(
+                f"the schema with the id {number} is {schema.type}, not AVRO.", action="Read it by its own language."
+            )
+        imported: dict[SubjectVersion, str] = {}
+        self._import(schema, imported)
+        texts = {str(place): text for place, text in imported.items()}
+        return AvroSchema(schema.text, texts, label=f"the schema with the id {number}")
+
+    def _import(self, schema: Schema, found: dict[SubjectVersion, str]) -> None:
+        for reference in schema.references:
+            if reference.place not in found:
+                imported = self._source.version(reference.subject, reference.version).schema
+                self._import(imported, found)
+                found[reference.place] = imported.text
+
+
+def _id_of(framed: bytes) -> int:
+    number = schema_id(framed)
+    if number is None:
+        raise SchemaFormatError(
+            f"a record of {len(framed)} bytes has no schema id in front.",
+            action="Check that its producer uses one of Confluent's serializers, with the schema id in the payload.",
+        )
+    return number
+
+
+def _parsed(texts: list[Any], *, defaults: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The named types, and the last schema wrapped into a record that fastavro keeps as parsed."""
+    named: dict[str, Any] = {}
+    *imported, own = (avro_types.prepared(each, defaults=defaults) for each in texts)
+    for each in imported:
+        # Not as the root of anything: the mark of a parsed schema would stay in it.
+        fastavro.parse_schema(avro_types.wrapped(each), named)
+        named.pop(avro_types.ROOT, None)
+    parsed = fastavro.parse_schema(avro_types.wrapped(own), named)
+    assert isinstance(parsed, dict)
+    return {name: each for name, each in named.items() if name != avro_types.ROOT}, parsed
+
+
+def _loaded(text: str) -> Any:
+    """A schema's JSON; Avro's primitive types may be written without quotes."""
+    stripped = text.strip()
+    return json.loads(stripped) if stripped[:1] in ("{", "[", '"') else stripped
+
+
+def _short(error: Exception) -> str:
+    return (str(error) or type(error).__name__)[:_SHOWN].rstrip(". ")

@@ -1,0 +1,109 @@
+"""Before a run: does every schema id in the source's records lead to the same schema at the target?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from mirror_lib.schemas.errors import SchemaMissingError
+from mirror_lib.schemas.identities import IdentityPlan, SourceSchema, SourceSchemas, plan_identities
+from mirror_lib.schemas.model import Schema, SubjectVersion
+from mirror_lib.schemas.registry import SchemaRegistry
+
+
+def subject_of_topic(topic: str, *, key: bool) -> str:
+    """The subject of a topic's keys or values by the default strategy (Java `TopicNameStrategy`)."""
+    return f"{topic}-{'key' if key else 'value'}"
+
+
+def read_source(registry: SchemaRegistry, in_use: Mapping[int, Iterable[str]]) -> SourceSchemas:
+    """What the source's registry says of the ids in use, with all that their schemas import.
+
+    Args:
+        registry: of the source.
+        in_use: by id, the subjects that the topics where it was seen have by their naming strategy.
+
+    Raises:
+        SchemaRegistryError: the registry cannot be asked, or lacks what a schema imports.
+    """
+    found = {number: _read(registry, number, tuple(subjects)) for number, subjects in in_use.items()}
+    imported: dict[SubjectVersion, Schema] = {}
+    waiting = [each.schema for each in found.values() if each is not None]
+    while waiting:
+        for reference in waiting.pop().references:
+            if reference.place not in imported:
+                imported[reference.place] = registry.version(reference.subject, reference.version).schema
+                waiting.append(imported[reference.place])
+    return SourceSchemas(found, imported)
+
+
+def _read(registry: SchemaRegistry, number: int, by_topic: tuple[str, ...]) -> SourceSchema | None:
+    try:
+        schema = registry.schema(number)
+        holding = tuple(place.subject for place in registry.places(number))
+    except SchemaMissingError:
+        return None
+    # A subject that holds it and belongs to a topic where it was seen comes first.
+    subjects = (*(each for each in by_topic if each in holding), *holding, *by_topic)
+    return SourceSchema(schema, tuple(dict.fromkeys(subjects)))
+
+
+def compare(
+    source: SchemaRegistry,
+    target: SchemaRegistry,
+    in_use: Mapping[int, Iterable[str]],
+    *,
+    target_subject: Callable[[str], str] = str,
+) -> IdentityPlan:
+    """Ask both registries, and change nothing.
+
+    Args:
+        in_use: by id, the subjects that the topics where it was seen have by their naming strategy.
+        target_subject: the name at the target of a subject of the source.
+
+    Raises:
+        SchemaRegistryError: a registry cannot be asked.
+    """
+    return plan_identities(read_source(source, in_use), target, target_subject=target_subject)
+
+
+def missing_guids(target: SchemaRegistry, in_use: Iterable[UUID]) -> tuple[UUID, ...]:
+    """Of the GUIDs in the source's records, those that lead nowhere at the target.
+
+    A GUID is a digest of the schema and of the places of what it imports: it needs no rewriting, only a target where
+    the same is registered in the same places.
+
+    Raises:
+        SchemaRegistryError: the registry cannot be asked.
+    """
+    missing = []
+    for guid in in_use:
+        try:
+            target.schema_of_guid(guid)
+        except SchemaMissingError:
+            missing.append(guid)
+    return tuple(missing)
+
+
+def register_missing(plan: IdentityPlan, target: SchemaRegistry) -> None:
+    """Register what a plan found missing, imported schemas first. Asked again, it changes nothing.
+
+    Compare again afterwards: the ids that the target has given are in the new plan's `rewrites`.
+
+    Raises:
+        SchemaRefusedError: the target does not take a schema; those before it stay registered.
+    """
+    kept = dict(plan.kept)
+    for registration in plan.registrations:
+        places = [kept[reference.place] for reference in registration.schema.references]
+        schema = registration.schema.with_references(places) if places else replace(registration.schema, id=None)
+        target.register(registration.subject, schema)
+        if registration.imported_from:
+            found = target.lookup(registration.subject, schema)
+            if found is None:
+                raise SchemaMissingError(
+                    f"the schema just registered under {registration.subject} is not found there.",
+                    action="Look whether somebody deletes it at the same time.",
+                )
+            kept.update(dict.fromkeys(registration.imported_from, found.place))

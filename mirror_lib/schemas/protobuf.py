@@ -1,0 +1,316 @@
+"""Protobuf records as messages and as JSON, by the schemas of a registry.
+
+Nothing here compiles `.proto` text. Registries do it themselves: asked for the format `serialized`, they give the
+compiled file descriptor (Confluent's, Karapace, Redpanda since 25.2), as Confluent's own Python client asks for it.
+
+JSON is ProtoJSON, with fields called as in the schema. Fields that the schema does not know stay in a message, and are
+refused where JSON would lose them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from google.protobuf import json_format, message_factory
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, EncodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from mirror_lib.schemas.errors import SchemaFormatError
+from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType
+from mirror_lib.schemas.wire import frame_bytes, protobuf_frame
+
+#: What registries call the file of a schema; an import of this name would be the file itself.
+_OWN_FILE = "default"
+#: Imports that hold nothing but options, which no message needs to be read (Confluent's `meta.proto`).
+_OPTIONS_ONLY = frozenset({"confluent/meta.proto"})
+_SHOWN = 300
+
+
+class DescriptorSource(Protocol):
+    """Where compiled schemas come from, such as a registry."""
+
+    def descriptor(self, schema_id: int) -> Schema:
+        """The schema of an id, with a file descriptor in base64 as its text."""
+        ...
+
+    def version(self, subject: str, version: int, *, serialized: bool = False) -> RegisteredSchema:
+        """A version of a subject, likewise when `serialized`."""
+        ...
+
+
+class ProtobufSchema:
+    """A compiled schema made ready: payloads, without their frame, to messages and back. Threads may share it."""
+
+    def __init__(
+        self, descriptor: str, imported: Mapping[str, str] | None = None, *, label: str = "the schema"
+    ) -> None:
+        """Link it.
+
+        Args:
+            descriptor: a `FileDescriptorProto` in base64.
+            imported: the same by the name of the file, of all that it imports, directly or not. What comes along with
+                Protobuf need not be there.
+            label: what errors call it.
+
+        Raises:
+            SchemaFormatError: it is no file descriptor, or something that it imports is missing.
+        """
+        self._label = label
+        self._pool = DescriptorPool()
+        try:
+            self._file = _file(_OWN_FILE, descriptor)
+            _Linking(self._pool, imported or {}).add(self._file)
+        except (DecodeError, binascii.Error, TypeError, KeyError, ValueError) as error:
+            raise SchemaFormatError(
+                f"{label} is no Protobuf schema that can be used: {_short(error)}.",
+                action="Look at it in the registry.",
+            ) from error
+
+    def message_class(self, message_indexes: Sequence[int] = (0,)) -> type[Message]:
+        """The class of one of the schema's message types.
+
+        Args:
+            message_indexes: as in a frame. Entries of maps count, as they do for serializers.
+
+        Raises:
+            SchemaFormatError: the schema has no such message type.
+        """
+        names: list[str] = [self._file.package] if self._file.package else []
+        types: Sequence[DescriptorProto] = self._file.message_type
+        for index in message_indexes:
+            if not 0 <= index < len(types):
+                raise SchemaFormatError(
+                    f"{self._label} has no message type {list(message_indexes)}.",
+                    action="Check that the record's schema id is one of this registry.",
+                )
+            names.append(types[index].name)
+            types = types[index].nested_type
+        found: type[Message] = message_factory.GetMessageClass(self._pool.FindMessageTypeByName(".".join(names)))
+        return found
+
+    def decode(self, payload: bytes, message_indexes: Sequence[int] = (0,)) -> Message:
+        """The message of a payload.
+
+        Raises:
+            SchemaFormatError: the bytes are not what the schema says.
+        """
+        message = self.message_class(message_indexes)()
+        try:
+            message.ParseFromString(payload)
+        except DecodeError as error:
+            raise SchemaFormatError(
+                f"a record of {len(payload)} bytes is not what {self._label} says: {_short(error)}.",
+                action="Check that its schema id is one of this registry, and that its producer writes Protobuf.",
+            ) from error
+        return message
+
+    def to_json(self, message: Message) -> Any:
+        """A message as ProtoJSON.
+
+        Raises:
+            SchemaFormatError: it has fields that the schema does not know, or something that JSON cannot hold.
+        """
+        if any(True for _ in _unknown_fields(message)):
+            raise SchemaFormatError(
+                f"a record has fields that {self._label} does not know; as JSON they would be lost.",
+                action="Check that its schema id is one of this registry, or change the message instead of its JSON.",
+            )
+        try:
+            return json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=self._pool)
+        except (json_format.Error, TypeError, ValueError) as error:
+            raise self._misfit(error) from error
+
+    def from_json(self, value: Any, message_indexes: Sequence[int] = (0,)) -> Message:
+        """The inverse of `to_json`.
+
+        Raises:
+            SchemaFormatError: it is no ProtoJSON of the message type.
+        """
+        message = self.message_class(message_indexes)()
+        try:
+            if not isinstance(value, dict):
+                raise TypeError(f"{value!r} is no JSON object")
+            json_format.ParseDict(value, message, descriptor_pool=self._pool)
+        except (json_format.Error, TypeError, ValueError, AttributeError) as error:
+            raise self._misfit(error) from error
+        return message
+
+    def encode(self, message: Message) -> bytes:
+        """The payload of a message.
+
+        Raises:
+            SchemaFormatError: a required field is missing.
+        """
+        try:
+            payload: bytes = message.SerializeToString()
+        except EncodeError as error:
+            raise self._misfit(error) from error
+        return payload
+
+    def _misfit(self, error: Exception) -> SchemaFormatError:
+        return SchemaFormatError(
+            f"a value is not what {self._label} says: {_short(error)}.",
+            action="Correct what makes the value, or name the schema that it is of.",
+        )
+
+
+class ProtobufCodec:
+    """Keys or values with a schema id in front, by the schemas of a registry; each schema is made ready once.
+
+    Raises:
+        SchemaMissingError: from every method, when the registry does not know the schema.
+        SchemaRegistryError: likewise, when it cannot be asked.
+        SchemaFormatError: likewise, when the schema is no Protobuf, or bytes or value are not what it says.
+    """
+
+    def __init__(self, source: DescriptorSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._ready: dict[int, ProtobufSchema] = {}
+
+    def schema(self, number: int) -> ProtobufSchema:
+        """The schema of an id, made ready."""
+        with self._lock:
+            known = self._ready.get(number)
+        if known is None:
+            made = self._make(number)
+            with self._lock:
+                known = self._ready.setdefault(number, made)
+        return known
+
+    def decode(self, framed: bytes) -> Message:
+        """The message behind the frame."""
+        return self._read(framed)[1]
+
+    def encode(self, number: int, message: Message, message_indexes: Sequence[int] = (0,)) -> bytes:
+        """A message by the schema of an id, with the frame."""
+        return frame_bytes(number, message_indexes) + self.schema(number).encode(message)
+
+    def to_json(self, framed: bytes) -> Any:
+        """The message behind the frame as ProtoJSON."""
+        schema, message = self._read(framed)
+        return schema.to_json(message)
+
+    def from_json(self, number: int, value: Any, message_indexes: Sequence[int] = (0,)) -> bytes:
+        """The inverse of `to_json`, by the schema of an id."""
+        message = self.schema(number).from_json(value, message_indexes)
+        return self.encode(number, message, message_indexes)
+
+    def _read(self, framed: bytes) -> tuple[ProtobufSchema, Message]:
+        frame = protobuf_frame(framed)
+        if frame is None or not isinstance(frame.schema, int):
+            raise SchemaFormatError(
+                f"a record of {len(framed)} bytes has no schema id and message indexes in front.",
+                action="Check that its producer uses Confluent's serializer, with the schema id in the payload.",
+            )
+        schema = self.schema(frame.schema)
+        return schema, schema.decode(framed[frame.length :], frame.message_indexes)
+
+    def _make(self, number: int) -> ProtobufSchema:
+        schema = self._source.descriptor(number)
+        if schema.type is not SchemaType.PROTOBUF:
+            raise SchemaFormatError(
+                f"the schema with the id {number} is {schema.type}, not PROTOBUF.",
+                action="Read it by its own language.",
+            )
+        imported: dict[str, str] = {}
+        self._import(schema, imported)
+        return ProtobufSchema(schema.text, imported, label=f"the schema with the id {number}")
+
+    def _import(self, schema: Schema, found: dict[str, str]) -> None:
+        for reference in schema.references:
+            if reference.name not in found:
+                imported = self._source.version(reference.subject, reference.version, serialized=True).schema
+                found[reference.name] = imported.text
+                self._import(imported, found)
+
+
+class _Linking:
+    """The files of one schema on their way into a pool, each after those that it imports."""
+
+    def __init__(self, pool: DescriptorPool, imported: Mapping[str, str]) -> None:
+        self._pool = pool
+        self._imported = imported
+        self._added: set[str] = set()
+
+    def add(self, file: FileDescriptorProto) -> None:
+        """Add a file.
+
+        Raises:
+            KeyError: something that it imports is missing.
+        """
+        self._added.add(file.name)
+        needed = [name for name in file.dependency if name not in _OPTIONS_ONLY]
+        for name in needed:
+            if name not in self._added:
+                self.add(self._find(name))
+        if len(needed) < len(file.dependency):
+            public = [file.dependency[place] for place in file.public_dependency]
+            trimmed = FileDescriptorProto()
+            trimmed.CopyFrom(file)
+            trimmed.ClearField("weak_dependency")
+            trimmed.dependency[:] = needed
+            trimmed.public_dependency[:] = [needed.index(name) for name in public if name in needed]
+            file = trimmed
+        self._pool.AddSerializedFile(file.SerializeToString())
+
+    def _find(self, name: str) -> FileDescriptorProto:
+        if name in self._imported:
+            return _file(name, self._imported[name])
+        if name == "confluent/type/decimal.proto":
+            return _decimal(name)
+        found = FileDescriptorProto()
+        try:
+            if not name.startswith("google/"):
+                raise ModuleNotFoundError
+            module = importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+        except ModuleNotFoundError:
+            raise KeyError(f"the import {name} is none of its references") from None
+        module.DESCRIPTOR.CopyToProto(found)
+        return found
+
+
+def _file(name: str, descriptor: str) -> FileDescriptorProto:
+    file = FileDescriptorProto()
+    file.ParseFromString(base64.b64decode(descriptor, validate=True))
+    file.name = name
+    return file
+
+
+def _decimal(name: str) -> FileDescriptorProto:
+    """`confluent.type.Decimal`, which Confluent's registry has built in."""
+    kinds = FieldDescriptorProto
+    file = FileDescriptorProto(name=name, package="confluent.type", syntax="proto3")
+    message = file.message_type.add(name="Decimal")
+    for number, (field, kind) in enumerate(
+        (("value", kinds.TYPE_BYTES), ("precision", kinds.TYPE_UINT32), ("scale", kinds.TYPE_INT32)), start=1
+    ):
+        message.field.add(name=field, number=number, type=kind, label=kinds.LABEL_OPTIONAL)
+    return file
+
+
+def _unknown_fields(message: Message) -> Iterator[None]:
+    """One for each field, at any depth, that the schema does not know."""
+    for _ in UnknownFieldSet(message):
+        yield None
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        if descriptor.message_type.GetOptions().map_entry:
+            inner = value.values() if descriptor.message_type.fields_by_name["value"].message_type is not None else ()
+        else:
+            inner = (value,) if isinstance(value, Message) else value
+        for each in inner:
+            yield from _unknown_fields(each)
+
+
+def _short(error: Exception) -> str:
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return (str(text) or type(error).__name__)[:_SHOWN].rstrip(". ")

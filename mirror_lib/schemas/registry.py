@@ -1,0 +1,249 @@
+"""A client of schema registries that speak Confluent's REST API (v1): Confluent's own, Karapace, Redpanda."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+from mirror_lib.schemas.errors import SchemaMissingError, SchemaRegistryError
+from mirror_lib.schemas.model import (
+    DEFAULT_CONTEXT,
+    RegisteredSchema,
+    Schema,
+    SchemaReference,
+    SchemaType,
+    SubjectVersion,
+    qualified,
+)
+from mirror_lib.schemas.rest import RegistryAccess, RegistryConnection
+
+#: How Protobuf's file descriptors are asked for, in base64, in place of the text.
+_SERIALIZED = "serialized"
+
+
+class SchemaRegistry:
+    """One registry, or one context of it. Threads may share it.
+
+    A schema never changes under its id, so each is asked for once. What is unknown is asked for again: it may have been
+    registered since.
+
+    Args:
+        access: where it is, and how to log in.
+        tls: for https; None trusts what the system trusts.
+
+    Raises:
+        AuthenticationError: from every method, when the login is refused, or the certificate not trusted.
+        AuthorizationError: likewise, when the login may not do this.
+        ConfigurationError: likewise, when URL or login have letters that cannot be sent.
+        SchemaRegistryUnreachableError: likewise, when no answer came in all attempts.
+        SchemaRegistryError: likewise, for every other answer that is an error or makes no sense.
+    """
+
+    def __init__(self, access: RegistryAccess, tls: ssl.SSLContext | None = None) -> None:
+        self.access = access
+        self._connection = RegistryConnection(access, tls)
+        self._lock = threading.Lock()
+        self._by_id: dict[tuple[int, str | None], Schema] = {}
+        self._by_guid: dict[tuple[UUID, str | None], Schema] = {}
+
+    def __repr__(self) -> str:
+        return f"SchemaRegistry({self.access!r})"
+
+    def schema(self, schema_id: int) -> Schema:
+        """The schema of an id.
+
+        Raises:
+            SchemaMissingError: there is none.
+        """
+        return self._of_id(schema_id, None)
+
+    def find(self, schema_id: int) -> Schema | None:
+        """The schema of an id; None when there is none."""
+        try:
+            return self.schema(schema_id)
+        except SchemaMissingError:
+            return None
+
+    def descriptor(self, schema_id: int) -> Schema:
+        """A Protobuf schema whose text is its compiled form: a `FileDescriptorProto` in base64.
+
+        Raises:
+            SchemaMissingError: there is none.
+        """
+        return self._of_id(schema_id, _SERIALIZED)
+
+    def schema_of_guid(self, guid: UUID, *, serialized: bool = False) -> Schema:
+        """The schema of a GUID, in any context.
+
+        Args:
+            serialized: for Protobuf: as `descriptor` gives it.
+
+        Raises:
+            SchemaMissingError: there is none, or the registry is older than GUIDs.
+        """
+        form = _SERIALIZED if serialized else None
+        with self._lock:
+            known = self._by_guid.get((guid, form))
+        if known is not None:
+            return known
+        found = _schema(self._get(f"/schemas/guids/{guid}", format=form), None)
+        with self._lock:
+            return self._by_guid.setdefault((guid, form), found)
+
+    def places(self, schema_id: int) -> tuple[SubjectVersion, ...]:
+        """The subjects and versions that hold the schema of an id, without deleted ones.
+
+        Raises:
+            SchemaMissingError: there is no such id.
+        """
+        answer = self._get(f"/schemas/ids/{schema_id}/versions", subject=self._context_only())
+        return tuple(sorted(SubjectVersion(_text(each, "subject"), _number(each, "version")) for each in _list(answer)))
+
+    def version(self, subject: str, version: int, *, serialized: bool = False) -> RegisteredSchema:
+        """A version of a subject, also a deleted one: what imports it still needs it.
+
+        Args:
+            serialized: for Protobuf: with the text as `descriptor` gives it.
+
+        Raises:
+            SchemaMissingError: there is none.
+        """
+        form = _SERIALIZED if serialized else None
+        answer = self._get(f"{self._subject(subject)}/versions/{version}", format=form, deleted="true")
+        return _registered(answer)
+
+    def lookup(self, subject: str, schema: Schema) -> RegisteredSchema | None:
+        """The version of a subject that holds this very schema; None when none does."""
+        try:
+            answer = self._connection.request("POST", self._subject(subject), _body(schema))
+        except SchemaMissingError:
+            return None
+        return _registered(answer)
+
+    def register(
+        self, subject: str, schema: Schema, *, schema_id: int | None = None, version: int | None = None
+    ) -> int:
+        """Add a schema to a subject; nothing happens when it is there already. Returns its id.
+
+        Args:
+            schema_id: the id that it is to have; only in a registry (or subject) that is in the mode IMPORT.
+            version: likewise the version.
+
+        Raises:
+            SchemaRefusedError: it is invalid or incompatible, the mode forbids it, or the id belongs to another schema.
+        """
+        body = _body(schema)
+        if schema_id is not None:
+            body["id"] = schema_id
+        if version is not None:
+            body["version"] = version
+        return _number(self._connection.request("POST", f"{self._subject(subject)}/versions", body), "id")
+
+    def subjects(self) -> tuple[str, ...]:
+        """The qualified names of subjects, without deleted ones: of the client's context, or of all if it has none."""
+        context = self.access.context
+        prefix = None if context == DEFAULT_CONTEXT else qualified(context, "")
+        names = [str(name) for name in _list(self._get("/subjects", subjectPrefix=prefix))]
+        return tuple(sorted(name for name in names if prefix is None or name.startswith(prefix)))
+
+    def mode(self, subject: str | None = None) -> str:
+        """What may be done now: `READWRITE`, `READONLY`, `IMPORT` (schemas come with their ids) or `FORWARD`.
+
+        Args:
+            subject: None for the whole registry, or for the client's context if it has one.
+        """
+        named = self._context_only() if subject is None else qualified(self.access.context, subject)
+        path = "/mode" if named is None else f"/mode/{quote(named, safe='')}"
+        return _text(self._get(path, defaultToGlobal="true"), "mode")
+
+    def _of_id(self, schema_id: int, form: str | None) -> Schema:
+        with self._lock:
+            known = self._by_id.get((schema_id, form))
+        if known is not None:
+            return known
+        answer = self._get(f"/schemas/ids/{schema_id}", subject=self._context_only(), format=form)
+        found = _schema(answer, schema_id)
+        with self._lock:
+            return self._by_id.setdefault((schema_id, form), found)
+
+    def _get(self, path: str, **query: str | None) -> Any:
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._connection.request("GET", f"{path}?{urlencode(given)}" if given else path)
+
+    def _subject(self, subject: str) -> str:
+        return f"/subjects/{quote(qualified(self.access.context, subject), safe='')}"
+
+    def _context_only(self) -> str | None:
+        """A subject's name that has nothing but the context, by which ids are looked up in it."""
+        return None if self.access.context == DEFAULT_CONTEXT else qualified(self.access.context, "")
+
+
+def _body(schema: Schema) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": schema.text}
+    if schema.type is not SchemaType.AVRO:
+        # Registries before 5.5 know Avro only, and no such field.
+        body["schemaType"] = schema.type.value
+    if schema.references:
+        body["references"] = [reference._asdict() for reference in schema.references]
+    if schema.metadata is not None:
+        body["metadata"] = json.loads(schema.metadata)
+    if schema.rule_set is not None:
+        body["ruleSet"] = json.loads(schema.rule_set)
+    return body
+
+
+def _schema(answer: Any, schema_id: int | None) -> Schema:
+    kind = answer.get("schemaType") or SchemaType.AVRO if isinstance(answer, Mapping) else None
+    if not isinstance(kind, str) or kind not in SchemaType.__members__:
+        raise SchemaRegistryError(
+            f"the registry has a schema of the type {kind}, which is unknown.",
+            action="Avro, Protobuf and JSON Schema are known; check the registry's address.",
+        )
+    references = tuple(
+        SchemaReference(_text(each, "name"), _text(each, "subject"), _number(each, "version"))
+        for each in _list(answer.get("references") or [])
+    )
+    text = _text(answer, "schema")
+    contract = (_stable_json(answer.get("metadata")), _stable_json(answer.get("ruleSet")))
+    return Schema(SchemaType(kind), text, references, *contract, id=schema_id)
+
+
+def _registered(answer: Any) -> RegisteredSchema:
+    number = _number(answer, "id")
+    return RegisteredSchema(_text(answer, "subject"), _number(answer, "version"), number, _schema(answer, number))
+
+
+def _stable_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _text(answer: Any, name: str) -> str:
+    found = answer.get(name) if isinstance(answer, Mapping) else None
+    if not isinstance(found, str):
+        raise _senseless(f"has no {name}")
+    return found
+
+
+def _number(answer: Any, name: str) -> int:
+    found = answer.get(name) if isinstance(answer, Mapping) else None
+    if not isinstance(found, int):
+        raise _senseless(f"has no {name}")
+    return found
+
+
+def _list(answer: Any) -> list[Any]:
+    if not isinstance(answer, list):
+        raise _senseless("is no list")
+    return answer
+
+
+def _senseless(why: str) -> SchemaRegistryError:
+    return SchemaRegistryError(
+        f"an answer of the schema registry {why}.",
+        action="Check that its URL leads to a registry with Confluent's API.",
+    )

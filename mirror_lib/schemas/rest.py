@@ -1,0 +1,285 @@
+"""Requests to a schema registry: login, attempts, and what an answer that is an error means.
+
+Error codes are those of Java's `io.confluent.kafka.schemaregistry.rest.exceptions.Errors`. Several URLs are tried in
+turn, as Java's `RestService` does. Credentials stand in no message, whatever an answer repeats.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from mirror_lib.errors import AuthenticationError, AuthorizationError, ConfigurationError, MirrorError
+from mirror_lib.schemas.errors import (
+    SchemaMissingError,
+    SchemaRefusedError,
+    SchemaRegistryError,
+    SchemaRegistryUnreachableError,
+)
+from mirror_lib.schemas.model import DEFAULT_CONTEXT
+
+_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+#: Answers that usually pass: too many requests, and a server that is not up, not ready, or without a leader.
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE = 401, 403, 404, 409, 422
+_LARGEST_ANSWER = 64 * 1024 * 1024
+_LARGEST_ERROR = 64 * 1024
+_SHOWN_REASON = 300
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class BasicLogin:
+    """A user and a password; in Confluent Cloud the key and the secret of an API key."""
+
+    user: str
+    password: str = field(repr=False)
+
+    @property
+    def header(self) -> str:
+        """The value of the header `Authorization`."""
+        return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+    @property
+    def secret(self) -> str:
+        """What must be shown nowhere."""
+        return self.password
+
+
+@dataclass(frozen=True, slots=True)
+class BearerLogin:
+    """A token that somebody else has fetched."""
+
+    token: str = field(repr=False)
+
+    @property
+    def header(self) -> str:
+        """The value of the header `Authorization`."""
+        return f"Bearer {self.token}"
+
+    @property
+    def secret(self) -> str:
+        """What must be shown nowhere."""
+        return self.token
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAccess:
+    """Where a registry is and how to talk to it. A value: it pickles, compares, and its repr shows no secret."""
+
+    #: Base addresses of servers of the same registry, without a login in them.
+    urls: tuple[str, ...]
+    login: BasicLogin | BearerLogin | None = None
+    #: Its name with the leading dot; subjects and ids are those of this context.
+    context: str = DEFAULT_CONTEXT
+    #: For one answer.
+    timeout_seconds: float = 10.0
+    #: Per request, the first one included.
+    attempts: int = 5
+    #: Before the second attempt; doubled each time.
+    pause_seconds: float = 0.2
+
+    @classmethod
+    def of(cls, urls: str, login: BasicLogin | BearerLogin | None = None, **options: Any) -> RegistryAccess:
+        """As Java's `schema.registry.url` has it: a list by commas, where a URL may hold user and password.
+
+        Raises:
+            ConfigurationError: something in it is no URL of http or https.
+        """
+        bare = []
+        for each in filter(None, map(str.strip, urls.split(","))):
+            url, found = _without_login(each)
+            bare.append(url)
+            login = login or found
+        if not bare:
+            raise ConfigurationError("the list of schema registry URLs is empty.", action="Name at least one.")
+        return cls(tuple(bare), login, **options)
+
+
+class RegistryConnection:
+    """Requests to one registry. Threads may share it."""
+
+    def __init__(self, access: RegistryAccess, tls: ssl.SSLContext | None = None) -> None:
+        self._access = access
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=tls))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Ask, and again after errors that usually pass; what is asked here may be asked twice without harm.
+
+        Args:
+            path: with its query, percent-encoded.
+            body: sent as JSON.
+
+        Returns:
+            The answer's JSON.
+
+        Raises:
+            AuthenticationError: the login is refused, or the certificate not trusted.
+            AuthorizationError: the login may not do this.
+            ConfigurationError: URL or login cannot be sent.
+            SchemaMissingError: what is asked for does not exist.
+            SchemaRefusedError: a schema is not taken.
+            SchemaRegistryUnreachableError: no answer came in all attempts.
+            SchemaRegistryError: any other error.
+        """
+        pause = self._access.pause_seconds
+        for attempt in range(self._access.attempts):
+            url = self._access.urls[attempt % len(self._access.urls)]
+            try:
+                return self._ask(url, method, path, body)
+            except _Passing as passing:
+                if attempt + 1 == self._access.attempts:
+                    raise passing.error from passing.__cause__
+                time.sleep(min(max(pause, passing.retry_after), _LONGEST_PAUSE_SECONDS))
+            pause *= 2
+        raise AssertionError("no attempts are allowed")
+
+    def _ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        what = f"{method} {path.partition('?')[0]}"
+        try:
+            with self._opener.open(
+                self._request(url, method, path, body), timeout=self._access.timeout_seconds
+            ) as answer:
+                content = answer.read(_LARGEST_ANSWER)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refused(url, what, error) from None
+        except (http.client.InvalidURL, ValueError):
+            # Its text repeats what may be secret, such as a token with a line's end behind it.
+            raise ConfigurationError(
+                "a schema registry's URL or login has letters that cannot be sent.",
+                action="Write https://host:port, and a token without blanks or line ends.",
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise self._failed(url, what, error) from error
+        try:
+            return json.loads(content)
+        except ValueError:
+            raise SchemaRegistryError(
+                f"what {url} answered to {what} is no JSON.",
+                action="Check that the URL leads to a registry with Confluent's API.",
+            ) from None
+
+    def _request(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> urllib.request.Request:
+        headers = {"Accept": f"{_MEDIA_TYPE}, application/json;q=0.9"}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = _MEDIA_TYPE
+            data = json.dumps(body).encode()
+        request = urllib.request.Request(url + path, data=data, headers=headers, method=method)
+        if self._access.login is not None:
+            request.add_unredirected_header("Authorization", self._access.login.header)
+        return request
+
+    def _refused(self, url: str, what: str, error: urllib.error.HTTPError) -> Exception:
+        code, reason = self._said(error)
+        said = f"the schema registry {url} answered {what} with HTTP {error.code}"
+        if error.code == _UNAUTHORIZED:
+            # Its text may repeat the request.
+            return AuthenticationError(
+                f"{said}: it refuses the login.", action="Check user and password, or the token."
+            )
+        if error.code == _FORBIDDEN:
+            return AuthorizationError(f"{said}: the login may not do this.", action="Have it allowed in the registry.")
+        said = f"{said}{f' ({code})' if code is not None else ''}: {reason or 'no reason given'}."
+        if error.code in _PASSING:
+            found = SchemaRegistryUnreachableError(
+                said, action="It usually passes; look at the registry if it does not."
+            )
+            return _Passing(found, _retry_after(error))
+        if error.code == _NOT_FOUND and (code is None or code == _NOT_FOUND):
+            # Not one of the registry's own 404xx: nothing is known of the schema by that.
+            return SchemaRegistryError(
+                said, action="Check the registry's URL, and whether its version knows this request."
+            )
+        if error.code == _NOT_FOUND:
+            return SchemaMissingError(
+                said, action="Check that this is the registry that the records were written with."
+            )
+        if error.code in (_CONFLICT, _UNPROCESSABLE):
+            return SchemaRefusedError(said, action="Check the schema, and the compatibility and mode of its subject.")
+        return SchemaRegistryError(said, action="Check that the URL leads to a registry with Confluent's API.")
+
+    def _failed(self, url: str, what: str, error: Exception) -> Exception:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            return AuthenticationError(
+                f"the schema registry {url} is not trusted: {reason.verify_message}.",
+                action="Give the authority that signed its certificate.",
+            )
+        shown = self._scrubbed(str(reason) or type(reason).__name__)
+        return _Passing(
+            SchemaRegistryUnreachableError(
+                f"the schema registry {url} did not answer {what}: {shown}.",
+                action="Check the URL, and that this machine reaches it.",
+            )
+        )
+
+    def _said(self, answer: IO[bytes]) -> tuple[int | None, str]:
+        """The registry's own code and words."""
+        try:
+            found = json.loads(answer.read(_LARGEST_ERROR))
+        except (ValueError, OSError, http.client.HTTPException):
+            return None, ""
+        if not isinstance(found, dict):
+            return None, ""
+        code, message = found.get("error_code"), found.get("message")
+        shown = self._scrubbed(message)[:_SHOWN_REASON].rstrip(". ") if isinstance(message, str) else ""
+        return code if isinstance(code, int) else None, shown
+
+    def _scrubbed(self, text: str) -> str:
+        login = self._access.login
+        if login is not None:
+            for secret in filter(None, (login.secret, login.header.partition(" ")[2])):
+                text = text.replace(secret, "***")
+        return text
+
+
+class _Passing(Exception):
+    """An error after which another attempt is made."""
+
+    def __init__(self, error: MirrorError, retry_after: float = 0.0) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after = retry_after
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """What is answered for another address is no answer of the registry that was configured."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float:
+    """Seconds that the server asks to wait; 0 when it asks for none in seconds."""
+    asked = error.headers.get("Retry-After", "") if error.headers is not None else ""
+    return float(asked) if asked.isascii() and asked.isdigit() else 0.0
+
+
+def _without_login(url: str) -> tuple[str, BasicLogin | None]:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or parts.query or parts.fragment:
+        # Not repeated: it may hold a password.
+        raise ConfigurationError("a schema registry URL is none of http or https.", action="Write https://host:port.")
+    login = None
+    if parts.username is not None:
+        login = BasicLogin(urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or ""))
+    host = parts.netloc.rpartition("@")[2]
+    return urllib.parse.urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), login

@@ -1,0 +1,68 @@
+"""Which way the records of each topic go: copied as they are, or through transforms. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from mirror_lib.transform.model import FlowTransforms, Transform
+
+
+class Path(StrEnum):
+    """How records get from the source to the target."""
+
+    #: Batches are sent as they were read.
+    RAW_COPY = "raw copy"
+    #: Spark reads, changes and writes single records.
+    TRANSFORM = "transform"
+
+
+class TopicPath(NamedTuple):
+    """The way of one topic's records; printed, it is one line."""
+
+    topic: str
+    path: Path
+    #: The names of the transforms that apply, in their order.
+    transforms: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        way = " -> ".join(self.transforms) if self.transforms else self.path.value
+        return f"{self.topic}: {way} ({self.reason})"
+
+
+def _none(topic: str) -> bool:  # noqa: ARG001 - the signature of `topic_paths`'s last argument
+    return False
+
+
+def topic_paths(
+    topics: Iterable[str], transforms: FlowTransforms, is_heartbeats: Callable[[str], bool] = _none
+) -> tuple[TopicPath, ...]:
+    """The ways of source topics, in their order.
+
+    Args:
+        topics: of the source, that the flow takes.
+        transforms: of the flow.
+        is_heartbeats: whether a topic holds heartbeats (`ReplicationPolicy.is_heartbeats_topic`), which monitoring
+            reads and no transform may touch unless it names them.
+    """
+    return tuple(_topic_path(topic, transforms, heartbeats=is_heartbeats(topic)) for topic in topics)
+
+
+def _topic_path(topic: str, transforms: FlowTransforms, *, heartbeats: bool) -> TopicPath:
+    if not transforms:
+        return TopicPath(topic, Path.RAW_COPY, (), "the flow has no transforms")
+    applied = tuple(each for each in transforms.of(topic) if not heartbeats or each.topics is not None)
+    if applied:
+        reason = "; ".join(_why(transform, topic) for transform in applied)
+        return TopicPath(topic, Path.TRANSFORM, tuple(each.name for each in applied), reason)
+    if heartbeats:
+        return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform names")
+    names = ", ".join(each.name for each in transforms.transforms)
+    return TopicPath(topic, Path.RAW_COPY, (), f"no transform takes it: {names}")
+
+
+def _why(transform: Transform, topic: str) -> str:
+    pattern = transform.matching_pattern(topic)
+    return f"{transform.name} takes all topics" if pattern is None else f"{transform.name} takes {pattern}"

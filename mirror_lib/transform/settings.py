@@ -1,0 +1,206 @@
+"""The settings `mirror.transforms` and `mirror.transform.*` of a flow: their typed values and their problems."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from mirror_lib.config.java_types import parse_list
+from mirror_lib.config.model import Problem, Severity
+from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, SchemaRegistry, Transform
+
+TRANSFORMS = "mirror.transforms"
+PREFIX = "mirror.transform."
+
+#: Settings of one transform, behind `mirror.transform.<name>.`, with what they mean.
+SUB_KEYS: Mapping[str, str] = {
+    "topics": "Names or Java regexes of the source topics whose records it takes. Default: all topics of the flow.",
+    "filter": "Spark SQL: records for which it is not true are dropped.",
+    "key": "Spark SQL: the key that is written.",
+    "value": "Spark SQL: the value that is written.",
+    "headers": "Spark SQL: the headers that are written.",
+    "timestamp": "Spark SQL: the timestamp that is written.",
+    "topic": "Spark SQL: the target topic.",
+    "partition": "Spark SQL: the target partition.",
+    "sql.file": "A file with one `SELECT ... FROM records [WHERE ...]`, instead of a filter and columns.",
+    "function": "A Python function, instead of a filter and columns: `package.module.function` takes and returns a "
+    "DataFrame of PySpark, `package.module:function` a record batch of Arrow.",
+    "decode.key": "How keys are read: `json`, `avro`, `protobuf`, `string`, or `none` (binary, the default).",
+    "decode.value": "How values are read, as `decode.key`.",
+    "schema.key": "Spark DDL of keys that are JSON.",
+    "schema.value": "Spark DDL of values that are JSON, such as `country STRING, card STRING`.",
+    "deterministic": "Whether the same record always gives the same result, where that cannot be seen.",
+}
+#: The name that no transform can have: its settings are those of the schema registries.
+REGISTRY = "registry"
+REGISTRY_KEYS: Mapping[str, str] = {
+    f"{side}.{name}": meaning.format(side=side)
+    for side in ("source", "target")
+    for name, meaning in (
+        ("url", "Addresses of the {side}'s schema registry, tried in this order."),
+        ("user", "The user of its basic authentication."),
+        ("password", "The password of its basic authentication."),
+    )
+}
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
+
+
+def parse_transforms(
+    settings: Mapping[str, str], hidden: Collection[str] = ()
+) -> tuple[FlowTransforms, tuple[Problem, ...]]:
+    """The transforms of a flow.
+
+    Args:
+        settings: the effective settings of the flow, without its prefix; others than those of transforms are ignored.
+        hidden: keys whose values must not be shown, since they may hold what a config provider returned.
+
+    Returns:
+        The transforms, without those that cannot be used, and every problem, each with the key it is about. With an
+        error among them the transforms are incomplete: the flow must not run.
+    """
+    own = {key: text for key, text in settings.items() if key.startswith((TRANSFORMS, PREFIX))}
+    return _Parse(own, hidden).run() if own else (NO_TRANSFORMS, ())
+
+
+def is_transform_key(name: str) -> bool:
+    """Whether `parse_transforms` judges a key of a flow, known or not."""
+    return name == TRANSFORMS or name.startswith((PREFIX, f"{TRANSFORMS}."))
+
+
+class _Parse:
+    """One pass over the settings of one flow."""
+
+    def __init__(self, settings: Mapping[str, str], hidden: Collection[str]) -> None:
+        self._settings = settings
+        self._hidden = hidden
+        self._problems: list[Problem] = []
+
+    def run(self) -> tuple[FlowTransforms, tuple[Problem, ...]]:
+        by_name = self._by_name()
+        names = tuple(self._names(by_name))
+        registries = self._registries(by_name.pop(REGISTRY, {}))
+        self._unlisted(names, by_name)
+        transforms = [self._transform(name, by_name.get(name, {}), registries) for name in names]
+        flow = FlowTransforms(
+            tuple(each for each in transforms if each is not None), registries.get("source"), registries.get("target")
+        )
+        return flow, tuple(dict.fromkeys(self._problems))
+
+    def _by_name(self) -> dict[str, dict[str, str]]:
+        """The settings of each transform, by what stands behind its name."""
+        by_name: dict[str, dict[str, str]] = {}
+        for key, text in self._settings.items():
+            if key == TRANSFORMS:
+                continue
+            name, dot, rest = key.removeprefix(PREFIX).partition(".")
+            if not key.startswith(PREFIX):
+                instead = f"{PREFIX}{key.removeprefix(TRANSFORMS).lstrip('.')}"
+                self._error(key, "no setting begins so", f"did you mean {instead}?")
+            elif not (name and dot and rest):
+                self._error(key, "it lacks the name of a setting", f"write {PREFIX}<name>.filter, for example")
+            else:
+                by_name.setdefault(name, {})[rest] = text
+        return by_name
+
+    def _names(self, by_name: Collection[str]) -> Iterator[str]:
+        """The names of `mirror.transforms` that can be used."""
+        seen: set[str] = set()
+        for name in parse_list(self._settings.get(TRANSFORMS, "")):
+            if not name:
+                continue
+            if name in seen:
+                self._error(TRANSFORMS, f"{name} is there twice", "name every transform once")
+            elif name == REGISTRY:
+                self._error(
+                    TRANSFORMS, f"no transform can be called {REGISTRY}", "it is for the settings of schema registries"
+                )
+            elif _NAME.fullmatch(name) is None:
+                advice = "names are made of letters, digits, - and _, and begin with a letter or digit"
+                self._error(TRANSFORMS, f"{name!r} is no name of a transform", advice)
+            elif name not in by_name:
+                guess = _closest(name, by_name, 0.6)
+                advice = f"did you mean {guess}?" if guess else f"set {PREFIX}{name}.filter, for example"
+                self._error(TRANSFORMS, f"nothing is set for the transform {name}", advice)
+            else:
+                yield name
+            seen.add(name)
+
+    def _unlisted(self, names: Collection[str], by_name: Mapping[str, Mapping[str, str]]) -> None:
+        listed = {*names, *parse_list(self._settings.get(TRANSFORMS, ""))}
+        for name, own in by_name.items():
+            if name in listed:
+                continue
+            guess = _closest(name, listed, 0.6)
+            advice = f"did you mean {guess}?" if guess else f"add {name} to {TRANSFORMS}"
+            for rest in own:
+                self._warning(
+                    f"{PREFIX}{name}.{rest}", f"it has no effect, for {TRANSFORMS} does not name {name}", advice
+                )
+
+    def _transform(
+        self, name: str, own: Mapping[str, str], registries: Mapping[str, SchemaRegistry]
+    ) -> Transform | None:
+        known = {}
+        for rest, text in own.items():
+            if rest in SUB_KEYS:
+                known[rest] = text
+            else:
+                self._unknown(f"{PREFIX}{name}.", rest, SUB_KEYS)
+        # sqlglot is imported only where there is something to read: that takes a noticeable part of a second.
+        from mirror_lib.transform.one_transform import parse_transform
+
+        hidden = {key.removeprefix(f"{PREFIX}{name}.") for key in self._hidden if key.startswith(f"{PREFIX}{name}.")}
+        transform, problems = parse_transform(name, known, hidden, has_registry="source" in registries)
+        self._problems += problems
+        return transform
+
+    def _registries(self, own: Mapping[str, str]) -> dict[str, SchemaRegistry]:
+        for rest in own:
+            if rest not in REGISTRY_KEYS:
+                self._unknown(f"{PREFIX}{REGISTRY}.", rest, REGISTRY_KEYS)
+        found = {}
+        for side in ("source", "target"):
+            registry = self._registry(side, own)
+            if registry is not None:
+                found[side] = registry
+        return found
+
+    def _registry(self, side: str, own: Mapping[str, str]) -> SchemaRegistry | None:
+        before = f"{PREFIX}{REGISTRY}.{side}"
+        urls = tuple(url.rstrip("/") for url in parse_list(own.get(f"{side}.url", "")) if url)
+        user, password = own.get(f"{side}.user", "").strip() or None, own.get(f"{side}.password") or None
+        if not urls:
+            for name in ("url", "user", "password"):
+                if f"{side}.{name}" in own:
+                    self._warning(f"{before}.{name}", "it has no effect without an address", f"set {before}.url")
+            return None
+        if any(_URL.fullmatch(url) is None for url in urls):
+            advice = f"write http://host:port or https://host:port, and {before}.user and .password for its user"
+            self._error(f"{before}.url", "it must be a list of HTTP addresses", advice)
+            return None
+        if password is not None and user is None:
+            self._error(f"{before}.password", "a password without a user is not used", f"set {before}.user")
+        return SchemaRegistry(urls, user, password)
+
+    def _unknown(self, before: str, rest: str, known: Mapping[str, str]) -> None:
+        guess = _closest(rest, known, 0.6) or next((each for each in known if each.startswith(f"{rest}.")), None)
+        advice = f"did you mean {before}{guess}?" if guess else f"settings are {', '.join(known)}"
+        self._error(f"{before}{rest}", f"there is no setting {rest}", advice)
+
+    def _error(self, key: str, sentence: str, advice: str) -> None:
+        self._problems.append(problem(Severity.ERROR, key, sentence, advice))
+
+    def _warning(self, key: str, sentence: str, advice: str) -> None:
+        self._problems.append(problem(Severity.WARNING, key, sentence, advice))
+
+
+def problem(severity: Severity, key: str, sentence: str, advice: str) -> Problem:
+    """A problem of one key."""
+    return Problem(severity=severity, message=f"{key}: {sentence}", key=key, suggestion=advice)
+
+
+def _closest(name: str, known: Iterable[str], cutoff: float) -> str | None:
+    return next(iter(difflib.get_close_matches(name, sorted(known), 1, cutoff)), None)

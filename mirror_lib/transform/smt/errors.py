@@ -1,0 +1,45 @@
+"""What is raised for a record that a transform or a converter cannot deal with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mirror_lib.errors import NOWHERE, ReplicationError, Where
+
+
+class SmtError(ReplicationError):
+    """A transform or a converter failed on a record, as it would in Connect. The caller adds where the record is."""
+
+    reason = "transform"
+
+    def __init__(self, configured: str, class_name: str, problem: str, *, where: Where = NOWHERE) -> None:
+        """Nothing but the parts of the message.
+
+        Args:
+            configured: the key of the settings that names the class, such as `transforms.mask` or `value.converter`.
+            class_name: the Java class by its short name, such as `MaskField$Value`.
+            problem: one clause that says what is wrong with the record.
+            where: the record's coordinates, as far as they are known.
+        """
+        self.configured = configured
+        self.class_name = class_name
+        self.problem = problem
+        super().__init__(
+            f"{configured} ({class_name}) cannot take the record: {problem}.",
+            where=where,
+            action=f"Change {configured}, or keep such records from it with a predicate.",
+        )
+
+    def at(self, where: Where) -> SmtError:
+        """The same error with the coordinates of the record."""
+        return SmtError(self.configured, self.class_name, self.problem, where=where)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.configured, self.class_name, self.problem, self.where)
+
+    def attributes(self) -> dict[str, Any]:
+        return super().attributes() | {"configured": self.configured, "class": self.class_name, "problem": self.problem}
+
+
+def _rebuild(configured: str, class_name: str, problem: str, where: Where) -> SmtError:
+    return SmtError(configured, class_name, problem, where=where)

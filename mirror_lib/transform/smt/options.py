@@ -1,0 +1,117 @@
+"""Reading the options of one SMT, predicate or converter as Kafka's `ConfigDef` does, with all problems collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from mirror_lib.transform.smt.model import SettingProblem
+
+#: What `String.trim()` takes away.
+_BLANKS = "".join(map(chr, range(0x21)))
+_Read = TypeVar("_Read")
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Members between commas without blanks around them; an empty text has none (`ConfigDef.Type.LIST`)."""
+    trimmed = text.strip(_BLANKS)
+    return tuple(member.strip() for member in trimmed.split(",")) if trimmed else ()
+
+
+class Options:
+    """The settings under one prefix. What is wrong is noted, and a harmless value stands in for it."""
+
+    def __init__(self, prefix: str, settings: Mapping[str, str], *, owner: str) -> None:
+        """Nothing is read yet.
+
+        Args:
+            prefix: what all keys begin with, its dot included.
+            settings: all settings of the flow.
+            owner: the class that has the options, for messages.
+        """
+        self.prefix = prefix
+        self.owner = owner
+        self.problems: list[SettingProblem] = []
+        self._given = {key.removeprefix(prefix): text for key, text in settings.items() if key.startswith(prefix)}
+        self._read: set[str] = set()
+
+    @property
+    def failed(self) -> bool:
+        """Whether what was read cannot be used."""
+        return any(not problem.warning for problem in self.problems)
+
+    def has(self, name: str) -> bool:
+        """Whether an option is set."""
+        return name in self._given
+
+    def refuse(self, name: str, message: str, action: str = "") -> None:
+        """Note that an option cannot be used."""
+        self.problems.append(SettingProblem(self.prefix + name, message, action))
+
+    def warn(self, name: str, message: str, action: str = "") -> None:
+        """Note something about an option that is to be known."""
+        self.problems.append(SettingProblem(self.prefix + name, message, action, warning=True))
+
+    def text(self, name: str) -> str | None:
+        """An option as it is written, without blanks around it; None when it is not set."""
+        self._read.add(name)
+        given = self._given.get(name)
+        return None if given is None else given.strip(_BLANKS)
+
+    def required(self, name: str, *, may_be_empty: bool = False) -> str:
+        """An option that must be set."""
+        text = self.text(name)
+        if text is None:
+            self.refuse(name, f"is missing, and {self.owner} needs it", f"set {self.prefix}{name}")
+        elif not text and not may_be_empty:
+            self.refuse(name, "is empty")
+        return text or ""
+
+    def filled(self, name: str) -> str | None:
+        """An option that must not be empty if it is set."""
+        text = self.text(name)
+        if text == "":
+            self.refuse(name, "is empty", "give it a text, or leave it out")
+        return text
+
+    def names(self, name: str, *, required: bool = True) -> tuple[str, ...]:
+        """A list; empty only if it may be."""
+        members = split_list(self.required(name) if required else self.text(name) or "")
+        if "" in members:
+            self.refuse(name, "has an empty member")
+        return members
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """True or false in any case of letters."""
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            self.refuse(name, f"must be true or false, not {text!r}")
+        return text.lower() == "true"
+
+    def choice(self, name: str, among: Iterable[str], *, default: str | None = None, any_case: bool = False) -> str:
+        """One of several words; required without a default."""
+        words = list(among)
+        text = self.required(name) if default is None else self.text(name)
+        if text is None:
+            return default or words[0]
+        for word in words:
+            if text == word or (any_case and text.lower() == word.lower()):
+                return word
+        if text or default is not None:
+            self.refuse(name, f"must be one of {', '.join(words)}, not {text!r}")
+        return words[0]
+
+    def parsed(self, name: str, text: str, parse: Callable[[str], _Read], fallback: _Read) -> _Read:
+        """What a function makes of a text; its `ValueError` is noted."""
+        try:
+            return parse(text)
+        except ValueError as error:
+            self.refuse(name, f"cannot be used: {error}")
+            return fallback
+
+    def note_unknown(self) -> None:
+        """Warn of options that nothing has asked for, as Connect ignores them."""
+        for name in sorted(self._given.keys() - self._read):
+            self.warn(name, f"is no option of {self.owner} and has no effect", "check its spelling")

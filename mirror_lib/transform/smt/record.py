@@ -1,0 +1,85 @@
+"""Records as transforms see them, and as they stand in Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from mirror_lib.transform.smt.data import DataError, Schema, Struct, Value, class_name
+
+
+class Side(StrEnum):
+    """The part of a record that the `$Key` and `$Value` classes of an SMT work on."""
+
+    KEY = "key"
+    VALUE = "value"
+
+
+class Header(NamedTuple):
+    """A header of a record: a pair of name and value, and the value's schema, None without one."""
+
+    name: str
+    value: Value
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """A record as it stands in Kafka."""
+
+    #: The name on the target: MM2's task has renamed the topic before a transform sees the record.
+    topic: str
+    partition: int | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    #: Milliseconds since 1970, None for a record of a time before Kafka had them.
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmtRecord:
+    """A record as transforms see it (`ConnectRecord`). A schema of None makes the data schemaless."""
+
+    #: As in `RawRecord`.
+    topic: str
+    partition: int | None = None
+    key: Value = None
+    value: Value = None
+    headers: tuple[Header, ...] = ()
+    timestamp: int | None = None
+    key_schema: Schema | None = None
+    value_schema: Schema | None = None
+
+    def part(self, side: Side) -> tuple[Schema | None, Value]:
+        """Schema and value of one side."""
+        return (self.key_schema, self.key) if side is Side.KEY else (self.value_schema, self.value)
+
+    def with_part(self, side: Side, schema: Schema | None, value: Value) -> SmtRecord:
+        """The record with another key or value."""
+        if side is Side.KEY:
+            return replace(self, key_schema=schema, key=value)
+        return replace(self, value_schema=schema, value=value)
+
+
+def require_map(value: Value, purpose: str) -> dict[str, Any]:
+    """A schemaless value as a map (`Requirements.requireMap`).
+
+    Raises:
+        DataError: it is none; a null is none.
+    """
+    if not isinstance(value, dict):
+        raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {class_name(value)}")
+    return value
+
+
+def require_struct(value: Value, purpose: str) -> Struct:
+    """A value with a schema as a struct (`Requirements.requireStruct`).
+
+    Raises:
+        DataError: it is none; a null is none.
+    """
+    if not isinstance(value, Struct):
+        raise DataError(f"Only Struct objects supported for [{purpose}], found: {class_name(value)}")
+    return value

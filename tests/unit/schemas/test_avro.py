@@ -1,0 +1,457 @@
+"""Avro payloads as Python values and as JSON, and back. Bytes are those of the Avro specification (1.12)."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.dev.schema_registry import LocalSchemaRegistry
+from mirror_lib.schemas.avro import AvroCodec, AvroSchema
+from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
+from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.schemas.registry import SchemaRegistry
+from mirror_lib.schemas.rest import RegistryAccess
+from mirror_lib.schemas.wire import frame_bytes
+
+
+def schema(value: object) -> AvroSchema:
+    """Of a schema's JSON."""
+    return AvroSchema(json.dumps(value))
+
+
+def record(name: str, **fields: object) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": each, "type": kind} for each, kind in fields.items()]}
+
+
+def logical(kind: str, name: str, /, **more: object) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+class TestPayloads:
+    def test_given_the_example_of_the_specification_then_its_bytes_are_read_and_written(self) -> None:
+        ready = schema(record("test", a="long", b="string"))
+
+        assert ready.decode(b"\x36\x06foo") == {"a": 27, "b": "foo"}
+        assert ready.encode({"a": 27, "b": "foo"}) == b"\x36\x06foo"
+
+    @pytest.mark.parametrize(
+        ("kind", "payload", "value"),
+        [
+            ("string", b"\x06foo", "foo"),
+            (["null", "string"], b"\x02\x02a", "a"),
+            ({"type": "array", "items": "long"}, b"\x04\x06\x36\x00", [3, 27]),
+            ({"type": "map", "values": "boolean"}, b"\x02\x02a\x01\x00", {"a": True}),
+            ({"type": {"type": "string"}}, b"\x06foo", "foo"),
+            ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, b"\x02", "B"),
+        ],
+        ids=["primitive", "union", "array", "map", "nested type", "enum"],
+    )
+    def test_given_a_schema_that_is_no_record_then_it_is_read_and_written_too(
+        self, kind: object, payload: bytes, value: object
+    ) -> None:
+        assert schema(kind).decode(payload) == value
+        assert schema(kind).encode(value) == payload
+
+    def test_given_a_primitive_type_without_quotes_then_it_is_understood(self) -> None:
+        assert AvroSchema("string").decode(b"\x06foo") == "foo"
+
+    def test_given_a_recursive_schema_then_values_of_any_depth_pass(self) -> None:
+        ready = schema(record("List", value="int", next=["null", "List"]))
+        value = {"value": 1, "next": {"value": 2, "next": {"value": 3, "next": None}}}
+
+        assert ready.decode(ready.encode(value)) == value
+        assert ready.from_json(ready.to_json(value)) == value
+
+    @pytest.mark.parametrize("levels", [10, 100, 500, 5_000, 1_000_000])
+    def test_given_a_record_nested_to_any_depth_then_it_is_read_or_refused(self, levels: int) -> None:
+        ready = schema(record("List", next=["null", "List"]))
+        payload = b"\x02" * levels + b"\x00"
+
+        if levels <= 100:
+            assert ready.encode(ready.decode(payload)) == payload
+        elif levels >= 5_000:
+            with pytest.raises(SchemaFormatError, match="recursion"):
+                ready.decode(payload)
+        else:
+            ready.decode(payload)
+
+    @pytest.mark.parametrize(
+        "items", ["null", record("R"), record("R", a=record("S", b="null")), {"type": "fixed", "name": "F", "size": 0}]
+    )
+    def test_given_a_list_of_what_takes_no_bytes_then_the_schema_is_refused(self, items: object) -> None:
+        with pytest.raises(SchemaFormatError, match="take no bytes"):
+            schema(record("Outer", deep={"type": "map", "values": {"type": "array", "items": items}}))
+
+    @pytest.mark.parametrize("payload", [b"", b"\x36", b"\x36\x06fo", b"\x36\x06foo\x00", b"\x36\x02\xff"])
+    def test_given_bytes_of_something_else_then_they_are_refused(self, payload: bytes) -> None:
+        with pytest.raises(SchemaFormatError, match="the schema"):
+            schema(record("test", a="long", b="string")).decode(payload)
+
+    @pytest.mark.parametrize(
+        "value",
+        [{"a": 1}, {"a": 1, "b": "x", "c": 1}, {"a": 2**31, "b": "x"}, {"a": "1", "b": "x"}, {"a": 1, "b": b"x"}, None],
+        ids=["field missing", "field unknown", "too large", "wrong type", "bytes for text", "no record"],
+    )
+    def test_given_a_value_that_is_not_of_the_schema_then_it_is_refused(self, value: object) -> None:
+        with pytest.raises(SchemaFormatError):
+            schema(record("test", a="int", b="string")).encode(value)
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [({"type": "array", "items": "string"}, "abc"), ("boolean", 1), ("long", True), ("float", 1e39), ("int", 1.0)],
+    )
+    def test_given_a_value_of_another_type_then_it_is_not_taken_for_one(self, kind: object, value: object) -> None:
+        with pytest.raises(SchemaFormatError):
+            schema(kind).encode(value)
+
+    def test_given_a_default_then_its_field_may_be_left_out(self) -> None:
+        with_default = record("test", a="long")
+        with_default["fields"].append({"name": "b", "type": "string", "default": "foo"})
+        with_default["fields"].append({"name": "c", "type": ["bytes", "null"], "default": "\u00ff"})
+        with_default["fields"].append({"name": "d", "type": record("R", e=["null", "int"]), "default": {"e": None}})
+
+        assert schema(with_default).encode({"a": 27}) == b"\x36\x06foo\x00\x02\xff\x00"
+
+    def test_given_a_wrong_default_in_an_old_schema_then_records_are_read_all_the_same(self) -> None:
+        with_default = record("test", a="long")
+        with_default["fields"].append({"name": "b", "type": ["string", "null"], "default": 7})
+
+        assert schema(with_default).decode(b"\x36\x00\x06foo") == {"a": 27, "b": "foo"}
+
+    @pytest.mark.parametrize("text", ["", "{", "{}", "[", '"nonesuch"', '{"type":"record","name":"R"}x', "7"])
+    def test_given_no_schema_then_it_is_refused(self, text: str) -> None:
+        with pytest.raises(SchemaFormatError):
+            AvroSchema(text)
+
+
+class TestUnions:
+    def test_given_a_single_named_type_then_values_are_bare(self) -> None:
+        ready = schema(["null", record("R", a="int")])
+
+        assert ready.decode(b"\x02\x02") == {"a": 1}
+
+    def test_given_several_named_types_then_values_come_with_their_names(self) -> None:
+        ready = schema([record("ns.R", a="int"), record("ns.S", a="int")])
+
+        assert ready.decode(b"\x02\x02") == ("ns.S", {"a": 1})
+        assert ready.encode(("ns.S", {"a": 1})) == b"\x02\x02"
+
+    @pytest.mark.parametrize(
+        ("union", "payload"),
+        [
+            ([{"type": "map", "values": "string"}, record("R", a="string")], b"\x02\x02x"),
+            (["string", {"type": "enum", "name": "E", "symbols": ["A"]}], b"\x02\x00"),
+            (["bytes", {"type": "fixed", "name": "F", "size": 2}], b"\x02ab"),
+        ],
+        ids=["record or map", "enum or string", "fixed or bytes"],
+    )
+    def test_given_types_that_look_alike_then_a_value_stays_of_its_own_one(
+        self, union: list[object], payload: bytes
+    ) -> None:
+        ready = schema(union)
+        value = ready.decode(payload)
+
+        assert ready.encode(value) == payload
+        assert ready.encode(ready.from_json(json.loads(json.dumps(ready.to_json(value))))) == payload
+
+    def test_given_several_enums_inside_another_union_then_names_are_understood_there(self) -> None:
+        enums = [{"type": "enum", "name": name, "symbols": ["A", "B"]} for name in ("E", "F")]
+        ready = schema(["null", record("R", a=enums)])
+        value = {"a": ("F", "B")}
+
+        assert ready.encode(value) == b"\x02\x02\x02"
+        assert ready.decode(b"\x02\x02\x02") == value
+
+    def test_given_a_named_type_that_is_used_again_then_its_name_is_the_full_one(self) -> None:
+        ready = schema(record("ns.Outer", one=record("R", a="int"), any=["null", "R", record("S", a="int")]))
+        value = {"one": {"a": 1}, "any": ("ns.R", {"a": 2})}
+
+        assert ready.decode(ready.encode(value)) == value
+        assert ready.to_json(value)["any"] == {"ns.R": {"a": 2}}
+
+
+class TestLogicalTypes:
+    @pytest.mark.parametrize(
+        ("kind", "payload", "value"),
+        [
+            (logical("int", "date"), b"\x01", date(1969, 12, 31)),
+            (logical("int", "time-millis"), b"\xd0\x0f", time(0, 0, 1)),
+            (logical("long", "time-micros"), b"\x02", time(0, 0, 0, 1)),
+            (logical("long", "timestamp-millis"), b"\x01", datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC)),
+            (logical("long", "timestamp-micros"), b"\x02", datetime(1970, 1, 1, 0, 0, 0, 1, UTC)),
+            (logical("long", "local-timestamp-millis"), b"\xd0\x0f", datetime(1970, 1, 1, 0, 0, 1)),
+            (logical("long", "local-timestamp-micros"), b"\x02", datetime(1970, 1, 1, 0, 0, 0, 1)),
+            (logical("bytes", "decimal", precision=4, scale=2), b"\x04\x04\xd2", Decimal("12.34")),
+            (logical("bytes", "decimal", precision=4), b"\x02\x80", Decimal(-128)),
+            (logical("fixed", "decimal", name="D", size=3, precision=4, scale=2), b"\xff\xff\x85", Decimal("-1.23")),
+            (
+                logical("string", "uuid"),
+                b"\x4889791762-2336-4186-9674-299b90a802e2",
+                UUID("89791762-2336-4186-9674-299b90a802e2"),
+            ),
+            (logical("fixed", "uuid", name="U", size=16), bytes(range(16)), UUID(bytes=bytes(range(16)))),
+        ],
+        ids=lambda value: value["logicalType"] if isinstance(value, dict) else "",
+    )
+    def test_given_a_logical_type_then_it_is_pythons_own_and_goes_back_to_the_same_bytes(
+        self, kind: dict[str, Any], payload: bytes, value: object
+    ) -> None:
+        ready = schema(kind)
+
+        found = ready.decode(payload)
+
+        assert found == value
+        assert type(found) is type(value)
+        assert str(found) == str(value)
+        assert ready.encode(value) == payload
+        assert ready.encode(ready.from_json(json.loads(json.dumps(ready.to_json(value))))) == payload
+
+    @pytest.mark.parametrize(
+        ("kind", "written"),
+        [
+            (logical("long", "timestamp-millis"), 2**62),
+            (logical("long", "local-timestamp-micros"), -(2**63)),
+            (logical("int", "date"), 2**31 - 1),
+            (logical("int", "time-millis"), 86_400_000),
+            (logical("long", "time-micros"), -1),
+            (logical("bytes", "decimal", precision=4, scale=2), b""),
+            (logical("string", "uuid"), "89791762233641869674299B90A802E2"),
+            (logical("string", "uuid"), "none"),
+        ],
+    )
+    def test_given_what_pythons_type_cannot_hold_then_it_stays_as_it_is_written(
+        self, kind: dict[str, Any], written: object
+    ) -> None:
+        bare = schema(kind["type"])
+        payload = bare.encode(written)
+
+        assert schema(kind).decode(payload) == written
+        assert schema(kind).encode(written) == payload
+        assert schema(kind).from_json(schema(kind).to_json(written)) == written
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            logical("long", "timestamp-nanos"),
+            logical("long", "nonesuch"),
+            logical("long", "decimal", precision=4),
+        ],
+    )
+    def test_given_a_logical_type_that_counts_for_nothing_then_numbers_are_numbers(self, kind: dict[str, Any]) -> None:
+        assert schema(kind).decode(b"\x02") == 1
+
+    @pytest.mark.parametrize("attributes", [{}, {"precision": 0}, {"precision": 2, "scale": 3}, {"precision": "2"}])
+    def test_given_a_decimal_with_wrong_attributes_then_bytes_are_bytes(self, attributes: dict[str, object]) -> None:
+        assert schema(logical("bytes", "decimal", **attributes)).decode(b"\x02\x05") == b"\x05"
+
+    def test_given_more_digits_than_the_precision_then_none_of_them_is_lost(self) -> None:
+        ready = schema(logical("bytes", "decimal", precision=2, scale=1))
+
+        assert ready.decode(b"\x04\x30\x39") == Decimal("1234.5")
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            (logical("long", "timestamp-millis"), datetime(2024, 1, 1)),
+            (logical("long", "timestamp-millis"), datetime(2024, 1, 1, 0, 0, 0, 1, UTC)),
+            (logical("long", "local-timestamp-millis"), datetime(2024, 1, 1, tzinfo=UTC)),
+            (logical("int", "time-millis"), time(0, 0, 0, 1)),
+            (logical("int", "time-millis"), time(0, tzinfo=UTC)),
+            (logical("int", "date"), datetime(2024, 1, 1)),
+            (logical("bytes", "decimal", precision=4, scale=2), Decimal("1.234")),
+            (logical("bytes", "decimal", precision=4, scale=2), Decimal("123.45")),
+            (logical("bytes", "decimal", precision=4, scale=2), Decimal("NaN")),
+            (logical("bytes", "decimal", precision=4, scale=2), Decimal("1E+999999")),
+            (logical("bytes", "decimal", precision=4, scale=2), Decimal("1E-999999")),
+            (logical("fixed", "decimal", name="D", size=1, precision=4), Decimal(1000)),
+        ],
+    )
+    def test_given_a_value_that_would_lose_something_then_it_is_refused(
+        self, kind: dict[str, Any], value: object
+    ) -> None:
+        with pytest.raises(SchemaFormatError):
+            schema(kind).encode(value)
+        with pytest.raises(SchemaFormatError):
+            schema(kind).to_json(value)
+
+    @pytest.mark.parametrize("value", ["12.3", "1.2E+1", "12.3400", "0E+9", "-0.0"])
+    def test_given_a_decimal_of_another_scale_then_the_same_number_is_written(self, value: str) -> None:
+        ready = schema(logical("bytes", "decimal", precision=4, scale=2))
+
+        assert ready.decode(ready.encode(Decimal(value))) == Decimal(value)
+
+    def test_given_another_time_zone_then_the_moment_counts(self) -> None:
+        ready = schema(logical("long", "timestamp-millis"))
+        moment = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5)))
+
+        assert ready.decode(ready.encode(moment)) == moment
+
+    def test_given_other_users_of_fastavro_then_their_logical_types_are_theirs(self) -> None:
+        theirs = fastavro.parse_schema(logical("bytes", "decimal", precision=2, scale=1))
+
+        # Rounded to the precision.
+        assert fastavro.schemaless_reader(io.BytesIO(b"\x04\x30\x39"), theirs, None) == Decimal("1.2E+3")
+
+
+class TestJson:
+    def test_given_a_union_then_its_value_is_labelled_unless_it_is_null(self) -> None:
+        ready = schema(record("R", a=["null", "string", logical("long", "timestamp-millis")]))
+
+        assert ready.to_json({"a": "x"}) == {"a": {"string": "x"}}
+        assert ready.to_json({"a": None}) == {"a": None}
+        assert ready.to_json({"a": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}) == {"a": {"long": 1000}}
+
+    def test_given_bytes_then_they_are_text_of_the_first_256_letters(self) -> None:
+        assert schema("bytes").to_json(b"\x00a\xff") == "\x00a\xff"
+        assert schema("bytes").from_json("\x00a\xff") == b"\x00a\xff"
+
+    @pytest.mark.parametrize("kind", ["float", "double"])
+    @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, -0.0, 1.5])
+    def test_given_any_float_then_strict_json_holds_it(self, kind: str, value: float) -> None:
+        text = json.dumps(schema(kind).to_json(value), allow_nan=False)
+
+        assert str(schema(kind).from_json(json.loads(text))) == str(value)
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            ("long", "1"),
+            ("long", True),
+            ("int", 2**31),
+            ("string", 1),
+            ("bytes", "\u0100"),
+            ("double", "endless"),
+            (["null", "string"], "bare"),
+            (["null", "string"], {"long": 1}),
+            (["string", "long"], None),
+            ({"type": "enum", "name": "E", "symbols": ["A"]}, "B"),
+            ({"type": "fixed", "name": "F", "size": 2}, "abc"),
+            (record("R", a="int"), {}),
+            ({"type": "array", "items": "int"}, {}),
+        ],
+    )
+    def test_given_json_of_something_else_then_it_is_refused(self, kind: object, value: object) -> None:
+        with pytest.raises(SchemaFormatError):
+            schema(kind).from_json(value)
+
+
+@st.composite
+def typed_values(draw: st.DrawFn, depth: int = 3) -> tuple[Any, Any]:
+    """A schema without ambiguous unions, and a value of it."""
+    scalars: list[tuple[Any, st.SearchStrategy[Any]]] = [
+        ("null", st.none()),
+        ("boolean", st.booleans()),
+        ("int", st.integers(-(2**31), 2**31 - 1)),
+        ("long", st.integers(-(2**63), 2**63 - 1)),
+        ("float", st.floats(width=32, allow_nan=False)),
+        ("double", st.floats(allow_nan=False)),
+        ("bytes", st.binary(max_size=8)),
+        ("string", st.text(max_size=8)),
+        (logical("long", "timestamp-micros"), st.datetimes(timezones=st.just(UTC))),
+        (logical("long", "local-timestamp-micros"), st.datetimes()),
+        (logical("int", "date"), st.dates()),
+        (logical("long", "time-micros"), st.times()),
+        (logical("string", "uuid"), st.uuids()),
+        (
+            logical("bytes", "decimal", precision=20, scale=5),
+            st.integers(-(10**20) + 1, 10**20 - 1).map(lambda number: Decimal((int(number < 0), _digits(number), -5))),
+        ),
+    ]
+    shape = draw(st.sampled_from(["scalar", "array", "map", "record", "optional"])) if depth else "scalar"
+    if shape == "scalar":
+        kind, values = draw(st.sampled_from(scalars))
+        return kind, draw(values)
+    kind, value = draw(typed_values(depth=depth - 1))
+    if shape == "array" and kind != "null":
+        return {"type": "array", "items": kind}, [value] * draw(st.integers(0, 2))
+    if shape in ("map", "array"):
+        return {"type": "map", "values": kind}, dict.fromkeys(draw(st.lists(st.text(max_size=3), max_size=2)), value)
+    if shape == "record":
+        return record(f"R{depth}", a=kind, b="int"), {"a": value, "b": 7}
+    if isinstance(kind, list) or kind == "null":
+        return kind, value
+    return ["null", kind], draw(st.sampled_from([None, value]))
+
+
+def _digits(number: int) -> tuple[int, ...]:
+    return tuple(map(int, str(abs(number))))
+
+
+@given(typed_values())
+def test_any_value_survives_bytes_and_json(typed: tuple[Any, Any]) -> None:
+    kind, value = typed
+    ready = schema(kind)
+
+    payload = ready.encode(value)
+
+    assert ready.decode(payload) == value
+    text = json.dumps(ready.to_json(value), allow_nan=False)
+    assert ready.encode(ready.from_json(json.loads(text))) == payload
+
+
+@given(typed_values(), st.binary(max_size=30))
+def test_any_bytes_are_decoded_or_refused(typed: tuple[Any, Any], payload: bytes) -> None:
+    ready = schema(typed[0])
+    try:
+        value = ready.decode(payload)
+    except SchemaFormatError:
+        return
+    assert ready.decode(ready.encode(value)) == value or "nan" in str(value)
+
+
+class TestCodec:
+    @pytest.fixture
+    def registry(self) -> Iterator[SchemaRegistry]:
+        with LocalSchemaRegistry() as local:
+            yield SchemaRegistry(RegistryAccess.of(local.url))
+
+    def test_given_a_framed_value_then_its_schema_comes_from_the_registry(self, registry: SchemaRegistry) -> None:
+        number = registry.register("a", Schema(SchemaType.AVRO, json.dumps(record("R", a=["null", "string"]))))
+        codec = AvroCodec(registry)
+        framed = frame_bytes(number) + b"\x02\x06foo"
+
+        assert codec.decode(framed) == {"a": "foo"}
+        assert codec.encode(number, {"a": "foo"}) == framed
+        assert codec.to_json(framed) == {"a": {"string": "foo"}}
+        assert codec.from_json(number, {"a": {"string": "foo"}}) == framed
+        assert codec.schema(number) is codec.schema(number)
+
+    def test_given_imported_schemas_then_they_come_along_at_any_depth(self, registry: SchemaRegistry) -> None:
+        registry.register("inner", Schema(SchemaType.AVRO, json.dumps(record("ns.Inner", a="int"))))
+        inner = SchemaReference("ns.Inner", "inner", 1)
+        middle = Schema(SchemaType.AVRO, json.dumps(record("ns.Middle", one="Inner")), (inner,))
+        registry.register("middle", middle)
+        imported = (SchemaReference("ns.Middle", "middle", 1), inner)
+        outer = {"type": "array", "items": record("ns.Outer", two="Middle", three="ns.Inner")}
+        number = registry.register("outer", Schema(SchemaType.AVRO, json.dumps(outer), imported))
+        value = [{"two": {"one": {"a": 1}}, "three": {"a": 2}}]
+
+        framed = AvroCodec(registry).encode(number, value)
+
+        assert framed == frame_bytes(number) + b"\x02\x02\x04\x00"
+        assert AvroCodec(registry).decode(framed) == value
+
+    def test_given_no_frame_then_it_is_refused(self, registry: SchemaRegistry) -> None:
+        with pytest.raises(SchemaFormatError, match="no schema id in front"):
+            AvroCodec(registry).decode(b"text")
+
+    def test_given_an_unknown_id_then_the_schema_is_missing(self, registry: SchemaRegistry) -> None:
+        with pytest.raises(SchemaMissingError):
+            AvroCodec(registry).decode(frame_bytes(7))
+
+    def test_given_another_language_then_it_is_refused(self, registry: SchemaRegistry) -> None:
+        number = registry.register("a", Schema(SchemaType.JSON, "{}"))
+
+        with pytest.raises(SchemaFormatError, match="JSON, not AVRO"):
+            AvroCodec(registry).decode(frame_bytes(number))

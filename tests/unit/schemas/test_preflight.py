@@ -1,0 +1,147 @@
+"""Two registries compared, and what is missing registered, against registries that run on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+from uuid import UUID
+
+import pytest
+
+from mirror_lib.dev.schema_registry import LocalSchemaRegistry
+from mirror_lib.schemas.identities import Verdict
+from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.schemas.preflight import compare, missing_guids, read_source, register_missing, subject_of_topic
+from mirror_lib.schemas.registry import SchemaRegistry
+from mirror_lib.schemas.rest import RegistryAccess
+
+ADDRESS = Schema(SchemaType.AVRO, '{"type":"record","name":"shop.Address","fields":[{"name":"city","type":"string"}]}')
+ORDER = Schema(
+    SchemaType.AVRO,
+    '{"type":"record","name":"shop.Order","fields":[{"name":"to","type":"shop.Address"}]}',
+    (SchemaReference("shop.Address", "address", 1),),
+)
+STRING, LONG = Schema(SchemaType.AVRO, '"string"'), Schema(SchemaType.AVRO, '"long"')
+
+
+class Pair(NamedTuple):
+    source: SchemaRegistry
+    target: SchemaRegistry
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with ExitStack() as stack:
+        urls = [stack.enter_context(LocalSchemaRegistry()).url for _ in range(2)]
+        yield Pair(*(SchemaRegistry(RegistryAccess.of(url)) for url in urls))
+
+
+def test_given_registries_that_grew_alike_then_records_are_readable_as_they_are(pair: Pair) -> None:
+    for registry in pair:
+        registry.register("address", ADDRESS)
+        registry.register("orders-value", ORDER)
+
+    plan = compare(*pair, {2: ["orders-value"]})
+
+    assert plan.in_order
+
+
+def test_given_an_empty_target_then_registering_what_is_missing_puts_it_in_order(pair: Pair) -> None:
+    pair.source.register("address", ADDRESS)
+    number = pair.source.register("orders-value", ORDER)
+    in_use = {number: ["orders-value"]}
+
+    register_missing(compare(*pair, in_use), pair.target)
+
+    assert compare(*pair, in_use).in_order
+    assert pair.target.subjects() == ("address", "orders-value")
+
+
+def test_given_a_target_with_schemas_of_its_own_then_the_ids_are_rewritten_after_registering(pair: Pair) -> None:
+    pair.source.register("address", ADDRESS)
+    number = pair.source.register("orders-value", ORDER)
+    pair.target.register("address", STRING)
+    pair.target.register("other", LONG)
+    in_use = {number: ["orders-value"]}
+    before = compare(*pair, in_use)
+    assert [each.verdict for each in before.identities] == [Verdict.CONFLICT]
+
+    register_missing(before, pair.target)
+
+    after = compare(*pair, in_use)
+    found = pair.target.schema(after.rewrites[number])
+    # On the target the address is the second version of its subject.
+    assert found.references == (SchemaReference("shop.Address", "address", 2),)
+    assert found.text == pair.source.schema(number).text
+    assert after.registrations == ()
+
+
+def test_given_a_plan_carried_out_twice_then_the_second_time_changes_nothing(pair: Pair) -> None:
+    pair.source.register("address", ADDRESS)
+    number = pair.source.register("orders-value", ORDER)
+    plan = compare(*pair, {number: ["orders-value"]})
+
+    for _ in range(2):
+        register_missing(plan, pair.target)
+
+    assert pair.target.version("orders-value", 1).id == 2
+    assert pair.target.lookup("address", ADDRESS) is not None
+    assert len(pair.target.places(2)) == 1
+
+
+def test_given_renamed_topics_then_schemas_are_registered_under_their_new_names(pair: Pair) -> None:
+    number = pair.source.register("orders-value", STRING)
+
+    plan = compare(*pair, {number: ["orders-value"]}, target_subject="A.{}".format)
+    register_missing(plan, pair.target)
+
+    assert pair.target.subjects() == ("A.orders-value",)
+
+
+def test_given_a_target_context_then_the_plan_is_of_it() -> None:
+    with LocalSchemaRegistry() as source, LocalSchemaRegistry() as target:
+        whole = SchemaRegistry(RegistryAccess.of(source.url))
+        lab = SchemaRegistry(RegistryAccess.of(target.url, context=".lab"))
+        SchemaRegistry(RegistryAccess.of(target.url)).register("z", LONG)
+        number = whole.register("a", STRING)
+
+        register_missing(compare(whole, lab, {number: ["a"]}), lab)
+
+        assert compare(whole, lab, {number: ["a"]}).in_order
+
+
+def test_given_a_deleted_subject_then_the_topics_own_subject_is_taken(pair: Pair) -> None:
+    with LocalSchemaRegistry() as local:
+        source = SchemaRegistry(RegistryAccess.of(local.url))
+        number = source.register("orders-value", STRING)
+        local.answer("DELETE", "/subjects/orders-value", None, b"")
+
+        plan = compare(source, pair.target, {number: [subject_of_topic("orders", key=False)]})
+
+    assert [each.subject for each in plan.registrations] == ["orders-value"]
+
+
+def test_given_a_schema_under_many_subjects_then_that_of_a_topic_where_it_was_seen_comes_first(pair: Pair) -> None:
+    for subject in ("a-value", "b-key", "c-value"):
+        number = pair.source.register(subject, STRING)
+
+    found = read_source(pair.source, {number: [subject_of_topic("b", key=True), "d-value"]}).in_use[number]
+
+    assert found is not None
+    assert found.subjects == ("b-key", "a-value", "c-value", "d-value")
+
+
+def test_given_an_id_that_the_source_does_not_know_then_the_plan_says_so(pair: Pair) -> None:
+    plan = compare(*pair, {77: ["a-value"]})
+
+    assert plan.unknown == (77,)
+    assert not plan.in_order
+
+
+def test_given_guids_then_those_that_the_target_lacks_are_told(pair: Pair) -> None:
+    string, long = (UUID(bytes=hashlib.md5(text, usedforsecurity=False).digest()) for text in (b'"string"', b'"long"'))
+    pair.target.register("anywhere", STRING)
+
+    assert missing_guids(pair.target, [string, long]) == (long,)

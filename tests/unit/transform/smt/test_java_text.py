@@ -1,0 +1,143 @@
+"""Java's texts of numbers, and the literals of InsertHeader."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.transform.smt.data import (
+    DATE,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    DataError,
+    Field,
+    Float32,
+    Int8,
+    Int16,
+    Int32,
+    Moment,
+    Schema,
+    SchemaType,
+    Struct,
+    Value,
+    struct_schema,
+)
+from mirror_lib.transform.smt.java_text import connect_text, java_text, number_text
+from mirror_lib.transform.smt.literals import parse_literal
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (0.001, "0.001"),
+        (0.0009, "9.0E-4"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (123456.789, "123456.789"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (4.9e-324, "4.9E-324"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        (Float32(0.1), "0.1"),
+        (Float32(3.4028234663852886e38), "3.4028235E38"),
+        (Float32(16777216), "1.6777216E7"),
+    ],
+)
+def test_floating_numbers(number: float, text: str) -> None:
+    assert number_text(number) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_comes_back_from_its_text(number: float) -> None:
+    assert float(number_text(number)) == number
+
+
+def test_objects_as_java_prints_them() -> None:
+    struct = Struct.of(struct_schema([Field("a", STRING), Field("b", STRING)]), [("a", "x")])
+
+    assert java_text({"a": 1, "b": [True, None, 1.5]}) == "{a=1, b=[true, null, 1.5]}"
+    assert java_text(struct) == "Struct{a=x}"
+    assert java_text(Decimal("1E+3")) == "1E+3"
+    with pytest.raises(DataError, match=r"class \[B has no text"):
+        java_text(b"x")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"hi", "aGk="),
+        ([b"hi", 'say "x"'], '["aGk=","say \\"x\\""]'),
+        ({"a": 1, "b": None}, '{"a":1,"b":null}'),
+        (Moment(0), "00:00:00.000Z"),
+        (Moment(86_400_000), "1970-01-02"),
+        (Moment(86_400_001), "1970-01-02T00:00:00.001Z"),
+        (True, "true"),
+        ('say "x"', 'say "x"'),
+    ],
+)
+def test_values_as_connect_writes_them_in_headers(value: Value, text: str) -> None:
+    assert connect_text(value) == text
+
+
+T = SchemaType
+
+
+@pytest.mark.parametrize(
+    ("literal", "schema", "value"),
+    [
+        ("text", STRING, "text"),
+        ("", STRING, ""),
+        ("  ", STRING, "  "),
+        (" null ", None, None),
+        ("null=", STRING, "null="),
+        ("true", Schema(T.BOOLEAN), True),
+        ("true}", STRING, "true}"),
+        ("False", STRING, "False"),
+        ("5", Schema(T.INT8), Int8(5)),
+        ("-129", Schema(T.INT16), Int16(-129)),
+        ("32768", Schema(T.INT32), Int32(32768)),
+        ("2147483648", Schema(T.INT64), 2147483648),
+        ("1e3", Schema(T.INT16), Int16(1000)),
+        ("1.50", Schema(T.FLOAT32), Float32(1.5)),
+        ("1e39", Schema(T.FLOAT64), 1e39),
+        ("10:30", Schema(T.INT8), Int8(10)),
+        ("1,5", Schema(T.INT8), Int8(1)),
+        ("1st", STRING, "1st"),
+        ("-", STRING, "-"),
+        ('"quoted"', STRING, '"quoted"'),
+        ("2019-08-23", DATE, Moment(1_566_518_400_000)),
+        ("14:34:54.346Z", TIME, Moment(52_494_346)),
+        ("2019-08-23T14:34:54.346Z", TIMESTAMP, Moment(1_566_570_894_346)),
+        ("14:34:54.346", Schema(T.INT8), Int8(14)),
+    ],
+)
+def test_literals_are_read_as_connect_reads_them(literal: str, schema: Schema | None, value: Value) -> None:
+    assert parse_literal(literal) == (schema, value)
+
+
+def test_a_long_number_beyond_64_bits_is_a_decimal() -> None:
+    schema, value = parse_literal("123456789012345678901234567890")
+
+    assert value == Decimal("123456789012345678901234567890")
+    assert schema is not None
+    assert (schema.type, schema.parameters) == (T.BYTES, (("scale", "0"),))
+
+
+@pytest.mark.parametrize("literal", ["[1]", " {a:1}", "[", "{"])
+def test_arrays_and_maps_are_refused(literal: str) -> None:
+    with pytest.raises(ValueError, match="arrays and maps"):
+        parse_literal(literal)
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="[{"), max_size=30))
+def test_every_other_literal_is_read(literal: str) -> None:
+    schema, value = parse_literal(literal)
+
+    assert (schema is None) == (value is None)

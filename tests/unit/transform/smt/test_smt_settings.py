@@ -1,0 +1,348 @@
+"""Settings of transforms: what is read, what is refused, and that all problems come at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.transform.smt import model
+from mirror_lib.transform.smt.data import BYTES, STRING, Schema, SchemaType
+from mirror_lib.transform.smt.model import ConverterKind, SettingProblem, Stage
+from mirror_lib.transform.smt.record import Side
+from mirror_lib.transform.smt.settings import parse_settings
+
+PACKAGE = "org.apache.kafka.connect.transforms"
+JSON = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+}
+
+
+def one(type_name: str, **options: str) -> dict[str, str]:
+    """A chain of one transform `t`; `_` in the names of options stands for a dot."""
+    named = {f"transforms.t.{name.replace('_', '.')}": text for name, text in options.items()}
+    return {"transforms": "t", "transforms.t.type": f"{PACKAGE}.{type_name}", **named, **JSON}
+
+
+def the_transform(settings: dict[str, str]) -> model.Transform:
+    parsed = parse_settings(settings)
+    assert parsed.chain is not None, parsed.problems
+    return parsed.chain.stages[0].transform
+
+
+def errors(settings: dict[str, str]) -> list[str]:
+    """The keys of all errors."""
+    return [problem.key for problem in parse_settings(settings).errors]
+
+
+def only_error(settings: dict[str, str]) -> SettingProblem:
+    found = parse_settings(settings)
+    assert found.chain is None
+    assert len(found.errors) == 1, found.errors
+    return found.errors[0]
+
+
+def test_a_file_of_mirror_maker_is_read() -> None:
+    parsed = parse_settings(
+        {
+            "topics": ".*",
+            "transforms": "dropTest, mask",
+            "transforms.dropTest.type": f"{PACKAGE}.Filter",
+            "transforms.dropTest.predicate": "isTest",
+            "transforms.dropTest.negate": "false",
+            "transforms.mask.type": f"{PACKAGE}.MaskField$Value",
+            "transforms.mask.fields": "email,card",
+            "transforms.mask.replacement": "****",
+            "predicates": "isTest",
+            "predicates.isTest.type": f"{PACKAGE}.predicates.TopicNameMatches",
+            "predicates.isTest.pattern": "test-.*",
+            "value.converter": JSON["value.converter"],
+            "value.converter.schemas.enable": "false",
+        }
+    )
+
+    assert parsed.errors == ()
+    assert parsed.chain is not None
+    assert parsed.chain.stages == (
+        Stage("dropTest", model.Filter(), model.TopicNameMatches("test-.*")),
+        Stage("mask", model.MaskField(Side.VALUE, ("email", "card"), "****")),
+    )
+    assert parsed.chain.key_converter.kind is ConverterKind.BYTES
+    assert parsed.chain.value_converter.kind is ConverterKind.JSON
+    assert not parsed.chain.value_converter.schemas_enable
+
+
+def test_without_transforms_nothing_is_looked_at() -> None:
+    parsed = parse_settings({"topics": ".*", "value.converter": "com.example.AvroConverter"})
+
+    assert parsed.chain == model.ChainSettings()
+    assert parsed.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (one("RegexRouter", regex="a(.*)", replacement="$1"), model.RegexRouter("a(.*)", "$1")),
+        (one("DropHeaders", headers="a, b"), model.DropHeaders(frozenset({"a", "b"}))),
+        (one("ValueToKey", fields="id"), model.ValueToKey(("id",))),
+        (
+            one("InsertField$Key", topic_field="t", partition_field="p!", static_field="s?", static_value="x"),
+            model.InsertField(
+                Side.KEY,
+                topic=model.InsertedField("t"),
+                partition=model.InsertedField("p", optional=False),
+                static=model.InsertedField("s"),
+                static_value="x",
+            ),
+        ),
+        (
+            one("ReplaceField$Value", exclude="a", include="b,c", renames="b:d"),
+            model.ReplaceField(Side.VALUE, frozenset({"a"}), frozenset({"b", "c"}), {"b": "d"}),
+        ),
+        (
+            one("ReplaceField$Value", blacklist="a", whitelist="b"),
+            model.ReplaceField(Side.VALUE, frozenset({"a"}), frozenset({"b"})),
+        ),
+        (
+            one("HeaderFrom$Value", fields="a,b", headers="x,y", operation="move"),
+            model.HeaderFrom(Side.VALUE, (("a", "x"), ("b", "y")), True),
+        ),
+        (
+            one("ExtractField$Value", field="a.`b.c`", field_syntax_version="v2"),
+            model.ExtractField(Side.VALUE, "a.`b.c`", ("a", "b.c")),
+        ),
+        (one("ExtractField$Value", field="a.b"), model.ExtractField(Side.VALUE, "a.b", ("a.b",))),
+        (one("HoistField$Key", field="k"), model.HoistField(Side.KEY, "k")),
+        (one("Flatten$Value"), model.Flatten(Side.VALUE, ".")),
+        (
+            one("Cast$Value", spec="a:int32, b:String"),
+            model.Cast(Side.VALUE, {"a": SchemaType.INT32, "b": SchemaType.STRING}),
+        ),
+        (one("Cast$Value", spec="float64"), model.Cast(Side.VALUE, whole=SchemaType.FLOAT64)),
+        (
+            one("TimestampConverter$Value", target_type="unix", unix_precision="seconds"),
+            model.TimestampConverter(Side.VALUE, model.TimestampType.UNIX, precision=model.UnixPrecision.SECONDS),
+        ),
+        (one("InsertHeader", header="h", value_literal="text"), model.InsertHeader("h", STRING, "text")),
+        (
+            one("MaskField$Value", fields="a", replace_null_with_default="FALSE"),
+            model.MaskField(Side.VALUE, ("a",), replace_null_with_default=False),
+        ),
+    ],
+)
+def test_options_become_values(settings: dict[str, str], expected: model.Transform) -> None:
+    assert the_transform(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        (one("RegexRouter", regex="(", replacement="x"), "transforms.t.regex"),
+        (one("RegexRouter", regex="a", replacement="$1"), "transforms.t.replacement"),
+        (one("RegexRouter", regex="a"), "transforms.t.replacement"),
+        (one("TimestampRouter", timestamp_format="YYYY"), "transforms.t.timestamp.format"),
+        (one("InsertField$Value"), "transforms.t.topic.field"),
+        (one("InsertField$Value", offset_field="o"), "transforms.t.offset.field"),
+        (one("InsertField$Value", static_field="s"), "transforms.t.static.value"),
+        (one("MaskField$Value"), "transforms.t.fields"),
+        (one("MaskField$Value", fields="a", replacement=""), "transforms.t.replacement"),
+        (one("ReplaceField$Value", renames="a"), "transforms.t.renames"),
+        (one("ReplaceField$Value", renames="a:"), "transforms.t.renames"),
+        (one("HeaderFrom$Value", fields="a", headers="x,y", operation="copy"), "transforms.t.headers"),
+        (one("HeaderFrom$Value", fields="a", headers="x", operation="steal"), "transforms.t.operation"),
+        (one("InsertHeader", header="h", value_literal="[1]"), "transforms.t.value.literal"),
+        (one("ExtractField$Value", field="`a", field_syntax_version="V2"), "transforms.t.field"),
+        (one("Cast$Value", spec="a:bytes"), "transforms.t.spec"),
+        (one("Cast$Value", spec="int8,a:int8"), "transforms.t.spec"),
+        (one("TimestampConverter$Value", target_type="string"), "transforms.t.format"),
+        (one("TimestampConverter$Value", target_type="Timestamp", format="yy-MM-dd"), "transforms.t.format"),
+        (one("Filter", predicate="isOther"), "transforms.t.predicate"),
+        (one("Filter", negate="true"), "transforms.t.negate"),
+        (one("Filter", predicate="p", negate="maybe") | {"predicates": "p"}, "predicates.p.type"),
+    ],
+)
+def test_what_connect_would_refuse_is_refused_by_its_key(settings: dict[str, str], key: str) -> None:
+    assert key in errors(settings)
+
+
+@pytest.mark.parametrize("name", ["com.example.Mine$Value", f"{PACKAGE}.SetSchemaMetadata$Value"])
+def test_other_classes_are_refused_with_what_to_do(name: str) -> None:
+    problem = only_error({"transforms": "t", "transforms.t.type": name})
+
+    assert problem.key == "transforms.t.type"
+    assert name in problem.message
+    assert "Spark SQL expression" in problem.action
+    assert "Python function" in problem.action
+
+
+def test_a_class_without_its_side_is_abstract() -> None:
+    problem = only_error({"transforms": "t", "transforms.t.type": f"{PACKAGE}.MaskField", "transforms.t.fields": "a"})
+
+    assert "MaskField$Key or MaskField$Value" in problem.action
+
+
+def test_a_misspelt_class_is_guessed() -> None:
+    problem = only_error({"transforms": "t", "transforms.t.type": f"{PACKAGE}.RegexRooter"})
+
+    assert problem.action == f"write {PACKAGE}.RegexRouter"
+
+
+def test_all_problems_come_at_once() -> None:
+    settings = {
+        "transforms": "a,b",
+        "transforms.a.type": f"{PACKAGE}.RegexRouter",
+        "transforms.b.type": "com.example.Other",
+        "transforms.b.predicate": "none",
+    }
+
+    assert set(errors(settings)) == {
+        "transforms.a.regex",
+        "transforms.a.replacement",
+        "transforms.b.type",
+        "transforms.b.predicate",
+    }
+
+
+def test_an_unknown_option_of_a_known_transform_is_a_warning() -> None:
+    parsed = parse_settings(one("DropHeaders", headers="a", header="b"))
+
+    assert parsed.chain is not None
+    assert next(problem.key for problem in parsed.problems if problem.warning) == "transforms.t.header"
+
+
+def test_settings_of_a_transform_that_is_not_named_are_a_warning() -> None:
+    parsed = parse_settings({"transforms.forgotten.type": f"{PACKAGE}.Filter"})
+
+    assert parsed.chain == model.ChainSettings()
+    assert [(problem.key, problem.warning) for problem in parsed.problems] == [("transforms.forgotten.type", True)]
+
+
+def test_a_name_twice_is_refused() -> None:
+    assert "transforms" in errors(one("Filter") | {"transforms": "t,t"})
+
+
+def test_a_filter_without_a_predicate_is_told_of() -> None:
+    parsed = parse_settings(one("Filter"))
+
+    assert parsed.chain is not None
+    assert "drops every record" in parsed.problems[0].message
+
+
+def test_a_literal_that_connect_reads_otherwise_is_told_of() -> None:
+    parsed = parse_settings(one("InsertHeader", header="h", value_literal="10:30"))
+
+    assert parsed.chain is not None
+    assert any("arrives as 10" in problem.message for problem in parsed.problems)
+
+
+def test_fields_need_a_converter_that_has_fields() -> None:
+    mask = one("MaskField$Value", fields="a")
+
+    for converter in ("", "org.apache.kafka.connect.storage.StringConverter"):
+        problem = only_error({**mask, "value.converter": converter, "key.converter": ""})
+        assert problem.key == "value.converter"
+        assert "JsonConverter" in problem.action
+
+
+def test_a_key_made_of_the_value_may_be_written_as_text() -> None:
+    settings = {
+        **JSON,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "transforms": "toKey, extract",
+        "transforms.toKey.type": f"{PACKAGE}.ValueToKey",
+        "transforms.toKey.fields": "id",
+        "transforms.extract.type": f"{PACKAGE}.ExtractField$Key",
+        "transforms.extract.field": "id",
+    }
+
+    assert errors(settings) == []
+
+
+def test_mere_routing_works_with_the_default_converters() -> None:
+    settings = one("RegexRouter", regex="a", replacement="b")
+    for key in JSON:
+        del settings[key]
+
+    assert parse_settings(settings).problems == ()
+
+
+def test_the_default_header_converter_cannot_write_a_literal() -> None:
+    problem = only_error(one("InsertHeader", header="h", value_literal="x") | {"header.converter": ""})
+
+    assert problem.key == "header.converter"
+    assert "SimpleHeaderConverter" in problem.action
+
+
+def test_an_unknown_converter_is_refused_by_its_name() -> None:
+    avro = "io.confluent.connect.avro.AvroConverter"
+    problem = only_error(one("Filter") | {"value.converter": avro})
+
+    assert problem.key == "value.converter"
+    assert avro in problem.message
+
+
+def test_options_of_the_json_converter() -> None:
+    settings = one("MaskField$Value", fields="a") | {
+        "value.converter.decimal.format": "numeric",
+        "value.converter.replace.null.with.default": "false",
+        "value.converter.schemas.cache.size": "10",
+    }
+
+    parsed = parse_settings(settings)
+
+    assert parsed.chain is not None
+    assert parsed.chain.value_converter == model.ConverterSettings(
+        "value.converter", ConverterKind.JSON, True, numeric_decimals=True, replace_null_with_default=False
+    )
+
+
+def test_decoding_which_mirror_maker_does_not_do_is_told_of() -> None:
+    parsed = parse_settings(one("MaskField$Value", fields="a"))
+
+    assert any(
+        problem.key == "value.converter" and problem.warning and "MM2 does not do" in problem.message
+        for problem in parsed.problems
+    )
+
+
+def test_types_of_literals() -> None:
+    literal = the_transform(one("InsertHeader", header="h", value_literal="5"))
+
+    assert isinstance(literal, model.InsertHeader)
+    assert literal.schema == Schema(SchemaType.INT8)
+    assert BYTES.type is SchemaType.BYTES
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "transforms",
+                "predicates",
+                "transforms.t.type",
+                "transforms.t.predicate",
+                "transforms.t.negate",
+                "transforms.t.fields",
+                "transforms.t.spec",
+                "transforms.t.regex",
+                "transforms.t.replacement",
+                "predicates.t.type",
+                "predicates.t.pattern",
+                "value.converter",
+            ]
+        ),
+        st.one_of(
+            st.sampled_from(
+                ["t", "t,t", "", *(f"{PACKAGE}.{name}" for name in ("RegexRouter", "Cast$Value", "MaskField$Key"))]
+            ),
+            st.text(max_size=12),
+        ),
+    )
+)
+def test_whatever_is_written_is_read_or_refused(settings: dict[str, str]) -> None:
+    parsed = parse_settings(settings)
+
+    assert (parsed.chain is None) == bool(parsed.errors)
+    assert all(problem.message for problem in parsed.problems)

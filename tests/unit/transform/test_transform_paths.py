@@ -1,0 +1,66 @@
+"""The way of each topic's records."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, Transform
+from mirror_lib.transform.paths import Path, TopicPath, topic_paths
+
+DROP_TESTS = Transform("drop-tests", topics=("orders.*", "payments"))
+MASK = Transform("mask")
+
+
+def only(topic: str, transforms: FlowTransforms) -> TopicPath:
+    (path,) = topic_paths([topic], transforms)
+    return path
+
+
+def test_without_transforms_every_topic_is_copied_as_it_is() -> None:
+    path = only("orders", NO_TRANSFORMS)
+
+    assert path == TopicPath("orders", Path.RAW_COPY, (), "the flow has no transforms")
+    assert str(path) == "orders: raw copy (the flow has no transforms)"
+
+
+def test_a_topic_that_no_transform_takes_is_copied_as_it_is() -> None:
+    path = only("logs", FlowTransforms((DROP_TESTS,)))
+
+    assert path.path is Path.RAW_COPY
+    assert str(path) == "logs: raw copy (no transform takes it: drop-tests)"
+
+
+def test_a_topic_goes_through_its_transforms_and_says_why() -> None:
+    path = only("orders-eu", FlowTransforms((DROP_TESTS, MASK)))
+
+    assert path.path is Path.TRANSFORM
+    assert path.transforms == ("drop-tests", "mask")
+    assert str(path) == "orders-eu: drop-tests -> mask (drop-tests takes orders.*; mask takes all topics)"
+
+
+def test_heartbeats_are_left_alone_unless_a_transform_names_them() -> None:
+    named = Transform("named", topics=("heartbeats",))
+
+    def paths(*transforms: Transform) -> tuple[TopicPath, ...]:
+        return topic_paths(
+            ["heartbeats"], FlowTransforms(transforms), is_heartbeats=lambda topic: topic == "heartbeats"
+        )
+
+    assert paths(MASK)[0].path is Path.RAW_COPY
+    assert paths(MASK, named)[0].transforms == ("named",)
+
+
+@given(st.lists(st.text(alphabet="abc.-", min_size=1)), st.lists(st.sampled_from(["a.*", "b", "[ab]c*", ".*"])))
+def test_every_topic_has_exactly_one_way_that_agrees_with_its_transforms(
+    topics: list[str], patterns: list[str]
+) -> None:
+    flow = FlowTransforms(tuple(Transform(f"t{i}", topics=(pattern,)) for i, pattern in enumerate(patterns)))
+
+    paths = topic_paths(topics, flow)
+
+    assert [path.topic for path in paths] == topics
+    for path in paths:
+        assert path.transforms == tuple(transform.name for transform in flow.of(path.topic))
+        assert (path.path is Path.TRANSFORM) == bool(path.transforms)
+        assert path.reason

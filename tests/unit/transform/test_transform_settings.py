@@ -1,0 +1,373 @@
+"""The settings of transforms: their values and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.config.java_types import parse_list
+from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.problems import describe
+from mirror_lib.transform.model import (
+    NO_TRANSFORMS,
+    ColumnExpressions,
+    DataFormat,
+    DecodeSettings,
+    Decoding,
+    Determinism,
+    FlowTransforms,
+    FunctionKind,
+    FunctionReference,
+    Influence,
+    NonDeterminism,
+    SchemaRegistry,
+    Transform,
+)
+from mirror_lib.transform.settings import REGISTRY_KEYS, SUB_KEYS, is_transform_key, parse_transforms
+
+REGISTRY = {"mirror.transform.registry.source.url": "http://registry:8081"}
+
+
+def one(name: str = "a", **settings: str) -> dict[str, str]:
+    """The settings of a flow with one transform; `_` stands for `.` in names."""
+    return {"mirror.transforms": name} | {
+        f"mirror.transform.{name}.{key.replace('_', '.')}": text for key, text in settings.items()
+    }
+
+
+def good(settings: dict[str, str]) -> FlowTransforms:
+    flow, problems = parse_transforms(settings)
+    assert problems == ()
+    return flow
+
+
+def errors(settings: dict[str, str]) -> list[Problem]:
+    return [each for each in parse_transforms(settings)[1] if each.severity is Severity.ERROR]
+
+
+def warnings(settings: dict[str, str]) -> list[Problem]:
+    _, problems = parse_transforms(settings)
+    assert all(each.severity is Severity.WARNING for each in problems), problems
+    return list(problems)
+
+
+def test_a_flow_without_settings_has_no_transforms() -> None:
+    assert good({"topics": ".*", "mirror.schedule": "5m"}) == NO_TRANSFORMS
+    assert good({"mirror.transforms": " "}) == NO_TRANSFORMS
+
+
+def test_transforms_are_applied_in_the_order_of_their_names() -> None:
+    settings = one("mask", filter="true") | one("drop-tests", filter="key IS NULL")
+
+    flow = good(settings | {"mirror.transforms": "mask, drop-tests,"})
+
+    assert [transform.name for transform in flow.transforms] == ["mask", "drop-tests"]
+
+
+def test_a_transform_with_filter_and_columns_becomes_a_value() -> None:
+    flow = good(
+        one(
+            "mask",
+            topics="orders.*, payments",
+            decode_value="JSON",
+            schema_value="country STRING, card STRING",
+            filter="value.country <> 'XX'",
+            value="named_struct('country', value.country, 'card', '****')",
+            topic="concat(topic, '-masked')",
+        )
+    )
+
+    assert flow.transforms == (
+        Transform(
+            name="mask",
+            topics=("orders.*", "payments"),
+            decode=DecodeSettings(value=Decoding(DataFormat.JSON, "country STRING, card STRING")),
+            filter="value.country <> 'XX'",
+            columns=ColumnExpressions(
+                value="named_struct('country', value.country, 'card', '****')", topic="concat(topic, '-masked')"
+            ),
+            reads=frozenset({"value", "topic"}),
+        ),
+    )
+    assert flow.transforms[0].determinism is Determinism.YES
+
+
+def test_a_select_is_read_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "mask.sql"
+    file.write_text("SELECT key, explode(split(value, ',')) AS value FROM records\n", encoding="utf-8")
+
+    flow = good(one(sql_file=str(file), decode_value="string"))
+
+    (transform,) = flow.transforms
+    assert transform.select is not None
+    assert transform.select.text == file.read_text()
+    assert transform.select.columns == ("key", "value")
+    assert transform.one_to_many
+    assert flow.files == (str(file),)
+
+
+def test_a_function_is_named_and_its_determinism_is_said_by_the_user() -> None:
+    # Any function with one argument will do.
+    flow = good(one(function="textwrap:dedent", deterministic="true"))
+
+    (transform,) = flow.transforms
+    assert transform.function == FunctionReference("textwrap", "dedent", FunctionKind.ARROW)
+    assert transform.reads is None
+    assert transform.determinism is Determinism.YES
+    assert good(one(function="textwrap.dedent")).transforms[0].determinism is Determinism.UNKNOWN
+
+
+def test_what_makes_a_result_differ_is_kept() -> None:
+    (transform,) = good(one(timestamp="now()", key="concat(key, rand())")).transforms
+
+    assert set(transform.non_determinism) == {
+        NonDeterminism("now()", Influence.CLOCK),
+        NonDeterminism("rand()", Influence.RANDOM),
+    }
+    assert transform.determinism is Determinism.NO
+
+
+def test_registries_have_addresses_and_a_user() -> None:
+    flow = good(
+        {
+            "mirror.transform.registry.source.url": "http://one:8081/, https://two/api",
+            "mirror.transform.registry.source.user": "me",
+            "mirror.transform.registry.source.password": "hunter2",
+            "mirror.transform.registry.target.url": "http://three:8081",
+        }
+    )
+
+    assert flow.source_registry == SchemaRegistry(("http://one:8081", "https://two/api"), "me", "hunter2")
+    assert flow.target_registry == SchemaRegistry(("http://three:8081",))
+    assert "hunter2" not in repr(flow)
+
+
+def test_formats_of_a_registry_are_read_with_it() -> None:
+    flow = good(REGISTRY | one(decode_value="avro", decode_key="protobuf", filter="value.a = key.b"))
+
+    assert flow.transforms[0].decode == DecodeSettings(Decoding(DataFormat.PROTOBUF), Decoding(DataFormat.AVRO))
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "about", "advice"),
+    [
+        (one(filtr="true"), "a.filtr", "no setting filtr", "did you mean mirror.transform.a.filter?"),
+        (one(sql="x", filter="true"), "a.sql", "no setting sql", "did you mean mirror.transform.a.sql.file?"),
+        (one(decode="json", filter="true"), "a.decode", "no setting decode", "decode."),
+        (one(schema_vlaue="a INT", filter="true"), "a.schema.vlaue", "", "mirror.transform.a.schema.value?"),
+        (one(filter=""), "a.filter", "empty", ""),
+        (one(value="  "), "a.value", "empty", ""),
+        (one(filter="value.country <>"), "a.filter", "operand", "value.country <>\n"),
+        (one(filter="count(*) > 1"), "a.filter", "several records", ""),
+        (one(topics="orders", decode_value="string"), "a.topics", "does nothing", "filter"),
+        (one(filter="true", sql_file="/no/such.sql"), "a.sql.file", "instead of filter", ""),
+        (one(value="key", function="textwrap:dedent"), "a.function", "instead of value", ""),
+        (one(sql_file="/no/such.sql", function="textwrap:dedent"), "a.function", "instead of sql.file", ""),
+        (one(sql_file="/no/such.sql"), "a.sql.file", "/no/such.sql cannot be read: No such file", ""),
+        (one(sql_file="/"), "a.sql.file", "no plain file", ""),
+        (one(sql_file=" "), "a.sql.file", "empty", ""),
+        (one(function="no_such_module:mask"), "a.function", "no Python module no_such_module", ""),
+        (one(function="mask"), "a.function", "no path", ""),
+        (one(filter="true", topics="orders("), "a.topics", "Java regexes", ""),
+        (one(filter="true", decode_value="jsn"), "a.decode.value", "one of json", "did you mean json?"),
+        (one(filter="true", decode_value="json"), "a.decode.value", "without a schema", "schema.value"),
+        (one(filter="true", decode_value="avro"), "a.decode.value", "registry", "mirror.transform.registry.source.url"),
+        (one(filter="true", decode_key="json", schema_key="a b c"), "a.schema.key", "no Spark DDL", ""),
+        (one(filter="true", deterministic="yes"), "a.deterministic", "true or false", ""),
+        (one(filter="value.a = 1"), "a.filter", "read as binary", "mirror.transform.a.decode.value"),
+        (one(filter="value.a = 1", decode_value="string"), "a.filter", "read as text", "decode.value"),
+        (
+            one(filter="value.contry = 'XX'", decode_value="json", schema_value="country STRING"),
+            "a.filter",
+            "schema.value has no field contry",
+            "did you mean value.country?",
+        ),
+    ],
+)
+def test_an_error_names_its_key_and_says_what_to_do(
+    settings: dict[str, str], key: str, about: str, advice: str
+) -> None:
+    found = [each for each in errors(settings) if each.key == f"mirror.transform.{key}"]
+
+    assert any(about in each.message and advice in (each.suggestion or "") for each in found), errors(settings)
+    for each in found:
+        assert each.message.startswith(f"mirror.transform.{key}: ")
+        assert each.suggestion
+        assert describe(each)
+
+
+@pytest.mark.parametrize(
+    ("settings", "about", "advice"),
+    [
+        ({"mirror.transforms": "mask"}, "nothing is set for the transform mask", "mirror.transform.mask.filter"),
+        (
+            one("mask", filter="true") | {"mirror.transforms": "mask, msk"},
+            "for the transform msk",
+            "did you mean mask?",
+        ),
+        (one("mask", filter="true") | {"mirror.transforms": "mask,mask"}, "mask is there twice", "once"),
+        ({"mirror.transforms": "registry"}, "can be called registry", ""),
+        ({"mirror.transforms": "a.b"}, "'a.b' is no name", "letters"),
+    ],
+)
+def test_names_must_have_settings(settings: dict[str, str], about: str, advice: str) -> None:
+    (problem,) = errors(settings)
+
+    assert problem.key == "mirror.transforms"
+    assert about in problem.message
+    assert advice in (problem.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("mirror.transforms.mask.filter", "did you mean mirror.transform.mask.filter?"),
+        ("mirror.transform.mask", "mirror.transform.<name>.filter"),
+        ("mirror.transform.", "mirror.transform.<name>.filter"),
+        ("mirror.transform.registry.source.urls", "did you mean mirror.transform.registry.source.url?"),
+        ("mirror.transform.registry.source", "did you mean mirror.transform.registry.source"),
+    ],
+)
+def test_a_key_that_is_none_is_an_error(key: str, advice: str) -> None:
+    assert [(each.key, advice in (each.suggestion or "")) for each in errors({key: "true"})] == [(key, True)]
+
+
+@pytest.mark.parametrize(
+    "url", ["registry:8081", "ftp://registry", "http://me:hunter2@registry:8081", "http://", "http://a b"]
+)
+def test_an_address_of_a_registry_is_http_without_a_user(url: str) -> None:
+    (problem,) = errors({"mirror.transform.registry.source.url": url})
+
+    assert problem.key == "mirror.transform.registry.source.url"
+    assert "hunter2" not in describe(problem)
+
+
+def test_a_password_needs_a_user() -> None:
+    (problem,) = errors(REGISTRY | {"mirror.transform.registry.source.password": "hunter2"})
+
+    assert problem.key == "mirror.transform.registry.source.password"
+    assert "hunter2" not in describe(problem)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "advice"),
+    [
+        (one("mask", filter="true") | {"mirror.transform.maks.filter": "x"}, "maks.filter", "did you mean mask?"),
+        ({"mirror.transform.mask.filter": "true"}, "mask.filter", "add mask to mirror.transforms"),
+        (one(filter="true", schema_value="a INT"), "a.schema.value", "set decode.value=json"),
+        (one(filter="true", topics=" "), "a.topics", "remove it"),
+        (one(value="company_mask(value)"), "a.value", "session of the run"),
+        (one(value="rand()", deterministic="true"), "a.deterministic", "remove rand()"),
+        ({"mirror.transform.registry.target.user": "me"}, "registry.target.user", "registry.target.url"),
+    ],
+)
+def test_what_has_no_effect_or_may_be_meant_otherwise_is_a_warning(
+    settings: dict[str, str], key: str, advice: str
+) -> None:
+    (problem,) = warnings(settings)
+
+    assert problem.key == f"mirror.transform.{key}"
+    assert advice in (problem.suggestion or "")
+
+
+def test_an_expression_is_shown_with_a_mark_at_the_fault() -> None:
+    (problem,) = errors(one(filter="key = 'a' AND contry = 'XX'"))
+
+    assert problem.message == "mirror.transform.a.filter: line 1, column 15: records have no column contry"
+    assert problem.suggestion is not None
+    assert problem.suggestion.endswith("\n    key = 'a' AND contry = 'XX'\n                  ^^^^^^")
+
+
+def test_a_fault_in_a_file_is_shown_with_the_file_and_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "mask.sql"
+    file.write_text("SELECT key\nFROM records\nLIMIT 5\n")
+
+    (problem,) = errors(one(sql_file=str(file)))
+
+    assert f"{file}, line 3, column 1: LIMIT cannot stand here" in problem.message
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mask.sql"
+    file.write_bytes(b"SELECT \xff")
+
+    (problem,) = errors(one(sql_file=str(file)))
+
+    assert "no UTF-8 text: byte 7" in problem.message
+
+
+def test_a_value_of_a_provider_is_not_shown() -> None:
+    key = "mirror.transform.a.value"
+
+    _, problems = parse_transforms(one(value="sha2(concat(key, 'hunter2', ), 256) hunter2"), hidden={key})
+
+    assert [each.key for each in problems] == [key]
+    assert "hunter2" not in describe(problems[0])
+
+
+def test_a_transform_with_an_error_is_left_out_and_the_others_are_read() -> None:
+    flow, problems = parse_transforms(
+        one("bad", filter="count(*)") | one("fine", filter="true") | {"mirror.transforms": "bad, fine"}
+    )
+
+    assert [transform.name for transform in flow.transforms] == ["fine"]
+    assert {each.key for each in problems} == {"mirror.transform.bad.filter"}
+
+
+@pytest.mark.parametrize(
+    ("key", "ours"),
+    [
+        ("mirror.transforms", True),
+        ("mirror.transform.a.filter", True),
+        ("mirror.transform.registry.source.url", True),
+        ("mirror.transforms.a.filter", True),
+        ("mirror.transform", False),
+        ("transforms", False),
+        ("mirror.schedule", False),
+    ],
+)
+def test_it_is_known_which_keys_are_judged_here(key: str, ours: bool) -> None:
+    assert is_transform_key(key) is ours
+
+
+def test_a_flow_without_transforms_does_not_load_the_sql_parser() -> None:
+    code = (
+        "import sys\nfrom mirror_lib.transform.settings import parse_transforms\n"
+        "parse_transforms({'topics': '.*'})\nprint('sqlglot' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"
+
+
+_KEYS = st.one_of(
+    st.just("mirror.transforms"),
+    st.builds("mirror.transform.{}.{}".format, st.sampled_from("ab"), st.sampled_from(sorted(SUB_KEYS))),
+    st.builds("mirror.transform.registry.{}".format, st.sampled_from(sorted(REGISTRY_KEYS))),
+    st.text(max_size=8).map("mirror.transform.{}".format),
+)
+_TEXTS = st.one_of(
+    st.text(),
+    st.sampled_from(
+        ["a", "b", "a,b", "true", "json", "avro", "key", "rand()", "a STRING", "value.a", "http://a", "os:getcwd"]
+    ),
+)
+
+
+@given(st.dictionaries(_KEYS, _TEXTS))
+def test_any_settings_end_in_transforms_or_problems_with_their_keys(settings: dict[str, str]) -> None:
+    flow, problems = parse_transforms(settings)
+
+    for each in problems:
+        assert each.key is not None
+        assert each.key in settings or each.key.startswith("mirror.transform")
+        assert each.suggestion
+    if not any(each.severity is Severity.ERROR for each in problems):
+        listed = [name for name in parse_list(settings.get("mirror.transforms", "")) if name]
+        assert [transform.name for transform in flow.transforms] == listed
