@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import json
-import threading
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from mirror_lib.schemas.avro_json import AvroJson
 from mirror_lib.schemas.avro_values import AvroValues
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType, SubjectVersion
+from mirror_lib.schemas.prepared import PreparedSchemas
 from mirror_lib.schemas.wire import ID_FRAME_BYTES, frame_bytes, schema_id
 
 _SHOWN = 300
@@ -39,6 +40,10 @@ class SchemaSource(Protocol):
     def version(self, subject: str, version: int) -> RegisteredSchema:
         """A version of a subject."""
         ...
+
+
+#: Numbers of five bytes and more, or text that looks like one.
+_LONG_NUMBER = re.compile(rb"[\x80-\xff]{4}")
 
 
 class AvroSchema:
@@ -110,7 +115,14 @@ class AvroSchema:
                 f"a record of {len(payload)} bytes goes on for {left} bytes after what {self._label} says.",
                 action="Check that its schema id is one of this registry, and that its producer writes Avro.",
             )
-        return record[avro_types.VALUE]  # type: ignore[index, call-overload]
+        value = record[avro_types.VALUE]  # type: ignore[index, call-overload]
+        if _LONG_NUMBER.search(payload):
+            # fastavro reads an int of any size; Java's reader would cut off what is above 32 bits.
+            try:
+                self._values.explicit(value, self._schema)
+            except Exception as error:
+                raise self._misfit(error) from error
+        return value
 
     def encode(self, value: Any) -> bytes:
         """The payload of a value. Fields may be left out that have a default.
@@ -166,18 +178,11 @@ class AvroCodec:
 
     def __init__(self, source: SchemaSource) -> None:
         self._source = source
-        self._lock = threading.Lock()
-        self._ready: dict[int, AvroSchema] = {}
+        self._schemas = PreparedSchemas(self._make)
 
     def schema(self, number: int) -> AvroSchema:
         """The schema of an id, made ready."""
-        with self._lock:
-            known = self._ready.get(number)
-        if known is None:
-            made = self._make(number)
-            with self._lock:
-                known = self._ready.setdefault(number, made)
-        return known
+        return self._schemas.of(number)
 
     def decode(self, framed: bytes) -> Any:
         """The value behind the frame."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from mirror_lib.schemas.errors import SchemaFormatError
 from mirror_lib.schemas.model import RegisteredSchema, Schema, SchemaType
+from mirror_lib.schemas.prepared import PreparedSchemas
 from mirror_lib.schemas.wire import frame_bytes, protobuf_frame
 
 #: What registries call the file of a schema; an import of this name would be the file itself.
@@ -172,18 +172,11 @@ class ProtobufCodec:
 
     def __init__(self, source: DescriptorSource) -> None:
         self._source = source
-        self._lock = threading.Lock()
-        self._ready: dict[int, ProtobufSchema] = {}
+        self._schemas = PreparedSchemas(self._make)
 
     def schema(self, number: int) -> ProtobufSchema:
         """The schema of an id, made ready."""
-        with self._lock:
-            known = self._ready.get(number)
-        if known is None:
-            made = self._make(number)
-            with self._lock:
-                known = self._ready.setdefault(number, made)
-        return known
+        return self._schemas.of(number)
 
     def decode(self, framed: bytes) -> Message:
         """The message behind the frame."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import fastavro
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror_lib.dev.schema_registry import LocalSchemaRegistry
@@ -401,6 +401,7 @@ def test_any_value_survives_bytes_and_json(typed: tuple[Any, Any]) -> None:
 
 
 @given(typed_values(), st.binary(max_size=30))
+@example(("int", 0), b"\x80\x80\x80\x80\x10")
 def test_any_bytes_are_decoded_or_refused(typed: tuple[Any, Any], payload: bytes) -> None:
     ready = schema(typed[0])
     try:
