@@ -1,6 +1,6 @@
 """The end offsets of a topic at the price of one small request: a copy is watched fifty times a second by it.
 
-An ordinary client asks for the topic's metadata each time, too; it took a tenth of the machine that was measured.
+An ordinary client asks for the topic's metadata each time, too, and took four times the CPU for it.
 """
 
 from __future__ import annotations

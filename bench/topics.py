@@ -101,42 +101,30 @@ class Topics:
         Raises:
             BenchError: the copy did not begin, or came to a halt.
         """
-        with ExitStack() as stack:
-            return self._watch(topic, partitions, expected, cpu_seconds, still_running, start_seconds, stack)
-
-    def _watch(
-        self,
-        topic: str,
-        partitions: int,
-        expected: int,
-        cpu_seconds: Callable[[], float],
-        still_running: Callable[[], None],
-        start_seconds: float,
-        stack: ExitStack,
-    ) -> list[Look]:
         looks: list[Look] = []
         changed, allowed = time.monotonic(), start_seconds
         ends: Ends | None = None
-        while True:
-            began = time.monotonic()
-            used = cpu_seconds()
-            if looks and ends is None:
-                ends = stack.enter_context(closing(self._ends(topic, partitions)))
-            total = ends.total() if ends is not None else self._total(topic, partitions)
-            if total is not None:
-                looks.append(Look(time.monotonic(), total, used))
-                if total >= expected:
-                    return looks
-                if total > 0 and (len(looks) < 2 or total != looks[-2].records):
-                    changed, allowed = looks[-1].at, STALL_SECONDS
-                elif total == 0:
-                    # Only the last look before the first record matters.
-                    del looks[:-1]
-            if time.monotonic() - changed > allowed:
-                seen = looks[-1].records if looks else 0
-                raise BenchError(f"{topic} stands at {seen} of {expected} records for {allowed:.0f} s.")
-            still_running()
-            time.sleep(max(LOOK_SECONDS - (time.monotonic() - began), 0.001))
+        with ExitStack() as stack:
+            while True:
+                began = time.monotonic()
+                used = cpu_seconds()
+                if looks and ends is None:
+                    ends = stack.enter_context(closing(self._ends(topic, partitions)))
+                total = ends.total() if ends is not None else self._total(topic, partitions)
+                if total is not None:
+                    looks.append(Look(time.monotonic(), total, used))
+                    if total >= expected:
+                        return looks
+                    if total > 0 and (len(looks) < 2 or total != looks[-2].records):
+                        changed, allowed = looks[-1].at, STALL_SECONDS
+                    elif total == 0:
+                        # Only the last look before the first record matters.
+                        del looks[:-1]
+                if time.monotonic() - changed > allowed:
+                    seen = looks[-1].records if looks else 0
+                    raise BenchError(f"{topic} stands at {seen} of {expected} records for {allowed:.0f} s.")
+                still_running()
+                time.sleep(max(LOOK_SECONDS - (time.monotonic() - began), 0.001))
 
     def _ends(self, topic: str, partitions: int) -> Ends:
         """What tells the end of a topic that is wholly there, at a small price."""

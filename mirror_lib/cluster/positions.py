@@ -193,7 +193,7 @@ def _natural(name: str, value: Any) -> int:
 
 
 def _parse(value: bytes) -> Any:
-    # What everybody writes needs no guess at its encoding, which takes half as long as all the rest.
+    # What everybody writes needs no guess at its encoding.
     if value[:1] == b"{" and value[1:2] != b"\0":
         return _DECODER.decode(value.decode())
     return json.loads(value)

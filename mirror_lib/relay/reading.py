@@ -143,13 +143,16 @@ class SourceReader:
         shares = _SHARES_AHEAD * self._unfinished * self._settings.fetch_partition_max_bytes
         return max(_REQUESTS_AHEAD * self._settings.fetch_max_bytes, shares, _LEAST_AHEAD)
 
+    @property
+    def _held_most(self) -> int:
+        return self._memory.limit if self._far_source else self._memory.holds(self._near_ahead)
+
     def _pump(self) -> None:
         self._waking = False
         by_place: dict[Place, list[PartitionCopy]] = {}
         homeless = False
         unfinished = 0
-        held = self._memory.limit if self._far_source else self._memory.holds(self._near_ahead)
-        share = max(held // max(self._unfinished, 1), self._settings.fetch_partition_max_bytes)
+        share = max(self._held_most // max(self._unfinished, 1), self._settings.fetch_partition_max_bytes)
         for copy in self._copies.values():
             if copy.read_done:
                 continue
@@ -162,8 +165,7 @@ class SourceReader:
             else:
                 by_place.setdefault(self._replicas.place(copy.source, leader), []).append(copy)
         self._unfinished = unfinished
-        ahead = self._memory.limit if self._far_source else self._memory.holds(self._near_ahead)
-        self._full_from = ahead - self._worthwhile
+        self._full_from = self._held_most - self._worthwhile
         if homeless:
             self._refresh_leaders()
         for place, ready in by_place.items():
