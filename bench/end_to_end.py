@@ -29,6 +29,7 @@ from bench.contest import (
     spark_submit,
 )
 from bench.end_to_end_results import Race, Result, goals, timing_table, to_plain
+from bench.hosted_driver import hosted_driver
 from bench.interrupt import exit_code
 from bench.loading import load, write
 from bench.machine import describe, java_version
@@ -37,13 +38,15 @@ from bench.relay_host import RelayHost
 from bench.report import goal_table
 from bench.settings import Copier, CopySetup
 from bench.workloads import Workload, select
+from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.dev.spark_connect import SparkConnectServer
 
 _WIDTH = 118
 Tell = Callable[[str], None]
 #: How a warm run is asked for, and how a cold one.
-SESSION, CONNECT = "session", "connect"
+SESSION, CONNECT, HOSTED = "session", "connect", "connect-hosted"
+_WARM_WAYS = (SESSION, CONNECT, HOSTED)
 SUBMIT, COMMAND = "spark-submit", "mirror-run"
 
 
@@ -54,7 +57,7 @@ class Options:
     Attributes:
         races: which of them.
         warm_ways: `session` asks a process that is driver and session in one; `connect` starts a driver process that
-            uses the session of a Spark Connect server.
+            uses the session of a Spark Connect server; `connect-hosted` has a driver host fork that driver.
         warm_peers: whom they are compared with.
         cold_way: `spark-submit`, as the DAG does it, or the command `mirror run`.
         remote: a Spark Connect server that runs already; one is started where none is named.
@@ -63,7 +66,7 @@ class Options:
 
     workloads: tuple[Workload, ...]
     races: tuple[Race, ...] = tuple(Race)
-    warm_ways: tuple[str, ...] = (SESSION, CONNECT)
+    warm_ways: tuple[str, ...] = _WARM_WAYS
     warm_peers: tuple[Copier, ...] = (Copier.MM2_TUNED,)
     cold_way: str = SUBMIT
     remote: str = ""
@@ -154,14 +157,19 @@ class _Bench:
                     return WarmSession(host).start(contestant)
 
                 yield start
-            elif self.options.remote:
-                yield spark_connect(self.options.remote)
-            else:
+                return
+            remote, server_pid = self.options.remote, None
+            if not remote:
                 server = SparkConnectServer(self.folder / f"connect-{self._copies}")
                 stack.callback(server.stop)
-                address = server.start(master=f"local[{self.options.processes}]")
-                process = server.process
-                yield spark_connect(address.url, process.pid if process else None)
+                remote = server.start(master=f"local[{self.options.processes}]").url
+                server_pid = server.process.pid if server.process else None
+            if way == CONNECT:
+                yield spark_connect(remote, server_pid)
+                return
+            drivers = DriverHost(self.folder / f"drivers-{self._copies}")
+            stack.callback(drivers.stop)
+            yield hosted_driver(drivers.start(), remote, server_pid)
 
     def _mm2(self, workload: Workload, copier: Copier) -> Contestant:
         contestant = self._contestant(workload, copier, copier.label, RunningMirrorMaker.start)
@@ -207,7 +215,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench end-to-end", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--races", choices=sorted(_RACES), default="all", help="warm, cold, or both (all)")
     parser.add_argument("--workloads", default="1kb-lz4", help="which ones, with commas between (1kb-lz4)")
-    parser.add_argument("--warm-ways", default="", help=f"only {SESSION} or {CONNECT} (both)")
+    parser.add_argument("--warm-ways", default="", help=f"only some of {', '.join(_WARM_WAYS)} (all)")
     parser.add_argument("--cold-way", choices=(SUBMIT, COMMAND), default=SUBMIT, help=f"({SUBMIT})")
     parser.add_argument("--remote", default="", metavar="URL", help="a Spark Connect server that runs already")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="rounds (1)")
@@ -228,13 +236,13 @@ def make_options(chosen: argparse.Namespace) -> Options:
     if chosen.scale != 1.0:
         workloads = tuple(each.scaled(max(round(each.records * chosen.scale), 1)) for each in workloads)
     ways = tuple(name.strip() for name in chosen.warm_ways.split(",") if name.strip())
-    unknown = [name for name in ways if name not in (SESSION, CONNECT)]
+    unknown = [name for name in ways if name not in _WARM_WAYS]
     if unknown:
-        raise ValueError(f"no such way: {', '.join(unknown)}. Known: {SESSION}, {CONNECT}.")
+        raise ValueError(f"no such way: {', '.join(unknown)}. Known: {', '.join(_WARM_WAYS)}.")
     return Options(
         workloads=workloads,
         races=_RACES[chosen.races],
-        warm_ways=ways or (SESSION, CONNECT),
+        warm_ways=ways or _WARM_WAYS,
         cold_way=chosen.cold_way,
         remote=chosen.remote,
         rounds=chosen.repeat,
@@ -261,7 +269,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     machine = describe(java=java_version(), kafka=KAFKA_VERSION)
     with (
         tempfile.TemporaryDirectory(prefix="mirror-end-to-end-", ignore_cleanup_errors=True) as name,
-        started_pair(Path(name), full_page_cache=not chosen.quick) as pair,
+        started_pair(Path(name), full_page_cache=options.warm_up) as pair,
     ):
         results = run(options, pair, Path(name), tell)
     console.print(machine.line(), style="dim")

@@ -1,4 +1,7 @@
-"""The driver of a job that has its session from a Spark Connect server: a plain Python process of the task."""
+"""The driver of a job that has its session from a Spark Connect server: a plain Python process of the task.
+
+It is started here, or forked by a driver host that has imported everything already.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,14 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
 
 from mirror_lib.airflow.compatibility import AirflowException
+from mirror_lib.relay.driver_requests import DRIVER_HOST_VARIABLE, DriverRequest, current_umask
+from mirror_lib.relay.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
 from mirror_lib.relay.spark_connect import END_WITH_INPUT_VARIABLE
 from mirror_lib.relay.submission import checkout_path
 
@@ -16,6 +24,13 @@ from mirror_lib.relay.submission import checkout_path
 DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
 _GRACE_SECONDS = 15.0
 _log = logging.getLogger(__name__)
+
+
+class _Started(NamedTuple):
+    """A driver at work, and what it prints."""
+
+    process: subprocess.Popen[str] | HostedDriver
+    output: IO[str]
 
 
 class ConnectDriver:
@@ -28,7 +43,7 @@ class ConnectDriver:
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         self.command = [os.environ.get(DRIVER_PYTHON) or sys.executable, "-m", module, *arguments]
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | HostedDriver | None = None
 
     def run(self, environment: Mapping[str, str]) -> None:
         """Run it to its end; what it prints becomes lines of the task's log.
@@ -39,20 +54,11 @@ class ConnectDriver:
         Raises:
             AirflowException: its exit code is not 0; told as by the provider's `SparkSubmitHook.submit`.
         """
-        with subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env={**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"},
-            start_new_session=True,
-        ) as process:
+        whole = {**os.environ, **checkout_path(os.environ), **environment, END_WITH_INPUT_VARIABLE: "1"}
+        with self._started(whole) as (process, output):
             self._process = process
             try:
-                assert process.stdout is not None
-                for line in process.stdout:
+                for line in output:
                     _log.info("%s", line.rstrip())
                 code = process.wait()
             except BaseException:
@@ -72,3 +78,49 @@ class ConnectDriver:
             process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
+
+    @contextmanager
+    def _started(self, environment: Mapping[str, str]) -> Iterator[_Started]:
+        with ExitStack() as stack:
+            yield self._hosted(environment, stack) or self._own(environment, stack)
+
+    def _hosted(self, environment: Mapping[str, str], stack: ExitStack) -> _Started | None:
+        """Of a driver host, None where there is none that suits."""
+        host = os.environ.get(DRIVER_HOST_VARIABLE)
+        if not host:
+            return None
+        python, _, module, *arguments = self.command
+        request = DriverRequest(module, tuple(arguments), environment, str(Path.cwd()), current_umask())
+        # The same two pipes as a process of our own has.
+        with ExitStack() as ours, ExitStack() as theirs:
+            given, kept = os.pipe()
+            theirs.callback(os.close, given)
+            ours.callback(os.close, kept)
+            read, written = os.pipe()
+            theirs.callback(os.close, written)
+            output = ours.enter_context(open(read, errors="replace"))  # noqa: PTH123 - a descriptor
+            try:
+                driver = ask_for_driver(Path(host), request, (given, written, written), python=python)
+            except NoDriverHostError as error:
+                _log.info("The driver is a process of its own: %s", error)
+                return None
+            ours.enter_context(driver)
+            stack.enter_context(ours.pop_all())
+        _log.info("A driver host runs the driver, as process %d.", driver.pid)
+        return _Started(driver, output)
+
+    def _own(self, environment: Mapping[str, str], stack: ExitStack) -> _Started:
+        process = stack.enter_context(
+            subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env=environment,
+                start_new_session=True,
+            )
+        )
+        assert process.stdout is not None
+        return _Started(process, process.stdout)

@@ -23,7 +23,10 @@ def register(app: typer.Typer) -> None:
 @_app.command()
 def up(
     warm: Annotated[
-        bool, typer.Option("--warm", help="Start a Spark Connect server too, which runs need not wait for.")
+        bool,
+        typer.Option(
+            "--warm", help="Start a Spark Connect server and a driver host too, which runs need not wait for."
+        ),
     ] = False,
     spark_port: Annotated[
         int | None, typer.Option("--spark-port", help="Where it answers; by default 15002, or a free port.")
@@ -33,6 +36,7 @@ def up(
     """Fetch Kafka once, start both clusters in the background, and write a properties file for A->B."""
     from mirror_lib.config.local_state import local_config
     from mirror_lib.dev import stack
+    from mirror_lib.relay.driver_requests import DRIVER_HOST_VARIABLE
 
     with reporting(as_json) as output:
         with output.progress("Kafka") as progress:
@@ -51,6 +55,10 @@ def up(
         if address is not None:
             output.document({"spark_connect": str(address)})
             output.note(f"Spark Connect: {address} (mirror run --master {address})")
+        socket = stack.driver_host_socket()
+        if socket is not None:
+            output.document({"driver_host": str(socket)})
+            output.note(f"Driver host for Airflow's tasks: {DRIVER_HOST_VARIABLE}={socket}")
         output.note("Stop with: mirror dev down")
 
 

@@ -1,4 +1,4 @@
-"""The two clusters `A` and `B` for trying things out, and a Spark that waits for runs beside them.
+"""The two clusters `A` and `B` for trying things out, and a Spark and a driver host that wait for runs beside them.
 
 They run in the background until they are stopped.
 
@@ -17,6 +17,7 @@ from mirror_lib.config.local_state import local_config, state_dir
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
+from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.spark_connect import SparkConnectServer
 from mirror_lib.dev.state import exclusive, write_atomically
 from mirror_lib.relay.spark_connect import ConnectAddress
@@ -25,6 +26,8 @@ from mirror_lib.relay.submission import LOCAL_MASTER
 SOURCE, TARGET = "A", "B"
 #: As what `down` names the Spark Connect server.
 SPARK = "Spark Connect"
+#: As what it names the driver host.
+DRIVERS = "driver host"
 _MARK = (
     "# Written by `mirror dev up`, again at every start: copy this file before you change it, or remove this line.\n"
 )
@@ -87,18 +90,29 @@ def up(report: jar_sets.Report = lambda _: None, step: Step = lambda _: None) ->
 def warm_up(*, master: str = LOCAL_MASTER, port: int | None = None, step: Step = lambda _: None) -> ConnectAddress:
     """Start a Spark Connect server unless it runs; returns its address when it has run a task of ours.
 
+    A driver host is started beside it.
+
     Raises:
         ConfigurationError: Java or PySpark is missing.
-        ProcessError: it does not come up.
+        ProcessError: one of them does not come up.
     """
     with _alone(step):
         step("Spark Connect server is starting")
-        return _spark().start(master=master, port=port)
+        address = _spark().start(master=master, port=port)
+        step("Driver host is starting")
+        _drivers().start()
+        return address
 
 
 def warm_address() -> ConnectAddress | None:
     """Where the Spark Connect server answers, None unless it runs."""
     return _spark().address
+
+
+def driver_host_socket() -> Path | None:
+    """Where the driver host listens, None unless it runs."""
+    host = _drivers()
+    return host.socket if host.process is not None else None
 
 
 def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]:
@@ -117,6 +131,8 @@ def down(*, delete_data: bool = False, step: Step = lambda _: None) -> list[str]
             list(pool.map(end, clusters))
         if _spark().stop():
             ran.append(SPARK)
+        if _drivers().stop():
+            ran.append(DRIVERS)
     return ran
 
 
@@ -144,6 +160,10 @@ def _alone(step: Step) -> AbstractContextManager[None]:
 
 def _spark() -> SparkConnectServer:
     return SparkConnectServer(state_dir() / "spark-connect")
+
+
+def _drivers() -> DriverHost:
+    return DriverHost(state_dir() / "driver-host")
 
 
 def _clusters(jars: Path | None = None) -> tuple[KafkaCluster, KafkaCluster]:

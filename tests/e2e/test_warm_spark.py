@@ -8,14 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mirror_lib.dev.driver_host import DriverHost
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.dev.spark_connect import SparkConnectServer
+from mirror_lib.relay.driver_requests import DRIVER_HOST_VARIABLE, DriverRequest
 from mirror_lib.relay.job_arguments import JobArguments
 from mirror_lib.relay.job_report import JobReport
 from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress
@@ -23,6 +25,7 @@ from mirror_lib.verify.job import VerifyArguments
 from mirror_lib.verify.model import VerifyMode
 from tests.support.clusters import KafkaPair
 from tests.support.dags import DagHost
+from tests.support.driver_hosts import Driver
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records
 
@@ -117,6 +120,44 @@ def test_runs_without_a_spark_of_their_own_copy_and_compare_in_the_same_workers(
     assert compared.returncode == 0, compared.stderr[-3000:]
 
 
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverHost]:
+    host = DriverHost(tmp_path_factory.mktemp("drivers"))
+    host.start()
+    try:
+        yield host
+    finally:
+        host.stop()
+
+
+def hosted(drivers: DriverHost, folder: Path, module: str, words: Sequence[str], server: ConnectAddress) -> Driver:
+    environment = python_only(folder, SPARK_REMOTE=server.url)
+    return Driver(drivers.socket, DriverRequest(module, tuple(words), environment, str(folder), 0o022), folder)
+
+
+@pytest.mark.timeout(300)
+def test_drivers_of_a_driver_host_copy_and_compare_one_after_the_other(
+    server: ConnectAddress, drivers: DriverHost, flow: Flow, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    for expected, new in ((500, []), (50, records(50, start=300))):
+        produce(kafka_pair.source, topic_name, new)
+        report = tmp_path / "report.json"
+        arguments = JobArguments(config=flow.path, flow="A->B", report=report)
+        with hosted(drivers, tmp_path, "spark_jobs.replicate", arguments.command_line(), server) as driver:
+            assert driver.process.wait(_SECONDS) == 0, driver.errors[-3000:]
+        found = JobReport.read(report)
+        assert found is not None
+        assert found.records == expected
+
+    compared = VerifyArguments(config=flow.path, flow="A->B", mode=VerifyMode.RECENT)
+    with hosted(drivers, tmp_path, "spark_jobs.verify", compared.command_line(), server) as driver:
+        assert driver.process.wait(_SECONDS) == 0, driver.errors[-3000:]
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+    # The host itself talks to nobody, however many drivers it has given.
+    assert drivers.process is not None
+    assert len(list(Path(f"/proc/{drivers.process.pid}/task").iterdir())) == 1
+
+
 @pytest.mark.timeout(300)
 def test_a_server_that_is_not_there_is_told_at_once_and_the_run_can_be_repeated(flow: Flow, tmp_path: Path) -> None:
     nowhere = f"sc://127.0.0.1:{free_ports(1)[0]}/;token=hush"
@@ -165,7 +206,7 @@ def test_a_driver_that_is_ended_ends_its_tasks_on_the_server_and_the_next_run_go
 
 @pytest.mark.timeout(600)
 def test_a_dag_copies_by_the_server_of_its_airflow_connection(
-    server: ConnectAddress, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+    server: ConnectAddress, drivers: DriverHost, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
     create_topic(kafka_pair.source, topic_name, partitions=2)
     produce(kafka_pair.source, topic_name, records(100))
@@ -179,6 +220,7 @@ def test_a_dag_copies_by_the_server_of_its_airflow_connection(
     host.environment["AIRFLOW_CONN_WARM_SPARK"] = json.dumps(
         {"conn_type": "spark_connect", "host": server.host, "port": server.port}
     )
+    host.environment[DRIVER_HOST_VARIABLE] = str(drivers.socket)
 
     with host as running:
         outcome = running.run("mirror__A__B")
@@ -187,4 +229,5 @@ def test_a_dag_copies_by_the_server_of_its_airflow_connection(
     assert outcome.state == "success", host.log_tail()
     assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
     assert f"session of the server {server}" in told
+    assert "A driver host runs the driver" in told
     assert "spark-submit" not in told

@@ -1,4 +1,7 @@
-"""How a task's driver ends: real processes, signalled as Airflow's supervisor signals a task's whole group."""
+"""How a task's driver ends: real processes, signalled as Airflow's supervisor signals a task's whole group.
+
+It makes no difference whether the task has started its driver itself or has had it forked by a driver host.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.dev.processes import process_facts
+from tests.support.driver_hosts import StandInHost
 
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 60
@@ -55,14 +60,14 @@ driver.run({"SPARK_REMOTE": "sc://localhost:1"})
 class Killed:
     """A task with its driver, and what the driver noted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         (folder / "stand_in_job.py").write_text(_JOB)
         self._notes = folder / "notes"
         self._notes.touch()
         path = os.pathsep.join([str(folder), str(_PROJECT)])
         self.task = subprocess.Popen(
             [sys.executable, "-c", _TASK],
-            env={**os.environ, "PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable},
+            env={**os.environ, "PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable, **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -87,14 +92,25 @@ class Killed:
         return facts is None or not facts.living
 
 
-@pytest.fixture
-def killed(tmp_path: Path) -> Iterator[Killed]:
-    found = Killed(tmp_path)
-    yield found
-    for pid in (found.task.pid, found.driver):
-        if (facts := process_facts(pid)) is not None and facts.living:
-            os.kill(pid, signal.SIGKILL)
-    found.task.wait()
+@pytest.fixture(params=["own", "hosted"])
+def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Killed]:
+    with ExitStack() as stack:
+        environment: dict[str, str] = {}
+        if request.param == "hosted":
+            host = stack.enter_context(StandInHost(tmp_path, {"stand_in_job": _JOB}))
+            environment["MIRROR_DRIVER_HOST"] = str(host.socket)
+        found = Killed(tmp_path, environment)
+        assert (_parent(found.driver) == found.task.pid) == (request.param == "own")
+        yield found
+        for pid in (found.task.pid, found.driver):
+            if (facts := process_facts(pid)) is not None and facts.living:
+                os.kill(pid, signal.SIGKILL)
+        found.task.wait()
+
+
+def _parent(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("PPid:")).split()[1])
 
 
 def test_a_killed_task_has_its_driver_clean_up_once_and_whole(killed: Killed) -> None:

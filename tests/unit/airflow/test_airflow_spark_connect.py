@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +19,7 @@ from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.airflow.spark_connection import check_connect_server, connect_address, describe_master
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.errors import SparkUnreachableError
+from tests.support.driver_hosts import StandInHost
 
 _CONNECTION = "AIRFLOW_CONN_WARM"
 #: Stands for the job: notes what it was given, writes the report it was told to.
@@ -24,7 +28,7 @@ import json, os, sys
 from pathlib import Path
 folder = Path(__file__).parents[1]
 folder.joinpath("seen.json").write_text(json.dumps({"arguments": sys.argv[1:], "remote": os.environ["SPARK_REMOTE"],
-    "log_level": os.environ["MIRROR_LOG_LEVEL"]}))
+    "log_level": os.environ["MIRROR_LOG_LEVEL"], "folder": os.getcwd()}))
 report = json.loads(folder.joinpath("answer.json").read_text())
 path = [word.split("=", 1)[1] for word in sys.argv if word.startswith("--report=")][0]
 Path(path).write_text(json.dumps(report))
@@ -115,7 +119,15 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setattr("mirror_lib.airflow.spark_job_operator.job_module", lambda _job: "stand_in.job")
     # A spark-submit would not be found.
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("MIRROR_DRIVER_HOST", raising=False)
     return Task(tmp_path)
+
+
+@pytest.fixture
+def host(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInHost]:
+    with StandInHost(tmp_path, {}, modules=["stand_in.job"]) as running:
+        monkeypatch.setenv("MIRROR_DRIVER_HOST", str(running.socket))
+        yield running
 
 
 def test_the_driver_gets_the_jobs_arguments_and_the_address_by_its_environment_alone(task: Task) -> None:
@@ -126,6 +138,52 @@ def test_the_driver_gets_the_jobs_arguments_and_the_address_by_its_environment_a
     assert not any("hush" in word for word in seen["arguments"])
     assert seen["log_level"] == "INFO"
     assert task.pushed[REPORT_KEY]["records"] == 5
+
+
+def test_a_driver_of_a_driver_host_gets_and_gives_the_same(
+    task: Task, host: StandInHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    seen = task.run()
+
+    assert seen["remote"] == "sc://h:15002/;token=hush"
+    assert {"--config=/f", "--flow=A->B", "--tasks=2"} <= set(seen["arguments"])
+    assert seen["folder"] == str(Path.cwd())
+    assert task.pushed[REPORT_KEY]["records"] == 5
+    assert "A driver host runs the driver" in caplog.text
+    assert "a line of the job" in caplog.text
+    assert "hush" not in caplog.text
+    with pytest.raises(ReplicationRunError):
+        task.run(exit_code=1)
+
+
+@pytest.mark.parametrize("how", ["gone", "killed", "other module", "other code", "other python"])
+def test_without_a_driver_host_that_suits_the_driver_is_a_process_of_its_own(
+    task: Task, host: StandInHost, how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    match how:
+        case "gone":
+            host.end()
+        case "killed":
+            host.end(signal.SIGKILL)
+        case "other module":
+            host.end()
+            host.modules = ["another"]
+            host.start()
+        case "other code":
+            monkeypatch.setattr("mirror_lib.relay.hosted_driver.code_stamp", lambda: "as installed meanwhile")
+        case "other python":
+            link = host.folder / "python"
+            link.symlink_to(sys.executable)
+            monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", str(link))
+
+    task.run()
+
+    assert task.pushed[REPORT_KEY]["records"] == 5
+    assert "The driver is a process of its own: " in caplog.text
+    assert "A driver host runs the driver" not in caplog.text
 
 
 def test_its_exit_code_becomes_a_typed_error(task: Task) -> None:

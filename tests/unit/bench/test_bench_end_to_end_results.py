@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.contest import Timing
-from bench.end_to_end import CONNECT, SESSION, make_options, parse_arguments
+from bench.end_to_end import CONNECT, HOSTED, SESSION, make_options, parse_arguments
 from bench.end_to_end_results import Race, Result, goals
 from bench.settings import Copier
 
@@ -51,5 +51,6 @@ def test_what_was_not_measured_is_neither_reached_nor_missed() -> None:
 
 def test_ways_that_nobody_knows_are_refused() -> None:
     assert make_options(parse_arguments(["--warm-ways", "session"])).warm_ways == (SESSION,)
+    assert make_options(parse_arguments([])).warm_ways == (SESSION, CONNECT, HOSTED)
     with pytest.raises(ValueError, match="no such way: car"):
         make_options(parse_arguments(["--warm-ways", "car"]))

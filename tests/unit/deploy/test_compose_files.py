@@ -41,6 +41,7 @@ def test_the_services_are_those_of_the_design(compose):
         "spark-master",
         "spark-worker",
         "spark-connect",
+        "driver-host",
         "kafka-a",
         "kafka-b",
         "prometheus",
@@ -54,6 +55,19 @@ def test_services_wait_only_for_services_that_exist_and_can_tell(compose):
         for other, rule in service.get("depends_on", {}).items():
             awaited = compose["services"][other]
             assert rule["condition"] != "service_healthy" or "healthcheck" in awaited, f"{name} waits for {other}"
+
+
+def test_the_driver_host_is_where_tasks_ask_for_it_and_sees_their_files_but_has_no_secrets(compose):
+    host, scheduler = (compose["services"][name] for name in ("driver-host", "airflow-scheduler"))
+
+    assert host["environment"] == {
+        "MIRROR_DRIVER_HOST": scheduler["environment"]["MIRROR_DRIVER_HOST"],
+    }
+    assert host["user"] == scheduler["user"]
+    assert host["volumes"] == scheduler["volumes"]
+    # A task waits for its driver's report in a temporary folder.
+    assert {volume.split(":")[1] for volume in host["volumes"]} >= {"/tmp", "/opt/airflow/state"}
+    assert set(scheduler["volumes"]) >= set(compose["services"]["airflow-triggerer"]["volumes"])
 
 
 def test_named_volumes_are_declared_and_all_used(compose):

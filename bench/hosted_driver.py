@@ -1,0 +1,97 @@
+"""A driver of ours that a driver host forks, as one of those that are raced."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from bench.contest import Contestant, Started
+from bench.errors import BenchError
+from bench.process_tree import ProcessTree
+from mirror_lib.dev.processes import tail
+from mirror_lib.relay.driver_requests import DriverRequest, current_umask
+from mirror_lib.relay.hosted_driver import HostedDriver, NoDriverHostError, ask_for_driver
+from mirror_lib.relay.job_arguments import JobArguments
+from mirror_lib.relay.spark_connect import REMOTE_VARIABLE
+from mirror_lib.relay.submission import checkout_path
+
+_MODULE = "spark_jobs.replicate"
+#: From the last record to the end of the run.
+_COMMIT_SECONDS = 120.0
+
+
+class HostedRun:
+    """A run whose driver was forked; it ends when its run does."""
+
+    def __init__(self, driver: HostedDriver, log: Path, server: ProcessTree | None) -> None:
+        """Args:
+        driver: at work.
+        log: what it prints.
+        server: what works for it besides.
+        """
+        self._driver = driver
+        self._log = log
+        self._server = server
+        self._tree = ProcessTree(driver.pid)
+        self._used = 0.0
+
+    def cpu_seconds(self) -> float:
+        """Of the driver, since it was forked, and of the server."""
+        with suppress(psutil.NoSuchProcess):
+            self._used = max(self._used, self._tree.cpu_seconds())
+        return self._used + (self._server.cpu_seconds() if self._server else 0.0)
+
+    def still_running(self) -> None:
+        """It may end well before the last look at the target, and not otherwise."""
+        code = self._driver.poll()
+        if code:
+            said = tail(self._log, 20)
+            raise BenchError(f"the driver ended with exit code {code}. The end of its log:\n{said}")
+
+    def finish(self) -> None:
+        """Wait for its end."""
+        try:
+            self._driver.wait(_COMMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise BenchError(
+                f"the driver did not end within {_COMMIT_SECONDS:.0f} s.", action=f"See {self._log}."
+            ) from None
+        self.still_running()
+
+    def end(self) -> None:
+        """Kill it if it still runs."""
+        with self._driver as driver:
+            if driver.poll() is None:
+                driver.kill()
+                driver.wait()
+
+
+def hosted_driver(socket: Path, remote: str, server_pid: int | None = None) -> Callable[[Contestant], Started]:
+    """A driver of the host at this socket that uses the warm session of a Spark Connect server.
+
+    Args:
+        remote: the server's address, `sc://host:port`.
+        server_pid: its process, if it runs on this machine and its share is to be counted.
+    """
+    server = None if server_pid is None else ProcessTree(server_pid)
+
+    def start(contestant: Contestant) -> Started:
+        arguments = JobArguments(config=contestant.config, flow=contestant.setup.flow, trigger="bench").command_line()
+        environment = {**os.environ, **checkout_path(os.environ), REMOTE_VARIABLE: remote}
+        request = DriverRequest(_MODULE, tuple(arguments), environment, str(Path.cwd()), current_umask())
+        log = contestant.directory / "driver.log"
+        with log.open("ab") as output, Path(os.devnull).open("rb") as nothing:
+            streams = (nothing.fileno(), output.fileno(), output.fileno())
+            try:
+                driver = ask_for_driver(socket, request, streams, python=sys.executable)
+            except NoDriverHostError as error:
+                raise BenchError(str(error)) from error
+        return HostedRun(driver, log, server)
+
+    return start

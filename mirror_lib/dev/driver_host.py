@@ -1,0 +1,90 @@
+"""A driver host on this machine: drivers for a warm Spark, forked from a process that has loaded all they need."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start
+from mirror_lib.relay.hosted_driver import NoDriverHostError, greeting_of
+from mirror_lib.relay.submission import checkout_path
+
+_MODULE = "spark_jobs.driver_host"
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+def host_command(socket: Path | None = None) -> list[str]:
+    """What starts a host in the foreground; docker-compose.yaml has the same.
+
+    Args:
+        socket: None leaves it to `MIRROR_DRIVER_HOST`.
+    """
+    return [sys.executable, "-m", _MODULE, *([] if socket is None else [str(socket)])]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverHost:
+    """The host of one state folder; any process that means the same folder can start, see and stop it."""
+
+    directory: Path
+
+    @property
+    def socket(self) -> Path:
+        """Where it listens when it runs: what `MIRROR_DRIVER_HOST` has to name."""
+        # A folder of its own, which must be closed to others.
+        return self.directory / "private" / "socket"
+
+    @property
+    def process(self) -> BackgroundProcess | None:
+        """Its process when it runs."""
+        found = recall(self.directory / "pid.json")
+        return found if found is not None and found.running else None
+
+    def start(self) -> Path:
+        """Start it anew, with the code as it is now, and wait until it listens; returns its socket.
+
+        Raises:
+            ProcessError: it does not come up.
+        """
+        self.stop()
+        process = start(
+            host_command(self.socket),
+            log=self.directory / "host.log",
+            pid_file=self.directory / "pid.json",
+            env={**os.environ, **checkout_path(os.environ)},
+        )
+        try:
+            self._wait(process)
+        except BaseException:
+            process.stop()
+            raise
+        return self.socket
+
+    def stop(self) -> bool:
+        """End it; drivers that it has started run on. Returns whether it ran.
+
+        Raises:
+            ProcessError: it cannot be ended.
+        """
+        process = self.process
+        if process is not None:
+            process.stop()
+        return process is not None
+
+    def _wait(self, process: BackgroundProcess) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                greeting_of(self.socket)
+            except NoDriverHostError as error:
+                if process.wait(_POLL_SECONDS) or time.monotonic() > deadline:
+                    raise ProcessError(
+                        f"the driver host did not start: {process.log_tail() or error}",
+                        action=f"Its log: {process.log}",
+                    ) from error
+            else:
+                return

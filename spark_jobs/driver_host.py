@@ -1,0 +1,212 @@
+"""Forks drivers from a process that has loaded all they need: `python -m spark_jobs.driver_host SOCKET`.
+
+A driver that uses a Spark Connect server spends most of its time before the first record on imports. Here they are done
+once. The host itself opens no connection and starts no thread, for neither outlives a fork (`grpc`, fork support): it
+only listens at a Unix socket, in a folder that nobody else can enter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import gc
+import importlib
+import logging
+import os
+import select
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.relay.driver_requests import (
+    DRIVER_HOST_VARIABLE,
+    Greeting,
+    code_stamp,
+    is_ours,
+    python_stamp,
+    socket_address,
+)
+from mirror_lib.relay.hosted_driver import NoDriverHostError, greeting_of
+from spark_jobs.driver_watch import Opened, attend
+from spark_jobs.job_log import configure_log
+
+#: What may be run, and nothing else.
+MODULES = ("spark_jobs.replicate", "spark_jobs.verify", "spark_jobs.cutover")
+#: Loaded where it is installed.
+_OPTIONAL = ("psycopg", "sqlalchemy.dialects.postgresql.psycopg")
+#: With these, what they load later than at their start: Spark's client, what connections to it and to the ledger take,
+#: and what a flow with transforms takes. Functions of a flow's owner are loaded by each driver anew.
+PRELOADED = (
+    *MODULES,
+    "spark_jobs.transform_job",
+    "mirror_lib.transform.select_text",
+    "pyspark.sql.functions",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.client.retries",
+    "grpc._channel",
+    "encodings.idna",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "sqlite3",
+    *_OPTIONAL,
+)
+_WAITING = 64
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+#: As soon as they are loaded, numpy's library starts a thread for each core, and Arrow's allocator (jemalloc) one that
+#: tidies up. No driver of ours has work for them.
+_NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+_log = logging.getLogger(__name__)
+
+
+def serve(path: Path, *, modules: Sequence[str] = MODULES, preloaded: Sequence[str] = PRELOADED) -> None:
+    """Fork drivers for whoever of our user asks at this socket, until a signal ends it. Drivers run on then.
+
+    Args:
+        path: of the socket. Its folder is made where it is missing.
+        modules: what may be run.
+        preloaded: what is loaded before.
+
+    Raises:
+        ConfigurationError: the folder is not ours alone, another host listens there, or what was loaded has started
+            threads.
+    """
+    # Before anything is loaded: what changes meanwhile must not count as loaded.
+    greeting = Greeting(code=code_stamp(), python=python_stamp(sys.executable))
+    _load(preloaded)
+    with _alone(path) as lock, _listening(path) as listener, _asked_to_end() as (ending, wake):
+        _log.info("driver host of batch-mirror %s listens at %s", greeting.code, path)
+        while True:
+            ready, _, _ = select.select([listener, ending], [], [])
+            if ending in ready:
+                return
+            with closing(listener.accept()[0]) as connection:
+                if not is_ours(connection):
+                    _log.warning("somebody of another user asked for a driver")
+                    continue
+                _fork(connection, greeting, modules, unwanted=(lock, listener, ending, wake))
+
+
+def _fork(connection: socket.socket, greeting: Greeting, modules: Sequence[str], *, unwanted: Sequence[Opened]) -> None:
+    """A process that listens to the request: a client that is slow, or says nothing, makes nobody else wait."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    try:
+        forked = os.fork()
+    except OSError as error:
+        # Whoever asked sees the connection end.
+        _log.error("no process can be started: %s", error)
+        return
+    if forked == 0:
+        attend(connection, greeting, modules, unwanted=unwanted)
+
+
+def _load(modules: Sequence[str]) -> None:
+    for name, value in _NO_THREADS.items():
+        os.environ.setdefault(name, value)
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            if module not in _OPTIONAL:
+                raise ConfigurationError(
+                    f"what drivers need cannot be loaded: {error}.", action="Install batch-mirror[spark] here."
+                ) from error
+    started = thread_names()
+    if len(started) > 1:
+        raise ConfigurationError(
+            f"a driver host must not have threads, and what it has loaded has started some: {', '.join(started)}.",
+            action=f"Unset {DRIVER_HOST_VARIABLE}: drivers then are processes of their own.",
+        )
+    # What is there by now stays for good, and its pages are shared for as long as no collection marks its objects.
+    gc.collect()
+    gc.freeze()
+
+
+def thread_names() -> list[str]:
+    """Of all threads of this process, whoever started them."""
+    return sorted(each.joinpath("comm").read_text().strip() for each in Path("/proc/self/task").iterdir())
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[Opened]:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        try:
+            # By process: drivers that run on do not hold it.
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigurationError(
+                f"another driver host listens at {path}.", action="Name another socket, or end that one first."
+            ) from error
+        yield lock
+
+
+@contextmanager
+def _listening(path: Path) -> Iterator[socket.socket]:
+    _remove(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        with socket_address(path) as address:
+            listener.bind(address)
+        try:
+            listener.listen(_WAITING)
+            yield listener
+        finally:
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """The socket, which a host that was killed leaves behind."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise ConfigurationError(f"{path} is no socket.", action="Give the driver host's socket another name.")
+        path.unlink()
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A pair whose first end can be read from when a signal came. No handler does anything, not even in a fork."""
+    ending, wake = socket.socketpair()
+    with ending, wake:
+        wake.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno())
+        for number in _ENDING:
+            signal.signal(number, lambda _number, _frame: None)
+        # Nobody waits for those that watch over drivers.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        try:
+            yield ending, wake
+        finally:
+            signal.set_wakeup_fd(-1)
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit code: 0 after a signal, or that of the error."""
+    parser = argparse.ArgumentParser(prog="python -m spark_jobs.driver_host", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("socket", nargs="?", type=Path, help=f"where it listens; by default ${DRIVER_HOST_VARIABLE}")
+    parser.add_argument("--check", action="store_true", help="only see whether one listens there; 0 when it does")
+    chosen = parser.parse_args(argv)
+    named = os.environ.get(DRIVER_HOST_VARIABLE)
+    path = chosen.socket or (Path(named) if named else None)
+    if path is None:
+        parser.error(f"no socket is named, neither here nor by {DRIVER_HOST_VARIABLE}")
+    configure_log()
+    try:
+        if chosen.check:
+            sys.stdout.write(f"driver host of batch-mirror {greeting_of(path).code}\n")
+        else:
+            serve(path)
+    except MirrorError as error:
+        _log.error("%s", error)
+        return error.exit_code
+    except NoDriverHostError as error:
+        _log.error("%s", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

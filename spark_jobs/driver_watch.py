@@ -1,0 +1,133 @@
+"""The process between a client and its driver: takes the request, forks the driver, passes signals on, tells its end.
+
+The driver host may end meanwhile: neither this process nor the driver needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import socket
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import NoReturn, Protocol
+
+from mirror_lib.relay.driver_requests import EXIT_CODE, STREAMS, DriverRequest, Greeting, receive, send
+from spark_jobs.forked_driver import become_driver
+
+#: A client sends its request as soon as it is greeted.
+_REQUEST_SECONDS = 10.0
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+_log = logging.getLogger(__name__)
+
+
+class Opened(Protocol):
+    """A file or a socket."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def attend(
+    connection: socket.socket, greeting: Greeting, modules: Sequence[str], *, unwanted: Sequence[Opened]
+) -> NoReturn:
+    """Serve one client to the end of its driver; called in a process that the host has just forked.
+
+    Args:
+        modules: what may be run.
+        unwanted: what the host has open.
+    """
+    code = 1
+    try:
+        # What ends the host must end neither this process nor the driver.
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        for each in unwanted:
+            each.close()
+        _serve(connection, greeting, modules)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _serve(connection: socket.socket, greeting: Greeting, modules: Sequence[str]) -> None:
+    connection.settimeout(_REQUEST_SECONDS)
+    try:
+        send(connection, asdict(greeting))
+        received = receive(connection, STREAMS)
+    except (OSError, ValueError) as error:
+        _log.info("somebody asked for no driver: %s", error)
+        return
+    if received is None:
+        return
+    connection.settimeout(None)
+    message, streams = received
+    try:
+        request = DriverRequest.from_plain(message)
+        if request.module not in modules:
+            raise ValueError(f"{request.module} is none of {', '.join(modules)}")
+        os.chdir(request.directory)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        with suppress(OSError):
+            send(connection, {"refused": str(error)})
+        return
+    _watch(connection, request, streams)
+
+
+def _watch(connection: socket.socket, request: DriverRequest, streams: Sequence[int]) -> None:
+    woken, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    pid = os.fork()
+    if pid == 0:
+        become_driver(request, streams, unwanted=(connection, woken, wake))
+    for stream in streams:
+        os.close(stream)
+    # Whoever unmounts that folder need not wait for us.
+    os.chdir("/")
+    with suppress(OSError):
+        send(connection, {"started": pid})
+    _log.info("%s runs as process %d", request.module, pid)
+    code = _wait(connection, woken, pid)
+    with suppress(OSError):
+        connection.send(EXIT_CODE.pack(code))
+    _log.info("process %d ended with exit code %d", pid, code)
+
+
+def _wait(connection: socket.socket, woken: socket.socket, pid: int) -> int:
+    """The driver's exit code, negative when a signal ended it.
+
+    A client that is gone is no reason to end the driver: its standard input tells it (`spark_jobs.entry`).
+    """
+    watched = [connection, woken]
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        ready, _, _ = select.select(watched, [], [])
+        if woken in ready:
+            woken.recv(4096)
+        if connection in ready:
+            numbers = _received(connection)
+            if not numbers:
+                watched.remove(connection)
+            for number in numbers:
+                if number in _PASSED_ON:
+                    # Nobody else waits for it, so that the number is still its own, even if it has ended.
+                    os.kill(pid, number)
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(64)
+    except OSError:
+        return b""
