@@ -12,14 +12,16 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.errors import BenchError
 from bench.workloads import BatchKind, BatchMill, Codec, Workload
+from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.topology.names import TopicPartition
 
 _TIMEOUT = 120.0
-#: Topics of one request.
-_TOPICS_AT_ONCE = 500
+#: Of one request.
+#: A controller refuses requests that would make more than 10,000 records of its log (`QuorumController`).
+_NEW_PARTITIONS_AT_ONCE = 1000
 #: Partitions of one topic: a topic with thousands is rare, and deleting it slow.
 _PARTITIONS_OF_TOPIC = 100
 _REQUESTS_IN_FLIGHT = 4
@@ -55,8 +57,8 @@ def records_of(value_bytes: int, total_bytes: int, partitions: int) -> Workload:
 def create(bootstrap_servers: str, wanted: Sequence[Place]) -> None:
     """Create topics with one replica and the broker's defaults."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    for start in range(0, len(wanted), _TOPICS_AT_ONCE):
-        some = [NewTopic(each.topic, each.partitions, 1) for each in wanted[start : start + _TOPICS_AT_ONCE]]
+    for part in batches(wanted, _NEW_PARTITIONS_AT_ONCE, weight=lambda each: each.partitions):
+        some = [NewTopic(each.topic, each.partitions, 1) for each in part]
         for future in admin.create_topics(some, operation_timeout=_TIMEOUT, request_timeout=_TIMEOUT).values():
             future.result(_TIMEOUT)
 

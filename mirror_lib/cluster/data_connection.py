@@ -12,9 +12,9 @@ import struct
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 #: Pieces of a request below this size are joined: a system call each would cost more than copying them.
 _JOIN_BELOW = 16 * 1024
@@ -35,6 +35,8 @@ _KEPT_BYTES = 96 * 1024 * 1024
 _BEGINNING_BYTES = 4096
 
 Buffer = bytes | bytearray | memoryview
+
+_Answer = TypeVar("_Answer")
 
 
 def _references(buffers: Sequence[mmap]) -> list[int]:
@@ -113,9 +115,18 @@ class _Waiting(NamedTuple):
     """A request without an answer yet."""
 
     correlation_id: int
-    answer: asyncio.Future[memoryview]
+    answer: asyncio.Future[Any]
     #: By the event loop's clock.
     deadline: float
+    read: Callable[[memoryview], Any]
+
+
+def _as_it_came(answer: memoryview) -> memoryview:
+    return answer
+
+
+def _as_it_was(why: BaseException) -> BaseException:
+    return why
 
 
 class DataConnection(asyncio.BufferedProtocol):
@@ -126,13 +137,20 @@ class DataConnection(asyncio.BufferedProtocol):
     """
 
     def __init__(
-        self, transport: asyncio.Transport, *, client_id: str, timeout: float, frames: Frames | None = None
+        self,
+        transport: asyncio.Transport,
+        *,
+        client_id: str,
+        timeout: float,
+        frames: Frames | None = None,
+        told_as: Callable[[BaseException], BaseException] = _as_it_was,
     ) -> None:
         """Take over the transport.
 
         Args:
             timeout: seconds that an answer may take.
             frames: memory for answers, which several connections may share.
+            told_as: makes what requests fail with of what ended the connection.
         """
         self._transport = transport
         self._client_id = client_id.encode()
@@ -146,6 +164,7 @@ class DataConnection(asyncio.BufferedProtocol):
         self._beginning = memoryview(bytearray(_BEGINNING_BYTES))
         self._begun = 0
         self._frames = frames or Frames()
+        self._told_as = told_as
         self._frame: memoryview | None = None
         self._received = 0
         self._closed: BaseException | None = None
@@ -157,14 +176,21 @@ class DataConnection(asyncio.BufferedProtocol):
         return self._closed is None and not self._transport.is_closing()
 
     def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
+        """As `request_read`, for the answer as it came."""
+        return self.request_read(api_key, api_version, body, _as_it_came)
+
+    def request_read(
+        self, api_key: int, api_version: int, body: Sequence[Buffer], read: Callable[[memoryview], _Answer]
+    ) -> asyncio.Future[_Answer]:
         """Send a request.
 
         Args:
             body: the encoded request in pieces; they must not be changed before the answer is there.
+            read: gets the answer without its header (response header v0).
 
         Returns:
-            What becomes the answer without its header (response header v0), a `ConnectionError` when the connection
-            ends, or a `TimeoutError` when no answer comes in time, which ends the connection too.
+            What becomes what `read` returns or raises, a `ConnectionError` when the connection ends, or a
+            `TimeoutError` when no answer comes in time, which ends the connection too; these as `told_as` tells them.
 
         Raises:
             ConnectionError: the connection has ended.
@@ -172,8 +198,8 @@ class DataConnection(asyncio.BufferedProtocol):
         if not self.open:
             raise ConnectionResetError("the connection is closed")
         self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
-        answer: asyncio.Future[memoryview] = self._loop.create_future()
-        self._waiting.append(_Waiting(self._correlation_id, answer, self._loop.time() + self._timeout))
+        answer: asyncio.Future[_Answer] = self._loop.create_future()
+        self._waiting.append(_Waiting(self._correlation_id, answer, self._loop.time() + self._timeout, read))
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._look_for_late)
         self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
@@ -253,9 +279,15 @@ class DataConnection(asyncio.BufferedProtocol):
         if correlation_id != expected:
             self._end(ConnectionResetError(f"the broker answered request {correlation_id} instead of {expected}"))
             return
-        answer = self._waiting.popleft().answer
-        if not answer.done():
-            answer.set_result(view[_SIZE.size :])
+        _, answer, _, read = self._waiting.popleft()
+        if answer.done():
+            return
+        try:
+            found = read(view[_SIZE.size :])
+        except Exception as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found)
 
     def eof_received(self) -> bool:
         """The broker will send no more: let the transport close."""
@@ -278,5 +310,6 @@ class DataConnection(asyncio.BufferedProtocol):
             answer = self._waiting.popleft().answer
             if not answer.done():
                 # The one that was waited for too long; those behind it lose their connection.
-                answer.set_exception(why if late else ConnectionResetError(str(why) or type(why).__name__))
+                told = why if late else ConnectionResetError(str(why) or type(why).__name__)
+                answer.set_exception(self._told_as(told))
             late = False

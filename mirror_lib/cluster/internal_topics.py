@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Heartbeat, OffsetSync, RecordFormatError
@@ -14,6 +14,7 @@ from mirror_lib.cluster.positions import (
     SOURCE_CONNECTOR,
     Position,
     PositionKeys,
+    claim_of,
     decode_value,
     encode_value,
     supersedes,
@@ -103,7 +104,7 @@ class PositionStore:
             records, next_offsets = self._reader.read({})
         except TopicMissingError:
             return PositionSnapshot()
-        return self._snapshot(records, next_offsets)
+        return snapshot_of(self._keys, records, next_offsets)
 
     def read_since(self, snapshot: PositionSnapshot) -> tuple[StoredPosition, ...]:
         """Every position written after a snapshot, those of one source partition in the order they were written.
@@ -152,34 +153,82 @@ class PositionStore:
             partitions = self._writer.partitions()
             self._writer.write([NewRecord(partition_for(key, partitions), key, None) for key in keys])
 
-    def _snapshot(self, records: Iterable[TopicRecord], next_offsets: Mapping[int, int]) -> PositionSnapshot:
-        counting: dict[TopicPartition, StoredPosition | UnreadablePosition] = {}
-        claims: dict[TopicPartition, int] = {}
-        buried: set[TopicPartition] = set()
-        for record in records:
-            source = self._keys.decode(record.key)
-            if source is None:
-                continue
-            stored, current = _read(source, record), counting.get(source)
-            if stored is None:
-                counting.pop(source, None)
-                buried.discard(source)
-            elif _counts(stored, current, claims.get(source, 0)):
-                counting[source] = stored
-                buried.discard(source)
-            elif current is None or _content(stored) != _content(current):
-                buried.add(source)
-            else:
-                buried.discard(source)
-            if isinstance(stored, StoredPosition):
-                claims[source] = max(claims.get(source, 0), stored.position.claim or 0)
-        return PositionSnapshot(
-            positions={source: each for source, each in counting.items() if isinstance(each, StoredPosition)},
-            unreadable={source: each for source, each in counting.items() if isinstance(each, UnreadablePosition)},
-            next_offsets=next_offsets,
-            claims=claims,
-            buried=frozenset(buried),
-        )
+
+def snapshot_of(
+    keys: PositionKeys, records: Iterable[TopicRecord], next_offsets: Mapping[int, int]
+) -> PositionSnapshot:
+    """What the records of a position topic come to.
+
+    Args:
+        keys: of the source cluster; records with other keys do not count.
+        records: those of one source partition in the order they were written.
+        next_offsets: as in the snapshot.
+    """
+    by_key: dict[bytes | None, list[TopicRecord]] = {}
+    for record in records:
+        by_key.setdefault(record.key, []).append(record)
+    positions: dict[TopicPartition, StoredPosition] = {}
+    unreadable: dict[TopicPartition, UnreadablePosition] = {}
+    claims: dict[TopicPartition, int] = {}
+    buried: set[TopicPartition] = set()
+    for key, written in by_key.items():
+        source = keys.decode(key)
+        if source is None:
+            continue
+        found = _standing_in_turn(source, written) or _standing(source, written)
+        if isinstance(found.counting, StoredPosition):
+            positions[source] = found.counting
+        elif found.counting is not None:
+            unreadable[source] = found.counting
+        if found.claim is not None:
+            claims[source] = found.claim
+        if found.buried:
+            buried.add(source)
+    return PositionSnapshot(positions, unreadable, claims, frozenset(buried), next_offsets)
+
+
+class _Standing(NamedTuple):
+    """What the records of one source partition come to."""
+
+    counting: StoredPosition | UnreadablePosition | None = None
+    #: None where no record was a position.
+    claim: int | None = None
+    #: The newest record does not count.
+    buried: bool = False
+
+
+def _standing(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standing:
+    counting: StoredPosition | UnreadablePosition | None = None
+    claim: int | None = None
+    buried = False
+    for record in records:
+        stored = _read(source, record)
+        if stored is None:
+            counting, buried = None, False
+        elif _counts(stored, counting, claim or 0):
+            counting, buried = stored, False
+        else:
+            buried = counting is None or _content(stored) != _content(counting)
+        if isinstance(stored, StoredPosition):
+            claim = max(claim or 0, stored.position.claim or 0)
+    return _Standing(counting, claim, buried)
+
+
+def _standing_in_turn(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standing | None:
+    """As `_standing` where each of several records takes the place of the one before, as runs write them; else None.
+
+    Only the newest one is then read, of two that most partitions of a large flow have.
+    """
+    if len(records) == 1:
+        return None
+    number, is_open = 0, False
+    for record in records:
+        claim = claim_of(record.value)
+        # As `supersedes`.
+        if claim is None or not (claim.number > number or (claim.number == number and is_open)):
+            return None
+        number, is_open = claim
+    return _Standing(_read(source, records[-1]), number)
 
 
 def _counts(

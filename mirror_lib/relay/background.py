@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
 
 
 class Background:
@@ -17,7 +21,8 @@ class Background:
         """In the event loop that is to run them; `crashed` gets the exception of a task that failed."""
         self._crashed = crashed
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._stopped = False
 
     def start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run `work` beside what runs already."""
@@ -26,12 +31,31 @@ class Background:
         task.add_done_callback(self._ended)
         return task
 
+    def when_done(self, work: Awaitable[_Result], then: Callable[[asyncio.Future[_Result]], None]) -> None:
+        """Call `then` with what `work` came to, unless `stop` is called before.
+
+        For answers that come by the thousand in a second: where `work` is a future, no task is made for it.
+        """
+        future = asyncio.ensure_future(work)
+        self._tasks.add(future)
+        future.add_done_callback(partial(self._done, then))
+
     async def stop(self) -> None:
         """Cancel what still runs and wait for its end."""
+        self._stopped = True
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _done(self, then: Callable[[asyncio.Future[_Result]], None], future: asyncio.Future[_Result]) -> None:
+        self._tasks.discard(future)
+        if self._stopped or future.cancelled():
+            return
+        try:
+            then(future)
+        except Exception as error:
+            self._crashed(error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

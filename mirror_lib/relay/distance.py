@@ -14,7 +14,7 @@ from typing import NamedTuple
 #: Round trips from this on are a distance; in a data centre, or between neighbouring ones, they take less.
 FAR_SECONDS = 0.01
 #: A broker works on one request of a connection at a time: of two connections, it appends what came over one while it
-#: reads from the other.
+#: reads from the other. Those of other tasks do as well, and a request costs less that more partitions share.
 _NEAR_CONNECTIONS = 2
 #: One more connection for each so many seconds of round trip.
 _SECONDS_PER_CONNECTION = 0.01
@@ -68,16 +68,18 @@ class Reach(NamedTuple):
     far: bool
 
 
-def reach(round_trip: float | None, connections: int = 0) -> Reach:
+def reach(round_trip: float | None, connections: int = 0, *, tasks: int = 1) -> Reach:
     """How to work with a broker.
 
     Args:
         round_trip: seconds; None when it is not known yet.
         connections: what the flow asks for; 0 decides by the distance.
+        tasks: how many of the job work with the same brokers, each over connections of its own.
     """
     far = round_trip is not None and round_trip >= FAR_SECONDS
     wanted = math.ceil((round_trip or 0) / _SECONDS_PER_CONNECTION)
-    return Reach(connections or min(max(wanted, _NEAR_CONNECTIONS), _MOST_CONNECTIONS), far)
+    least = _NEAR_CONNECTIONS if far else math.ceil(_NEAR_CONNECTIONS / tasks)
+    return Reach(connections or min(max(wanted, least), _MOST_CONNECTIONS), far)
 
 
 def far_request_bytes(memory_limit: int, requests: int, at_least: int) -> int:

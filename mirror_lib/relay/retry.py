@@ -65,4 +65,4 @@ class Backoff:
     @property
     def waiting(self) -> bool:
         """Whether the pause after the last failure is still running."""
-        return self.not_before > time.monotonic()
+        return self.not_before > 0 and self.not_before > time.monotonic()

@@ -16,18 +16,26 @@ _PATIENCE_SECONDS = 15.0
 def wait_until_visible(
     admin: ClusterAdmin, topics: Mapping[str, int], *, seconds: float = _PATIENCE_SECONDS
 ) -> dict[str, TransientError]:
-    """Return when topics have at least so many partitions, each with a leader; the errors of those that do not."""
+    """Return when topics have at least so many partitions, each with a leader; the errors of those that do not.
+
+    Args:
+        seconds: how long to wait while no further topic gets there. Thousands of them take a controller minutes.
+    """
     missing = sorted(topics)
     deadline = time.monotonic() + seconds
     for attempt in itertools.count():
         described = admin.describe_topics(missing) if missing else {}
-        missing = [name for name in missing if not _is_ready(described.get(name), topics[name])]
+        still = [name for name in missing if not _is_ready(described.get(name), topics[name])]
+        if len(still) < len(missing):
+            deadline = time.monotonic() + seconds
+        missing = still
         if not missing or time.monotonic() > deadline:
             break
         time.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
     return {
         name: TransientError(
-            f"not all of its {topics[name]} partitions had a leader within {seconds:.0f} s.",
+            f"not all of its {topics[name]} partitions have a leader, and for {seconds:.0f} s no other topic has "
+            "become complete.",
             where=Where(cluster=admin.cluster, topic=name),
             action="Check the brokers' health and run again.",
         )

@@ -35,6 +35,7 @@ from mirror_lib.cluster.batches.header import (
     BatchHeader,
     Codec,
     clean_header,
+    clean_plain_header,
 )
 from mirror_lib.cluster.batches.left_out import LeftOut, left_out_damage, left_out_record
 from mirror_lib.cluster.batches.legacy import codec as legacy_codec
@@ -154,8 +155,8 @@ class BatchAssembler:
         if self._rules.bounded:
             self._times = self._rules.allowed_times(self._now_ms())
         transactions = AbortedTransactions(aborted)
-        position, size = 0, len(data)
         view = memoryview(data)
+        position, size = self._pass_on_full(view, 0, out), len(data)
         while self.next_offset < self._end and size - position > MAGIC_AT:
             try:
                 if data[position + MAGIC_AT] < MAGIC:
@@ -169,7 +170,9 @@ class BatchAssembler:
             if not used:
                 break
             position += used
-            if used < _PERHAPS_SINGLE and self._builder is not None:
+            if used >= self._passthrough_min:
+                position = self._pass_on_full(view, position, out)
+            elif used < _PERHAPS_SINGLE and self._builder is not None:
                 position = self._gather_singles(view, position)
         _let_go_of(data, out)
         return out
@@ -249,6 +252,45 @@ class BatchAssembler:
         if not (self._leave_out and damaged and more_may_come):
             self._fail(cause, out)
         return 0
+
+    def _pass_on_full(self, view: memoryview, position: int, out: list[ReadyBatch]) -> int:
+        """Pass on as many full batches as follow one another and need a new header only; returns the position after.
+
+        What `_take` does with them, in one loop: logs that are copied by the gigabyte have little else. It stops before
+        the first batch that is anything else, or is damaged.
+        """
+        if self._alone is not None or self._builder is not None or self._rules.needs_key or view.readonly:
+            return position
+        size, end, expected, epoch = len(view), self._end, self.next_offset, self.leader_epoch
+        least, most = max(self._passthrough_min, HEADER_SIZE), self._target_max
+        earliest, latest = self._times
+        unpack, ready = HEADER.unpack_from, out.append
+        while size - position >= HEADER_SIZE:
+            base, length, leader, magic, crc, attributes, last_delta, first_time, max_time, _, _, _, count = unpack(
+                view, position
+            )
+            stop = position + LOG_OVERHEAD + length
+            if (
+                stop > size
+                or not least <= stop - position <= most
+                or magic != MAGIC
+                # No flag is set: the batch is neither transactional nor control data, and its times are its own.
+                or attributes & CODEC_BITS != attributes
+                or base < expected
+                or count != last_delta + 1
+                or not 0 < count <= end - base
+                or first_time < earliest
+                or max_time > latest
+                or crc32c(view[position + ATTRIBUTES_AT : stop]) != crc
+            ):
+                break
+            batch = view[position:stop]
+            checksums = crc, crc32c(batch[ATTRIBUTES_AT:HEADER_SIZE])
+            clean_plain_header(batch, length)
+            expected, epoch, position = base + count, leader, stop
+            ready(ReadyBatch(batch, count, ((base, count),), expected, first_time, max_time, checksums))
+        self.next_offset, self.leader_epoch = expected, epoch
+        return position
 
     def _take(
         self, view: memoryview, position: int, size: int, transactions: AbortedTransactions, out: list[ReadyBatch]
@@ -493,6 +535,7 @@ def _let_go_of(data: bytes | bytearray | memoryview, batches: Sequence[ReadyBatc
 def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
     # In its place, where that may be written to: each page of fresh memory costs more than what is copied into it.
     payload = batch if isinstance(batch, memoryview) and not batch.readonly else bytearray(batch)
+    checksums = header.crc, crc32c(payload[ATTRIBUTES_AT:HEADER_SIZE])
     clean_header(payload, header)
     return ReadyBatch(
         payload,
@@ -501,4 +544,5 @@ def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
         header.base_offset + header.count,
         header.first_timestamp,
         header.max_timestamp,
+        checksums,
     )

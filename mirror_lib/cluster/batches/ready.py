@@ -21,3 +21,6 @@ class ReadyBatch:
     #: Epoch milliseconds, -1 for records older than timestamps (magic 0).
     first_timestamp: int
     max_timestamp: int
+    #: Of a batch whose body is the source's: the source's checksum, and the one of the part of its header that this
+    #: covers. So the body need not be read again for another header.
+    source_checksums: tuple[int, int] | None = None

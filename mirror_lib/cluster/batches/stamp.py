@@ -12,4 +12,5 @@ def stamp(batch: ReadyBatch, producer_id: int, epoch: int, base_sequence: int) -
     Args:
         base_sequence: the first record's number among all of this producer for the partition, modulo 2**31.
     """
-    stamp_producer(batch.payload, producer_id, epoch, base_sequence)
+    checksums = batch.source_checksums
+    stamp_producer(batch.payload, producer_id, epoch, base_sequence, source_checksums=checksums)

@@ -41,7 +41,13 @@ async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.S
         writer.close()
 
 
-def talk(answer: Answer, scene: Callable[[DataConnection], Awaitable[None]], *, timeout: float = 10.0) -> None:
+def talk(
+    answer: Answer,
+    scene: Callable[[DataConnection], Awaitable[None]],
+    *,
+    timeout: float = 10.0,
+    told_as: Callable[[BaseException], BaseException] = lambda why: why,
+) -> None:
     """Run a scene with a connection to a server that answers so."""
 
     async def run() -> None:
@@ -50,7 +56,7 @@ def talk(answer: Answer, scene: Callable[[DataConnection], Awaitable[None]], *, 
             host, port = server.sockets[0].getsockname()
             loop = asyncio.get_running_loop()
             transport, _ = await loop.create_connection(asyncio.Protocol, host, port)
-            connection = DataConnection(transport, client_id="tests", timeout=timeout)
+            connection = DataConnection(transport, client_id="tests", timeout=timeout, told_as=told_as)
             try:
                 await scene(connection)
             finally:
@@ -141,6 +147,36 @@ def test_a_garbled_stream_ends_the_connection(answer: Answer) -> None:
         assert not connection.open
 
     talk(answer, scene)
+
+
+def test_an_answer_is_given_as_what_was_read_in_it() -> None:
+    async def scene(connection: DataConnection) -> None:
+        assert await connection.request_read(1, 11, [b"12"], int) == 12
+
+    talk(echo, scene)
+
+
+def test_an_answer_that_cannot_be_read_fails_its_own_request_only() -> None:
+    async def scene(connection: DataConnection) -> None:
+        requests = [connection.request_read(1, 11, [body], int) for body in (b"1", b"no number", b"3")]
+        first, second, third = await asyncio.gather(*requests, return_exceptions=True)
+        assert (first, third) == (1, 3)
+        assert isinstance(second, ValueError)
+        assert connection.open
+
+    talk(echo, scene)
+
+
+def test_requests_fail_with_what_the_user_of_the_connection_makes_of_its_end() -> None:
+    async def scene(connection: DataConnection) -> None:
+        waiting = [connection.request(1, 11, [b"x"]) for _ in range(2)]
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [(type(each), str(each)) for each in found] == [
+            (LookupError, "TimeoutError"),
+            (LookupError, "ConnectionResetError"),
+        ]
+
+    talk(lambda _id, _body: b"", scene, timeout=0.2, told_as=lambda why: LookupError(type(why).__name__))
 
 
 def test_a_connection_that_is_closed_fails_what_waits() -> None:

@@ -32,3 +32,65 @@ def test_stop_ends_what_still_runs_and_calls_that_no_crash() -> None:
 
     assert asyncio.run(scene())
     assert crashes == []
+
+
+class TestAnswers:
+    """What is to be done with an answer, without a task that waits for it."""
+
+    def test_it_is_done_when_the_answer_is_there(self) -> None:
+        got: list[int] = []
+
+        async def scene() -> None:
+            answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            Background(_unexpected).when_done(answer, lambda done: got.append(done.result()))
+            answer.set_result(7)
+            await asyncio.sleep(0)
+
+        asyncio.run(scene())
+        assert got == [7]
+
+    def test_an_answer_may_be_an_error(self) -> None:
+        got: list[BaseException | None] = []
+
+        async def fail() -> None:
+            raise LookupError("an answer")
+
+        async def scene() -> None:
+            Background(_unexpected).when_done(fail(), lambda done: got.append(done.exception()))
+            await asyncio.sleep(0.01)
+
+        asyncio.run(scene())
+        assert [str(each) for each in got] == ["an answer"]
+
+    def test_a_fault_in_what_is_done_is_told(self) -> None:
+        crashes: list[BaseException] = []
+
+        def then(done: asyncio.Future[None]) -> None:
+            raise LookupError("a fault")
+
+        async def scene() -> None:
+            Background(crashes.append).when_done(asyncio.sleep(0), then)
+            await asyncio.sleep(0.01)
+
+        asyncio.run(scene())
+        assert [str(crash) for crash in crashes] == ["a fault"]
+
+    def test_nothing_is_done_after_the_end_with_answers_that_are_there_or_not(self) -> None:
+        got: list[object] = []
+
+        async def scene() -> None:
+            loop, background = asyncio.get_running_loop(), Background(_unexpected)
+            there: asyncio.Future[None] = loop.create_future()
+            missing: asyncio.Future[None] = loop.create_future()
+            for each in (there, missing):
+                background.when_done(each, got.append)
+            there.set_result(None)
+            await background.stop()
+            assert missing.cancelled()
+
+        asyncio.run(scene())
+        assert got == []
+
+
+def _unexpected(error: BaseException) -> None:
+    raise AssertionError("nothing was to fail") from error

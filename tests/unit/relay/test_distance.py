@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -27,6 +28,16 @@ def test_ten_milliseconds_of_round_trip_are_worth_a_connection_and_two_are_the_l
     round_trip: float | None, connections: int
 ) -> None:
     assert reach(round_trip).connections == connections
+
+
+@pytest.mark.parametrize(("tasks", "connections"), [(1, 2), (2, 1), (3, 1), (16, 1)])
+def test_next_door_the_tasks_of_a_job_have_two_connections_together(tasks: int, connections: int) -> None:
+    assert reach(0.001, tasks=tasks).connections == connections
+
+
+@pytest.mark.parametrize(("round_trip", "connections"), [(0.01, 2), (0.02, 2), (0.15, 15)])
+def test_far_away_each_task_has_connections_as_if_it_were_alone(round_trip: float, connections: int) -> None:
+    assert reach(round_trip, tasks=16).connections == connections
 
 
 @given(round_trip=st.none() | st.floats(0, 5), asked=st.integers(1, 64))
@@ -159,6 +170,20 @@ def test_next_door_batches_of_forty_kilobytes_go_on_as_they_are(copy_between: Co
     assert len([key for _, key, _ in target.produced if key.partition == 0]) == 60
     assert source.lanes_fetched == {0, 1}
     assert {lane for lanes in target.lanes_produced.values() for lane in lanes} == {0, 1}
+
+
+def test_one_of_several_tasks_puts_its_partitions_into_common_requests(copy_between: CopyBetween) -> None:
+    source, target = FakeCluster("A"), FakeCluster("B")
+    written = filled(source)
+    requests: list[int] = []
+    target.before_produce = lambda _node, keys: requests.append(len(keys))
+    alone = job(*(opened(source, target, partition=n) for n in range(PARTITIONS)))
+
+    copy_between(source, target, replace(alone, bins=(*alone.bins, ())))
+
+    assert {partition: arrived(target, partition) for partition in written} == written
+    assert {lane for lanes in target.lanes_produced.values() for lane in lanes} == {0}
+    assert max(requests) == PARTITIONS
 
 
 def test_each_leader_gets_all_its_connections_where_leaders_change_from_partition_to_partition(

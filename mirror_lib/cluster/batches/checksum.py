@@ -1,0 +1,73 @@
+"""The CRC-32C of a batch whose header changes and whose body stays, without reading the body again.
+
+CRCs are linear: two messages of one length that differ in their beginnings have checksums that differ by what the
+difference of the beginnings becomes behind as many zeros as the rest has bytes. So whoever has checked a batch once
+knows its checksum under any header. And the checksum that is sent then goes back to the one of the source: whatever
+happens to the body in between is found by the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from crc32c import crc32c
+
+_ALL_BITS = 0xFFFF_FFFF
+#: So many zeros at once are gone through by tables, what is left of them really.
+_STEP_BITS = 12
+_STEP = 1 << _STEP_BITS
+_ZEROS = memoryview(bytes(_STEP))
+#: Steps are counted in digits, with tables for each.
+_DIGIT_BITS = 4
+_LARGEST_DIGIT = (1 << _DIGIT_BITS) - 1
+
+#: What becomes of each byte of a checksum, the lowest first.
+_Tables = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+
+
+def behind(difference: int, size: int) -> int:
+    """What the difference (exclusive or) of two checksums becomes when the same `size` bytes follow both messages."""
+    difference = _through_zeros(difference, size & (_STEP - 1))
+    steps, place = size >> _STEP_BITS, 0
+    while steps:
+        if digit := steps & _LARGEST_DIGIT:
+            difference = _looked_up(difference, _tables(digit, place))
+        steps >>= _DIGIT_BITS
+        place += 1
+    return difference
+
+
+def _through_zeros(difference: int, count: int) -> int:
+    # The library inverts checksums before and after, which would not be linear.
+    return int(crc32c(_ZEROS[:count], difference ^ _ALL_BITS)) ^ _ALL_BITS
+
+
+def _looked_up(difference: int, tables: _Tables) -> int:
+    lowest, low, high, highest = tables
+    return (
+        lowest[difference & 255] ^ low[difference >> 8 & 255] ^ high[difference >> 16 & 255] ^ highest[difference >> 24]
+    )
+
+
+@cache
+def _tables(digit: int, place: int) -> _Tables:
+    """For `digit` times 16 to the power of `place` steps."""
+    bits = [1 << bit for bit in range(32)]
+    if digit == 1 and place == 0:
+        bits = [_through_zeros(bit, _STEP) for bit in bits]
+    else:
+        one, before = (1, place), (digit - 1, place)
+        if digit == 1:
+            one, before = (1, place - 1), (_LARGEST_DIGIT, place - 1)
+        bits = [_looked_up(_looked_up(bit, _tables(*before)), _tables(*one)) for bit in bits]
+    lowest, low, high, highest = (_of_byte(bits[first : first + 8]) for first in range(0, 32, 8))
+    return lowest, low, high, highest
+
+
+def _of_byte(bits: Sequence[int]) -> list[int]:
+    """What becomes of each value of a byte, by what becomes of its bits."""
+    table = [0]
+    for bit in bits:
+        table += [bit ^ lower for lower in table]
+    return table

@@ -1,0 +1,171 @@
+"""What the records of a position topic come to: which of a partition's counts, and what its last claim was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.internal_topics import PositionSnapshot, snapshot_of
+from mirror_lib.cluster.positions import (
+    OmittedRange,
+    Position,
+    PositionKeys,
+    PositionState,
+    claim_of,
+    decode_value,
+    encode_value,
+)
+from mirror_lib.cluster.small_topics import TopicRecord
+from mirror_lib.topology.names import TopicPartition
+
+KEYS = PositionKeys("A")
+ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 3)
+#: Of one partition; `None` forgets it.
+Written = Position | bytes | None
+
+
+def position(claim: int | None, state: PositionState | None, *, offset: int = 41) -> Position:
+    return Position("orders", 0, offset, target_offset=offset + 1, state=state, run_id="run-1", claim=claim)
+
+
+OPEN, CLOSED = PositionState.OPEN, PositionState.CLOSED
+
+
+def value(written: Written) -> bytes | None:
+    return encode_value(written) if isinstance(written, Position) else written
+
+
+def snapshot(*values: bytes | None, source: TopicPartition = ORDERS) -> PositionSnapshot:
+    key = KEYS.encode(source)
+    return snapshot_of(
+        KEYS, [TopicRecord(0, offset, key, each) for offset, each in enumerate(values)], {0: len(values)}
+    )
+
+
+def written_otherwise(encoded: bytes | None) -> bytes | None:
+    """The same JSON as another program may write it, which says nothing before it is read as a whole."""
+    try:
+        return encoded if encoded is None else json.dumps(json.loads(encoded), indent=1).encode()
+    except ValueError:
+        return encoded
+
+
+positions = st.builds(
+    position,
+    st.none() | st.integers(0, 3),
+    st.sampled_from([None, OPEN, CLOSED]),
+    offset=st.sampled_from([-1, 0, 41]),
+)
+histories: st.SearchStrategy[list[Written]] = st.lists(positions | st.none() | st.just(b"no position"), max_size=7)
+
+
+class TestRecordsInTurn:
+    """Records that each take the place of the one before, as runs write them."""
+
+    def test_the_newest_one_counts_and_the_claim_is_its_own(self) -> None:
+        history = [position(1, OPEN), position(1, CLOSED), position(2, OPEN), position(2, OPEN), position(2, CLOSED)]
+
+        found = snapshot(*map(encode_value, history))
+
+        assert found.positions[ORDERS].position == history[-1]
+        assert found.positions[ORDERS].record.offset == 4
+        assert found.claims == {ORDERS: 2}
+        assert not found.buried
+        assert not found.unreadable
+
+    def test_one_that_comes_late_does_not_count_and_buries_the_one_that_does(self) -> None:
+        closed = position(2, CLOSED)
+
+        found = snapshot(*map(encode_value, [position(2, OPEN), closed, position(1, CLOSED, offset=7)]))
+
+        assert found.positions[ORDERS].position == closed
+        assert found.claims == {ORDERS: 2}
+        assert found.buried == {ORDERS}
+
+    def test_within_a_claim_nothing_counts_behind_what_closed_it(self) -> None:
+        closed = position(1, CLOSED)
+
+        found = snapshot(*map(encode_value, [position(1, OPEN), closed, position(1, OPEN, offset=7)]))
+
+        assert found.positions[ORDERS].position == closed
+        assert found.buried == {ORDERS}
+
+    def test_partitions_do_not_mix(self) -> None:
+        key, other = KEYS.encode(ORDERS), KEYS.encode(PAYMENTS)
+        mine = [encode_value(position(claim, CLOSED)) for claim in (1, 2)]
+        foreign = [encode_value(replace(position(5, state), topic="payments", partition=3)) for state in (OPEN, CLOSED)]
+        records = [
+            TopicRecord(0, 2 * turn + place, name, each)
+            for turn, pair in enumerate(zip(mine, foreign, strict=True))
+            for place, (name, each) in enumerate(zip((key, other), pair, strict=True))
+        ]
+
+        found = snapshot_of(KEYS, [*records, TopicRecord(0, 4, b"another connector's", b"{}")], {0: 5})
+
+        assert found.claims == {ORDERS: 2, PAYMENTS: 5}
+        assert {source: each.record.offset for source, each in found.positions.items()} == {ORDERS: 2, PAYMENTS: 3}
+
+
+@settings(max_examples=500)
+@given(history=histories)
+def test_how_the_records_are_written_does_not_matter(history: Sequence[Written]) -> None:
+    usual = [value(written) for written in history]
+
+    found, other = snapshot(*usual), snapshot(*map(written_otherwise, usual))
+
+    # Errors are equal to themselves only.
+    assert {source: each.record for source, each in found.unreadable.items()} == {
+        source: each.record for source, each in other.unreadable.items()
+    }
+    assert replace(found, unreadable={}) == replace(other, unreadable={})
+
+
+@settings(max_examples=300)
+@given(
+    written=st.builds(
+        Position,
+        st.just("orders"),
+        st.just(0),
+        st.integers(-1, 2**63 - 1),
+        target_offset=st.none() | st.integers(0, 2**63 - 1),
+        state=st.sampled_from([None, OPEN, CLOSED]),
+        producer_id=st.none() | st.integers(0, 2**63 - 1),
+        epoch=st.none() | st.integers(0, 2**15 - 1),
+        run_id=st.none() | st.uuids().map(str) | st.text(max_size=5),
+        topic_id=st.none() | st.text(max_size=5),
+        leader_epoch=st.none() | st.integers(0, 9),
+        claim=st.none() | st.integers(0, 2**63 - 1),
+        left_out=st.just(()) | st.just((OmittedRange(1, 2, 1, "corrupt-batch"),)),
+    )
+)
+def test_what_is_told_of_a_claim_is_what_reading_the_whole_record_tells(written: Position) -> None:
+    encoded = encode_value(written)
+
+    told, read = claim_of(encoded), decode_value(ORDERS, encoded)
+
+    assert read == written
+    assert told is None or (told.number, told.open) == (read.claim, read.state is OPEN)
+
+
+@given(st.binary(max_size=200) | st.integers(0, 100).map(lambda cut: encode_value(position(1, OPEN))[:cut]))
+def test_nothing_is_told_of_what_cannot_be_read(encoded: bytes) -> None:
+    told = claim_of(encoded)
+
+    if told is not None:
+        read = decode_value(ORDERS, encoded)
+        assert read is not None
+        assert (told.number, told.open) == (read.claim, read.state is OPEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("offset", -2), ("claim", -1), ("claim", 2**63), ("epoch", 1.5), ("claim", True)]
+)
+def test_nothing_is_told_of_a_number_that_no_position_has(name: str, number: object) -> None:
+    data = {**json.loads(encode_value(replace(position(1, OPEN), epoch=1))), name: number}
+
+    assert claim_of(json.dumps(data, separators=(",", ":")).encode()) is None
