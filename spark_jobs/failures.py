@@ -6,12 +6,21 @@ import re
 
 from mirror_lib import __version__
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError, Where
+from mirror_lib.transform.record_mark import read_mark
 from spark_jobs.sealing import other_version
 
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 #: As `sealing.other_version` says it, and what a worker says that takes jobs as they are.
 _OTHER_VERSION = re.compile(r"workers have batch-mirror (\S+), and the job's driver has (\S+)\.")
 _OTHER_TASK = re.compile(r"TypeError: (?:copy|verify)_bins\(\) takes ")
+#: As Spark begins the messages of its own errors; the last ones of the list are about the job and not about its cause.
+_ERROR_CLASS = re.compile(r"\[(?!JOB_|PYTHON_|UNKNOWN)[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)*\] [^\n]*")
+_TRACEBACK = "Traceback (most recent call last):"
+_SQL_STATE = re.compile(r"[. ]*SQLSTATE: \w+\.?$")
+_NO_RECORD = re.compile(
+    r"ExecutorLostFailure|OutOfMemory|has been cancelled|Connection refused|MemoryError|ImportError|ModuleNotFoundError"
+    r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]+: "
+)
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
 
 
@@ -50,8 +59,32 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
     )
 
 
+def words_of(error: Exception) -> str:
+    """What an error of Spark's says is wrong, without where in Spark it was raised."""
+    marked = read_mark(str(error))
+    if marked is not None:
+        said = marked.what
+    else:
+        # The exception itself is the first line behind the frames of a Python worker's last traceback.
+        _, found, trace = str(error).rpartition(_TRACEBACK)
+        behind = (line for line in trace.splitlines() if line and not line[0].isspace()) if found else iter(())
+        said = next(behind, None) or in_short(error)
+    return _SQL_STATE.sub("", said).rstrip(". ")
+
+
+def blames_no_record(error: Exception) -> bool:
+    """Whether a job failed for something else than a record: its workers, its memory, what they connect to.
+
+    Errors of ours that are about a record say so by its mark.
+    """
+    return read_mark(str(error)) is None and _NO_RECORD.search(str(error)) is not None
+
+
 def in_short(error: Exception) -> str:
-    """The line of a Java stack trace that says what happened."""
+    """The line of a Java stack trace that says what happened: of an error with a class of Spark's, that one."""
+    known = _ERROR_CLASS.search(str(error))
+    if known is not None:
+        return known[0].rstrip(". ")
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "Job aborted" in line or "Exception: " in line]
     return (told or lines or [type(error).__name__])[0].rstrip(".")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.relay.job import main
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.rows import RESULT_DDL, from_arrow
+from mirror_lib.relay.transformed.split import split_job
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_failure
@@ -31,7 +32,7 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    def run(job: CopyJob) -> list[PartitionResult]:
+    def copy(job: CopyJob) -> list[PartitionResult]:
         count = len(job.bins)
         numbers = spark.range(0, count, 1, count)
         try:
@@ -39,6 +40,16 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
             return from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()])
         except (PySparkException, Py4JError) as error:
             raise spark_failure(error, "the copy", str(job.flow)) from error
+
+    def run(job: CopyJob) -> list[PartitionResult]:
+        if not job.chains:
+            return copy(job)
+        raw, transformed = split_job(job)
+        results = copy(raw) if raw.bins else []
+        # Most flows transform nothing: what it takes is not loaded for them.
+        from spark_jobs.transform_job import transform_copy
+
+        return [*results, *(result for each in transformed for result in transform_copy(spark, each))]
 
     return run
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli import config_import
+from mirror_lib.cli import config_import, config_import_topics
+from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.output import JsonOption, reporting
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _app = typer.Typer(
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     config_import.register(_app)
+    config_import_topics.register(_app)
     app.add_typer(_app)
 
 
@@ -74,22 +76,21 @@ def show(
     only_set: Annotated[bool, typer.Option("--set", help="Leave out settings that have their default.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what counts for a flow: every setting, also those of its clients, and where it comes from."""
-    from mirror_lib.config.load import explain
+    """Show what counts for a flow: every setting with its origin, also those of its clients, and its transforms."""
+    from mirror_lib.config.flow_transforms import described
+    from mirror_lib.config.load import explain_with_transforms
     from mirror_lib.config.masking import shown
 
     with reporting(as_json) as output:
-        settings = {
-            name: setting
-            for name, setting in explain(file, flow).items()
-            if setting.origin != "default" or not only_set
-        }
+        explained, transforms = explain_with_transforms(file, flow)
+        settings = {name: setting for name, setting in explained.items() if setting.origin != "default" or not only_set}
         rows = [
             (name, shown(name, setting), setting.origin, setting.line, setting.key)
             for name, setting in settings.items()
         ]
         output.document({"flow": flow})
         output.table("settings", ("key", "value", "origin", "line", "written as"), rows)
+        capped_table(output, "transforms", ("transform", "topics", "what", "determinism"), described(transforms))
 
 
 @_app.command()
@@ -98,7 +99,7 @@ def keys(
     as_json: JsonOption = False,
 ) -> None:
     """List every key with its type, default and meaning."""
-    from mirror_lib.config.reference import all_definitions, markdown_reference
+    from mirror_lib.config.reference import all_definitions, markdown_reference, transform_keys
 
     with reporting(as_json) as output:
         if markdown and not as_json:
@@ -108,7 +109,10 @@ def keys(
             "keys",
             ("name", "type", "default", "scope", "since", "meaning", "instead"),
             [
-                (d.name, d.type.value, d.default, d.scope.value, d.since, d.meaning, d.instead)
-                for d in all_definitions()
+                *(
+                    (d.name, d.type.value, d.default, d.scope.value, d.since, d.meaning, d.instead)
+                    for d in all_definitions()
+                ),
+                *((name, "string", None, "top level, flow", "own", meaning, "") for name, meaning in transform_keys()),
             ],
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mirror_lib.cli.config_written import (
+    ForceOption,
+    OutputOption,
+    masked,
+    problems_of,
+    read_bytes,
+    say,
+    write_or_print,
+)
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
@@ -50,11 +55,6 @@ _ListenerOption = Annotated[
 _ListenerArgumentsOption = Annotated[
     str | None, typer.Option("--rebalance.listener.args", "--rebalance-listener-args", help="The same.")
 ]
-_OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", help="Write here, readable for you alone, instead of to stdout.", metavar="FILE"),
-]
-_ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file that is there.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -75,8 +75,8 @@ def import_settings(
     message_handler_args: _HandlerArgumentsOption = None,
     consumer_rebalance_listener: _ListenerOption = None,
     rebalance_listener_args: _ListenerArgumentsOption = None,
-    output_file: _OutputOption = None,
-    force: _ForceOption = False,
+    output_file: OutputOption = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a file of this program from MirrorMaker 1's: its options, and a name for each cluster.
@@ -96,43 +96,15 @@ def import_settings(
     }
     with reporting(as_json) as output:
         old = MirrorMaker1(
-            consumer=_bytes(consumer_config),
-            producer=_bytes(producer_config),
+            consumer=read_bytes(consumer_config),
+            producer=read_bytes(producer_config),
             include=include,
             num_streams=num_streams,
             options=tuple((name, value) for name, value in options.items() if value is not None),
         )
         imported = import_mirror_maker_1(old, source=source, target=target)
-        if output_file is not None:
-            _write(output_file, imported.text, force=force)
-        elif not as_json:
-            typer.echo(imported.text, nl=False)
+        write_or_print(imported.text, output_file, force=force, as_json=as_json)
         _tell(output, imported, output_file, as_json=as_json)
-
-
-def _bytes(path: Path) -> bytes:
-    from mirror_lib.errors import ConfigurationError
-
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.", action="Name another file.") from error
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    from mirror_lib.errors import ConfigurationError
-
-    if path.exists() and not force:
-        raise ConfigurationError(f"{path} exists.", action="Name another file, or replace it with --force.")
-    partial = path.with_name(f".{path.name}.new")
-    try:
-        partial.unlink(missing_ok=True)
-        # Created with its mode, so that its secrets are at no moment readable for others.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(text)
-        partial.replace(path)
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.", action="Name another file.") from error
 
 
 def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: bool) -> None:
@@ -140,11 +112,7 @@ def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: boo
     from mirror_lib.config import load
     from mirror_lib.config.model import Severity
 
-    with TemporaryDirectory(prefix="mirror-import-") as folder:
-        file = Path(folder, "mirror.properties")
-        file.touch(mode=0o600)
-        file.write_text(imported.text, encoding="ascii")
-        problems = load.check(file)
+    problems = problems_of(imported.text)
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     output.exit_code = 2 if errors else 0
     output.document(
@@ -152,10 +120,10 @@ def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: boo
             "written": None if path is None else str(path),
             "group": imported.group,
             "placed": [
-                _shown(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
+                masked(each.name, each.value, {"from": each.origin, "key": each.key}) for each in imported.placed
             ],
             "listed": [
-                _shown(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in imported.listed
+                masked(each.name, each.value, {"from": each.origin, "reason": each.reason}) for each in imported.listed
             ],
             "to_be_settled": list(imported.remarks),
             "problems": [load.describe(problem) for problem in problems],
@@ -164,17 +132,4 @@ def _tell(output: Output, imported: Imported, path: Path | None, *, as_json: boo
     if not as_json:
         counts = f"{len(imported.placed)} settings have a place, {len(imported.listed)} are comments with reasons."
         problem_lines = [load.describe(problem) for problem in problems]
-        _say([counts, *(f"To be settled: {remark}" for remark in imported.remarks), *problem_lines])
-
-
-def _shown(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
-    from mirror_lib.config.masking import shown
-    from mirror_lib.config.model import Provenance
-
-    return {"name": name, "value": shown(name, Provenance(value=value, key=name)), **more}
-
-
-def _say(lines: Sequence[str]) -> None:
-    # On stderr, for stdout is the file.
-    for line in lines:
-        sys.stderr.write(f"{line}\n")
+        say([counts, *(f"To be settled: {remark}" for remark in imported.remarks), *problem_lines])

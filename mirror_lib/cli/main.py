@@ -31,6 +31,7 @@ from mirror_lib.cli import (
     spark,
     status,
     topics,
+    transform,
     translate,
     verify,
 )
@@ -58,6 +59,7 @@ for module in (
     gaps,
     position,
     backfill,
+    transform,
     translate,
     offset_map,
     verify,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mirror_lib.relay.model import RunPlan
 
 _TASK_COLUMNS = ("task", "partitions", "offsets", "MB")
+_PATH_COLUMNS = ("topic", "way", "why")
 _PARTITION_COLUMNS = ("topic", "partition", "on the target", "from", "to", "offsets", "MB", "task")
 
 
@@ -71,6 +72,8 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     offsets = sum(partition.end - partition.start for partition in plan.partitions)
     capped_table(output, "tasks", _TASK_COLUMNS, _tasks(plan))
     capped_table(output, "partitions", _PARTITION_COLUMNS, _partitions(plan))
+    if _has_transforms(plan):
+        capped_table(output, "paths", _PATH_COLUMNS, _paths(plan))
     capped_table(output, "problems", FAILURE_COLUMNS, _problems(plan))
     # The same members as in the report of the job's own dry run.
     output.document(plan.to_dict())
@@ -134,6 +137,15 @@ def _partitions(plan: RunPlan) -> list[tuple[object, ...]]:
         )
         for partition, number in sorted(placed, key=lambda each: each[0].source)
     ]
+
+
+def _has_transforms(plan: RunPlan) -> bool:
+    """Whether the ways are worth a table: else every topic is copied as it is."""
+    return any(path.transforms for path in plan.paths)
+
+
+def _paths(plan: RunPlan) -> list[tuple[object, ...]]:
+    return [(path.topic, " -> ".join(path.transforms) or path.path.value, path.reason) for path in plan.paths]
 
 
 def _problems(plan: RunPlan) -> list[tuple[object, ...]]:

@@ -50,6 +50,15 @@ class OmittedRange(NamedTuple):
     quarantined: bool = False
 
 
+class Route(NamedTuple):
+    """A target partition that a transform sends records to, beside the one that its source partition goes to."""
+
+    topic: str
+    partition: int
+    #: Where its log ended before anything of the run was written there.
+    target_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """How far one source partition is copied. Where MM2 wrote it, all fields after `offset` are None."""
@@ -76,6 +85,8 @@ class Position:
     runs: tuple[OffsetRun, ...] = ()
     #: Of an open position of a flow: the backfill that may be writing to the target partition in its place.
     backfill: str | None = None
+    #: Of an open position: where else its run has written since.
+    routes: tuple[Route, ...] = ()
 
     @property
     def source(self) -> TopicPartition:
@@ -145,6 +156,7 @@ def encode_value(position: Position) -> bytes:
         "left_out": position.left_out or None,
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
         "backfill": position.backfill,
+        "routes": position.routes or None,
     }
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
@@ -176,6 +188,28 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
     }
     fields["offset"] = max(fields.get("offset", NOTHING_COPIED), NOTHING_COPIED)
     return Position(topic=source.topic, partition=source.partition, **fields)
+
+
+#: What `encode_value` makes of a position of a run, unless that says more; numbers that surely have 64 bits.
+_NUMBER = rb"(?:0|[1-9][0-9]{0,17})"
+_USUAL_VALUE = re.compile(
+    rb'\{"offset":(?:-1|%(n)b),"target_offset":%(n)b,"state":"(?:(open)|closed)"'
+    rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
+    rb'(?:,"leader_epoch":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
+)
+
+
+class Claim(NamedTuple):
+    """What a record says about the claim that it belongs to."""
+
+    number: int
+    open: bool
+
+
+def claim_of(value: bytes | None) -> Claim | None:
+    """Which claim a record belongs to, without reading the rest of it; None when only `decode_value` can tell."""
+    match = _USUAL_VALUE.fullmatch(value) if value is not None else None
+    return Claim(int(match[2]), match[1] is not None) if match else None
 
 
 def _integer(name: str, value: Any) -> int:
@@ -240,6 +274,18 @@ def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
     return tuple(ranges)
 
 
+def _routes(name: str, value: Any) -> tuple[Route, ...]:
+    if not isinstance(value, list):
+        raise RecordFormatError(f"{name} is not a list", action=_ACTION)
+    routes: list[Route] = []
+    for each in value:
+        if not isinstance(each, list) or len(each) != len(Route._fields):
+            raise RecordFormatError(f"{name} holds something else than target partitions", action=_ACTION)
+        topic, partition, target_offset = each
+        routes.append(Route(_text(name, topic), _natural(name, partition), _natural(name, target_offset)))
+    return tuple(routes)
+
+
 _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "offset": _integer,
     "target_offset": _natural,
@@ -253,4 +299,5 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "left_out": _ranges,
     "runs": _runs,
     "backfill": _text,
+    "routes": _routes,
 }

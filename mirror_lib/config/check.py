@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from mirror_lib.config.connect_transforms import FLOW_PREFIXES
 from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
 from mirror_lib.config.derive import OLD_NAMES, Settings
 from mirror_lib.config.foreign_names import foreign
-from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
 from mirror_lib.config.masking import masked_text
@@ -16,6 +16,8 @@ from mirror_lib.config.model import Problem, Provenance, Severity, is_secret
 from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
 from mirror_lib.config.pem_lines import broken_pem
 from mirror_lib.config.values import check_client_value, check_value
+from mirror_lib.topology.java_types import parse_list
+from mirror_lib.transform.settings import is_transform_key
 
 _POLICY = "replication.policy"
 _PROVIDERS = "config.providers"
@@ -39,6 +41,8 @@ _SYNCS_ONLY = (
     "it reaches only the producer of offset-syncs; the data producer is set by <target>.producer.* or by "
     "producer.override.* of the flow"
 )
+#: Of Connect's transforms; converters stand with a worker too.
+_ONLY_IN_FLOWS = ("transforms.", "predicates.")
 _SHOWN_LENGTH = 80
 
 
@@ -80,8 +84,13 @@ class _Assignment:
             yield self._warning("MM2 ignores it at the top level", f"write <target>.{name}")
         elif definition is not None:
             yield from self._defined(definition)
+        elif is_transform_key(name):
+            # Judged with all others of a flow.
+            return
         elif name in CLIENT_SET:
             yield from self._client_value(name)
+        elif name.startswith(_ONLY_IN_FLOWS):
+            yield self._warning("MM2 drops it silently at the top level", f"write <source>-><target>.{name}")
         elif name.startswith((f"{_PROVIDERS}.", f"{_POLICY}.")):
             yield from self._policy_typo(name)
         elif (sentence := foreign(name)) is not None:
@@ -110,6 +119,11 @@ class _Assignment:
         elif name in OWN_BY_NAME:
             where = "at the top level" if OWN_BY_NAME[name].scope is Scope.TOP else "at the top level or under a flow"
             yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+        elif is_transform_key(name):
+            where = "at the top level or under a flow"
+            yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
+        elif name.startswith(_ONLY_IN_FLOWS):
+            yield self._warning("MM2 ignores it under a cluster", f"write {name} under a flow")
         elif name in MM2_BY_NAME or name.startswith(f"{_POLICY}."):
             yield self._warning("MM2 ignores it under a cluster", f"write {name} at the top level or under a flow")
         elif (sentence := foreign(name)) is not None:
@@ -129,6 +143,9 @@ class _Assignment:
             yield self._error(f"{name} belongs to a cluster, not to a flow", f"write <alias>.{name}")
         elif definition is not None:
             yield from self._defined(definition)
+        elif is_transform_key(name) or name.startswith(FLOW_PREFIXES):
+            # Judged with all others of the flow.
+            return
         elif name.startswith("consumer.override."):
             yield self._warning("consumer.override.* has no effect", f"write source.consumer.* in {self._place.flow}")
         elif kind is not None:

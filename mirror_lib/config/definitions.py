@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from mirror_lib.config.java_types import Value, ValueType, parse_value
+from mirror_lib.topology.java_types import Value, ValueType, parse_value
 
 _JAVA = "org.apache.kafka.connect.mirror"
 
@@ -84,10 +84,11 @@ def _flow_only(name: str, kind: ValueType, default: str | None, since: str, mean
 
 
 _NO_REST = "there are no Connect workers here that would talk to each other, so nothing listens"
-_NO_CONVERTERS = "record batches are copied as they are, without converters"
 _NO_CONNECT_RETRIES = "failed partitions are reported one by one and tried again by the next run"
 _ALWAYS_EXACTLY_ONCE = "the copy is always exactly-once and needs no transactions on the target"
-_NO_TRANSFORMS = "it is not applied: record batches are copied as they are"
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+_MORE = "See [transforms.md](transforms.md)."
+_SUB_KEYS = f"What belongs to them stands as `A->B.` only. {_MORE}"
 
 TOP_LEVEL = (
     Definition("clusters", LIST, None, Scope.TOP, "2.4", "The aliases of all clusters. Required."),
@@ -322,15 +323,11 @@ MM2_FLOW = (
         "tasks.max is always kept",
     ),
     *(
-        _flow(name, CLASS, "org.apache.kafka.connect.converters.ByteArrayConverter", "2.4", meaning, _NO_CONVERTERS)
-        for name, meaning in (
-            ("key.converter", "Converter of record keys."),
-            ("value.converter", "Converter of record values."),
-            ("header.converter", "Converter of record headers."),
-        )
+        _flow(f"{side}.converter", CLASS, _BYTES, "2.4", f"How Connect's transforms read and write {side}s. {_MORE}")
+        for side in ("key", "value", "header")
     ),
-    _flow("transforms", LIST, "", "2.4", "Names of single message transforms.", _NO_TRANSFORMS),
-    _flow("predicates", LIST, "", "2.6", "Names of predicates for transforms.", _NO_TRANSFORMS),
+    _flow("transforms", LIST, "", "2.4", f"Names of Connect's single message transforms, in their order. {_SUB_KEYS}"),
+    _flow("predicates", LIST, "", "2.6", f"Names of the predicates that they ask. {_SUB_KEYS}"),
     _flow(
         "config.action.reload",
         STRING,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mirror_lib.config.definitions import MM2_FLOW, WORKER, Scope
-from mirror_lib.config.java_types import parse_list, parse_raw_boolean
 from mirror_lib.config.kafka_names import CLIENT_SET
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.own_keys import FLOW_KEYS
+from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
 from mirror_lib.topology.names import FlowId
 
 Settings = Mapping[str, Provenance]
@@ -36,7 +36,7 @@ _TOP_LEVEL_NAMES = frozenset(
     + list(OLD_NAMES.values())
     + [name for name in CLIENT_SET if name != "bootstrap.servers"]
 )
-_TOP_LEVEL_PREFIXES = ("config.providers", "replication.policy")
+_TOP_LEVEL_PREFIXES = ("config.providers", "replication.policy", "mirror.transform")
 #: Top-level keys that win over those of the target cluster (`MirrorMakerConfig.workerConfig`).
 _WORKER_PREFIXES = (
     "offset.storage",

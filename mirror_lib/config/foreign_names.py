@@ -62,17 +62,13 @@ _PATTERNS = (
     (
         re.compile(r"source\.replication\.topic\..+"),
         "source.replication.topic.*",
-        f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target",
+        f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target, and `mirror config import-topics` "
+        "puts it so",
     ),
     (
         re.compile(r"errors\.deadletterqueue\..+"),
         "errors.deadletterqueue.*",
         "only sink connectors have dead letter queues; it has no effect",
-    ),
-    (
-        re.compile(r"(?:transforms|predicates)\..+"),
-        "transforms.*, predicates.*",
-        "it is not applied: record batches are copied as they are",
     ),
     (
         re.compile(r"topic\.creation\..+"),

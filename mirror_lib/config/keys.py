@@ -9,6 +9,7 @@ from enum import Enum
 from mirror_lib.config.definitions import MM2_BY_NAME
 from mirror_lib.config.own_keys import OWN_BY_NAME
 from mirror_lib.topology.names import FlowId
+from mirror_lib.transform.settings import is_transform_key
 
 ARROW = "->"
 
@@ -44,7 +45,7 @@ def place_of(key: str, clusters: Sequence[str]) -> Place:
     """Take a key apart. Aliases may hold dots: the longest that fits counts."""
     if ARROW in key:
         return _flow_place(key, clusters)
-    if key in MM2_BY_NAME or key in OWN_BY_NAME:
+    if is_transform_key(key) or key in MM2_BY_NAME or key in OWN_BY_NAME:
         return Place(Level.TOP, key)
     for alias in sorted(clusters, key=len, reverse=True):
         if key.startswith(f"{alias}."):

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.config.java_types import ValueType, parse_value
 from mirror_lib.config.kafka_names import CLIENT_SET
 from mirror_lib.config.keys import ARROW
 from mirror_lib.config.legacy_reasons import OPTION_REASONS, reason
@@ -21,6 +20,7 @@ from mirror_lib.config.properties import PropertiesFile, parse_properties
 from mirror_lib.config.security_check import MECHANISMS
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.java_regex import compile_java
+from mirror_lib.topology.java_types import ValueType, parse_value
 
 __all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "import_mirror_maker_1", "topic_regex"]
 

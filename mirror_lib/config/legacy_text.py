@@ -98,7 +98,8 @@ def _escaped_character(char: str, special: str) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def _comment(text: str, indent: str = "") -> Iterator[str]:
+def comment(text: str, indent: str = "") -> Iterator[str]:
+    """Lines of a comment."""
     plain = _escaped(text, "").replace("\\\\", "\\")
     for line in textwrap.wrap(plain, _WIDTH - 2 - len(indent), break_long_words=False, break_on_hyphens=False):
         yield f"# {indent}{line}"
@@ -111,7 +112,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 def _head(flow: str, remarks: Sequence[str]) -> list[str]:
     lines = [
-        *_comment(
+        *comment(
             f"Made by `mirror config import` from the settings of MirrorMaker 1, for the flow {flow}. The format is "
             "MirrorMaker 2's. It may hold passwords: keep it readable for nobody else."
         ),
@@ -122,7 +123,7 @@ def _head(flow: str, remarks: Sequence[str]) -> list[str]:
     if remarks:
         lines += ["#", "# TO BE SETTLED BEFORE THE FIRST RUN:"]
         for remark in remarks:
-            first, *more = list(_comment(remark, "  "))
+            first, *more = list(comment(remark, "  "))
             lines += [f"# - {first[4:]}", *more]
     return [*lines, ""]
 
@@ -140,30 +141,30 @@ def _flow(flow: str, placed: Sequence[Placed]) -> Iterator[str]:
     yield f"{flow}.enabled = true"
     for each in placed:
         if each.key == f"{flow}.topics":
-            yield from _comment(
+            yield from comment(
                 "The regex of --include. What takes more topics than before copies them from their beginning."
             )
             yield setting(each.key, each.value)
-    yield from _comment(
+    yield from comment(
         "MirrorMaker 1 left out Kafka's own topics only. Names that begin with two underscores or a dot are never "
         "copied."
     )
     yield setting(f"{flow}.topics.exclude", r"mm2.*\.internal, __.*")
-    yield from _comment(
+    yield from comment(
         "MirrorMaker 1 ran all the time. This flow runs every five minutes; without the line, by hand only."
     )
     yield f"{flow}.mirror.schedule = 5m"
-    yield from _comment("--num.streams of one process; add those of the others. A partition is never split.")
+    yield from comment("--num.streams of one process; add those of the others. A partition is never split.")
     yield from (setting(each.key, each.value) for each in placed if each.key == "tasks.max")
 
 
 def _as_before(flow: str, target: str, placed: Sequence[Placed]) -> Iterator[str]:
-    yield from _comment(
+    yield from comment(
         "Topics keep their names. Never replicate the same topics in both directions like this. Names that end with "
         f"`heartbeats` are the exception; write {flow}.mirror.topics.rename = heartbeats:heartbeats for such a topic."
     )
     yield f"replication.policy.class = {_IDENTITY}"
-    yield from _comment(
+    yield from comment(
         "MirrorMaker 1 needed no rights on the source but to read, and changed no settings of topics on the target. "
         "Take a line away to have what it switches off; offset-syncs and checkpoints go together."
     )
@@ -176,7 +177,7 @@ def _as_before(flow: str, target: str, placed: Sequence[Placed]) -> Iterator[str
         "sync.topic.acls.enabled",
     ):
         yield f"{name} = false"
-    yield from _comment(
+    yield from comment(
         "New topics on the target were made by its brokers, by their defaults. Here they get the source's partitions "
         "and settings; -1 leaves the replication factor to the brokers."
     )
@@ -191,12 +192,12 @@ def _as_before(flow: str, target: str, placed: Sequence[Placed]) -> Iterator[str
 
 def _beginning(source: str, resets: bool) -> Iterator[str]:
     if resets:
-        yield from _comment(
+        yield from comment(
             f"{source}.consumer.auto.offset.reset above counts where a partition has no position yet, as it did in "
             "MirrorMaker 1."
         )
         return
-    yield from _comment(
+    yield from comment(
         "MirrorMaker 1 began a partition without committed offset at its end, for auto.offset.reset was not set, and "
         "left out what was written before it looked. Here it begins at the beginning, so that nothing is left out. "
         "Write latest for the old way."
@@ -205,15 +206,15 @@ def _beginning(source: str, resets: bool) -> Iterator[str]:
 
 
 def _positions(flow: str, group: str | None, servers: str) -> Iterator[str]:
-    yield from _comment(
+    yield from comment(
         "A partition that MirrorMaker 1 has copied already is refused by the first run (target-not-empty), for nothing "
         "says how far it came. That is what the following is for; docs/migration.md explains it."
     )
-    yield from _comment("1. Stop all its processes by SIGTERM, and wait until they have ended: then they commit.", "  ")
+    yield from comment("1. Stop all its processes by SIGTERM, and wait until they have ended: then they commit.", "  ")
     yield f"#   2. mirror topics apply --config FILE --flow '{flow}'"
     yield "#   3. What it committed becomes the positions, partition by partition:"
     if group is None:
-        yield from _comment("its group is not known (group.id): put its name for GROUP.", "       ")
+        yield from comment("its group is not known (group.id): put its name for GROUP.", "       ")
     shown = _shell_word(group or "GROUP")
     where = _shell_word(servers)
     yield f"#        kafka-consumer-groups.sh --bootstrap-server {where} \\"
@@ -244,4 +245,4 @@ def _without_effect(listed: Sequence[Listed]) -> Iterator[str]:
         for each in listed:
             if each.origin == origin:
                 yield f"#   {setting(each.name, each.value)}"
-                yield from _comment(f"{each.reason}.", "      ")
+                yield from comment(f"{each.reason}.", "      ")

@@ -21,6 +21,7 @@ from mirror_lib.config.derive import (
 )
 from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.flow_transforms import TransformsReader, transform_settings
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, is_secret
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
 from mirror_lib.config.problems import InvalidConfigurationError, describe, in_order
@@ -38,13 +39,23 @@ from mirror_lib.config.whole_file import (
 )
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.topology.names import FlowId
+from mirror_lib.transform.model import FlowTransforms
 
 _NOT_OF_AIRFLOW = (
     "what Airflow keeps can stand only in settings of a connection to a cluster (bootstrap.servers, security.protocol, "
     "sasl.*, ssl.*), for DAGs are made and the page is shown without it; use another provider here"
 )
 
-__all__ = ["InvalidConfigurationError", "check", "describe", "enabled_flow", "explain", "load", "load_flow"]
+__all__ = [
+    "InvalidConfigurationError",
+    "check",
+    "describe",
+    "enabled_flow",
+    "explain",
+    "explain_with_transforms",
+    "load",
+    "load_flow",
+]
 
 
 def load(path: Path | str) -> MirrorConfig:
@@ -118,11 +129,21 @@ def explain(path: Path | str, flow: FlowId | str) -> dict[str, Provenance]:
         InvalidConfigurationError: the file cannot be read.
         ConfigurationError: the file has no such flow.
     """
+    return explain_with_transforms(path, flow)[0]
+
+
+def explain_with_transforms(path: Path | str, flow: FlowId | str) -> tuple[dict[str, Provenance], FlowTransforms]:
+    """As `explain`, with the transforms of the flow; those with errors are left out.
+
+    Raises:
+        InvalidConfigurationError: as `explain`.
+        ConfigurationError: as `explain`.
+    """
     with looking_only():
         read = _read(path)
-    for settings in read.flows:
+    for settings, transforms in zip(read.flows, read.transforms, strict=True):
         if str(settings.flow) == str(flow):
-            return _explained(settings)
+            return _explained(settings, read.file), transforms
     names = ", ".join(str(settings.flow) for settings in read.flows) or "none"
     raise ConfigurationError(f"{path} has no flow {str(flow)!r}.", action=f"Its flows are: {names}.")
 
@@ -133,6 +154,8 @@ class _Read:
 
     file: FileSettings
     flows: tuple[FlowSettings, ...]
+    #: One for each of the flows.
+    transforms: tuple[FlowTransforms, ...]
     typed: tuple[FlowConfig, ...]
     problems: tuple[Problem, ...]
     sources: tuple[FileStamp, ...]
@@ -165,10 +188,14 @@ def _read(path: Path | str) -> _Read:
         problems += flow_problems(settings, file)
     problems += security_problems(flows)
     problems += nothing_enabled(flows)
+    reader = TransformsReader(file, Path(path).parent)
+    transforms = tuple([reader.read(settings) for settings in flows])
+    problems += reader.problems()
     typed: list[FlowConfig] = []
     if not _any_error(problems):
-        typed += _typed(flows, problems)
-    return _Read(file, flows, tuple(typed), in_order(problems), (stamp, *files_read(providers.values())))
+        typed += _typed(flows, transforms, problems)
+    sources = (stamp, *files_read(providers.values()), *reader.sources)
+    return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
 
 
 def _providers(entries: Mapping[str, Entry], problems: list[Problem]) -> Mapping[str, ConfigProvider]:
@@ -210,10 +237,12 @@ def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem
     return Problem(severity=severity, message=f"{entry.key}: {message}", key=entry.key, line=entry.line)
 
 
-def _typed(flows: tuple[FlowSettings, ...], problems: list[Problem]) -> Iterator[FlowConfig]:
-    for settings in flows:
+def _typed(
+    flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
+) -> Iterator[FlowConfig]:
+    for settings, of_flow in zip(flows, transforms, strict=True):
         try:
-            typed = flow_config(settings)
+            typed = flow_config(settings, of_flow)
             if typed.enabled:
                 # Classes and regexes that do not work are found now rather than by the first run.
                 flow_topology(typed)
@@ -230,7 +259,7 @@ def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:
     return Problem(severity=Severity.ERROR, message=message, suggestion=suggestion)
 
 
-def _explained(settings: FlowSettings) -> dict[str, Provenance]:
+def _explained(settings: FlowSettings, file: FileSettings) -> dict[str, Provenance]:
     explained: dict[str, Provenance] = {}
     for definition in (*MM2_FLOW, *FLOW_KEYS):
         setting = settings.connector.get(definition.name) or _default(definition)
@@ -239,6 +268,7 @@ def _explained(settings: FlowSettings) -> dict[str, Provenance]:
     for name, setting in settings.connector.items():
         if name.startswith("replication.policy"):
             explained.setdefault(name, setting)
+    explained |= transform_settings(settings, file)
     explained |= settings.worker
     for client, properties in settings.clients.items():
         explained |= {f"{client.replace('_', '-')}/{name}": properties[name] for name in sorted(properties)}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
+from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
 from mirror_lib.config.file_stamps import FileStamp
+from mirror_lib.problems import Problem as Problem
+from mirror_lib.problems import Severity as Severity
 from mirror_lib.topology.acls import AclPattern, AclResource
 from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
 from mirror_lib.topology.names import FlowId
+from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms
 
 
 class _Frozen(BaseModel):
@@ -175,6 +179,26 @@ class AclRules(_Frozen):
     delete: bool = False
 
 
+def _told(transforms: FlowTransforms) -> list[dict[str, Any]]:
+    """Which transforms there are; what they say may hold what a config provider returned."""
+    of_smt = () if transforms.smt is None else transforms.smt.settings.stages
+    return [
+        *({"name": stage.name, "type": stage.transform.class_name, "topics": None} for stage in of_smt),
+        *({"name": each.name, "topics": each.topics} for each in transforms.transforms),
+    ]
+
+
+#: As it is: their classes are values already, and are checked where they are read.
+_Transforms = Annotated[
+    FlowTransforms,
+    GetPydanticSchema(
+        lambda _source, _handler: is_instance_schema(
+            FlowTransforms, serialization=plain_serializer_function_ser_schema(_told)
+        )
+    ),
+]
+
+
 class FlowConfig(_Frozen):
     """One flow's effective settings. Field names are MM2's with dots as underscores; defaults are MM2's."""
 
@@ -273,25 +297,10 @@ class FlowConfig(_Frozen):
     airflow_deadline_seconds: float = 0.0
     #: `mirror.spark.connection`: the Airflow connection that names the Spark master.
     spark_connection: str = "spark_default"
+    #: `mirror.transforms` and Connect's `transforms`: what happens to records on their way.
+    transforms: _Transforms = Field(default=NO_TRANSFORMS, repr=False)
 
     clients: FlowClients
-
-
-class Severity(StrEnum):
-    """An error stops a flow from running; a warning says that something has no effect or another one than meant."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
-class Problem(_Frozen):
-    """One finding in a configuration file."""
-
-    severity: Severity
-    message: str
-    key: str | None = None
-    line: int | None = None
-    suggestion: str | None = None
 
 
 class Provenance(_Frozen):

@@ -14,9 +14,9 @@ from typing import Protocol, runtime_checkable
 
 from mirror_lib.config.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.file_stamps import FileStamp
-from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.properties import parse_properties
 from mirror_lib.config.provider_errors import NotLookedUpError, ProviderError
+from mirror_lib.topology.java_types import parse_list
 
 __all__ = [
     "REGISTRY",

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from mirror_lib.config.derive import FlowSettings, Settings
 from mirror_lib.config.java_security import java_only_problem
-from mirror_lib.config.java_types import parse_raw_boolean
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem, Severity
 from mirror_lib.config.tls_versions import TlsVersionsError, tls_versions
+from mirror_lib.topology.java_types import parse_raw_boolean
 
 #: What both clients speak.
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")

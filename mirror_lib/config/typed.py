@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from mirror_lib.config import own_keys, sync_keys
+from mirror_lib.config.connect_transforms import TRANSFORMS
 from mirror_lib.config.definitions import MM2_BY_NAME, WORKER_BY_NAME, Definition
 from mirror_lib.config.derive import FlowSettings, Settings
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
-from mirror_lib.config.java_types import parse_raw_boolean
 from mirror_lib.config.model import (
     ClientSettings,
     ExistingTarget,
@@ -23,6 +23,8 @@ from mirror_lib.config.model import (
 from mirror_lib.config.own_keys import OWN_BY_NAME
 from mirror_lib.config.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
 from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.topology.java_types import parse_raw_boolean
+from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms
 
 _POLICY_PREFIX = "replication.policy"
 _SEPARATOR = "replication.policy.separator"
@@ -30,14 +32,19 @@ _INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
 
 
 def _fields(definitions: Iterable[Definition]) -> Mapping[str, Definition]:
-    return {each.field: each for each in definitions if each.field in FlowConfig.model_fields}
+    # Connect's `transforms` are a part of the field of that name, and no list of names.
+    typed = FlowConfig.model_fields.keys() - {TRANSFORMS}
+    return {each.field: each for each in definitions if each.field in typed}
 
 
 _CONNECTOR_FIELDS, _WORKER_FIELDS = _fields(MM2_BY_NAME.values()), _fields(WORKER_BY_NAME.values())
 
 
-def flow_config(settings: FlowSettings) -> FlowConfig:
+def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFORMS) -> FlowConfig:
     """The typed settings of a flow.
+
+    Args:
+        transforms: what `flow_transforms` read of the same settings.
 
     Raises:
         ValueError: a value is not valid; `check.problems` names them all before this is called.
@@ -51,7 +58,13 @@ def flow_config(settings: FlowSettings) -> FlowConfig:
     isolation = settings.clients["data_consumer"].get("isolation.level")
     if isolation is not None:
         values["isolation_level"] = IsolationLevel(isolation.value.strip().lower())
-    return FlowConfig(flow=settings.flow, **values, **_own(settings.connector), clients=flow_clients(settings))
+    return FlowConfig(
+        flow=settings.flow,
+        **values,
+        **_own(settings.connector),
+        transforms=transforms,
+        clients=flow_clients(settings),
+    )
 
 
 def _policy(connector: Settings) -> dict[str, Any]:

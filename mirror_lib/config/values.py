@@ -11,10 +11,10 @@ from mirror_lib.config import own_keys, sync_keys
 from mirror_lib.config.definitions import Definition
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
 from mirror_lib.config.foreign_names import FOREIGN_CLASSES
-from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.topology.java_regex import compile_java, compile_list
+from mirror_lib.topology.java_types import parse_list
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.config.definitions import MM2_BY_NAME
 from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
-from mirror_lib.config.java_types import parse_list, parse_raw_boolean
 from mirror_lib.config.keys import ARROW
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.topology.java_regex import compile_java, compile_replacement
+from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
 from mirror_lib.topology.names import FlowId
 
 _SEPARATOR = "replication.policy.separator"

@@ -69,6 +69,11 @@ class RunBuilder:
         self._source_next = source_first + count
         self._target_next = target_first + count
 
+    @property
+    def source_next(self) -> int:
+        """The source offset after everything that was added; 0 before the first."""
+        return self._source_next
+
     def __len__(self) -> int:
         """How many runs there are."""
         return len(self._closed) + len(self._current())

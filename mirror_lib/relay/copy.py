@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import uvloop
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import MirrorError
+from mirror_lib.relay.assembler import Part
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.relay.partition_copy import PartitionCopy
@@ -64,14 +65,20 @@ def copy_attempt(job: CopyJob, number: int, attempt: int) -> list[PartitionResul
 
     An earlier attempt may have appended, and may still live: a later one takes every partition over from it.
     """
+    return copy_bin(for_attempt(job, number, attempt), number)
+
+
+def for_attempt(job: CopyJob, number: int, attempt: int) -> CopyJob:
+    """The job as a later attempt of one of its tasks must begin it."""
     if attempt == 0:
-        return copy_bin(job, number)
+        return job
     bins = list(job.bins)
-    bins[number] = tuple(_from_earlier_attempt(opened) for opened in job.bins[number])
-    return copy_bin(replace(job, bins=tuple(bins)), number)
+    bins[number] = tuple(from_earlier_attempt(opened) for opened in job.bins[number])
+    return replace(job, bins=tuple(bins))
 
 
-def _from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
+def from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
+    """The partition, to be taken over from whoever began with it as it is here."""
     if opened.takeover is not None:
         return opened
     takeover = Takeover(opened.plan.start, opened.target_offset, producer_id=opened.producer_id, epoch=opened.epoch)
@@ -202,9 +209,16 @@ class _Task:
             omissions=omissions,
             throttle=None if (rate := task_bytes_per_second(job, copies[0].source)) is None else Throttle(rate),
             replicas=ReadReplicas(job.source.rack, job.source.metadata_max_age_ms / 1000),
+            tasks=len(job.bins),
         )
         self._writer = TargetWriter(
-            target, copies, job.settings, self._background, acknowledged=self._acknowledged, omissions=omissions
+            target,
+            copies,
+            job.settings,
+            self._background,
+            acknowledged=self._acknowledged,
+            omissions=omissions,
+            tasks=len(job.bins),
         )
 
     async def run(self) -> BaseException | None:
@@ -235,10 +249,10 @@ class _Task:
         if "handle" in context and (error := context.get("exception")) is not None:
             self._crashed(error)
 
-    def _deliver(self, copy: PartitionCopy, batches: list[ReadyBatch]) -> None:
+    def _deliver(self, copy: PartitionCopy, batches: Sequence[Part]) -> None:
         # Not in one line: writing may already give memory back.
         self._memory.far_target = self._writer.far
-        taken = self._writer.write(copy, batches)
+        taken = self._writer.write(copy, cast("Sequence[ReadyBatch]", batches))
         self._memory.used += taken
         self._count_held(copy)
 

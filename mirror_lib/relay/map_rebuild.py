@@ -33,7 +33,7 @@ from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
-from mirror_lib.relay.recovery import _LogReader
+from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.tail_match import MismatchError
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
@@ -305,8 +305,8 @@ class _Logs:
     """Both logs of one partition."""
 
     plan: RebuildPlan
-    source: _LogReader
-    target: _LogReader
+    source: PatientReader
+    target: PatientReader
     where: Where
 
     @classmethod
@@ -316,8 +316,8 @@ class _Logs:
         """Nothing is read yet."""
         return cls(
             plan,
-            _LogReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
-            _LogReader(target, plan.target, flow.copy_settings, read_committed=False),
+            PatientReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
+            PatientReader(target, plan.target, flow.copy_settings, read_committed=False),
             Where(flow=str(flow.flow), topic=plan.source.topic, partition=plan.source.partition),
         )
 
@@ -362,7 +362,7 @@ class _Logs:
         return matcher.match()
 
 
-async def _shape(shape: LogShape, log: _LogReader, advance: Advance) -> LogShape:
+async def _shape(shape: LogShape, log: PatientReader, advance: Advance) -> LogShape:
     offset = shape.start
     while offset < shape.end:
         stretches = [each for each in await log.read(offset) if each.next_offset > offset]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, OmittedRange
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, OmittedRange, Route
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.costs import Expectation
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.hot_partitions import HotPartition
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import TransformChain
+from mirror_lib.transform.paths import TopicPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ class RunPlan:
     hot: tuple[HotPartition, ...] = ()
     #: What a round of this plan costs by the earlier rounds of the flow; None where nobody asked the ledger.
     expected: Expectation | None = None
+    #: How the records of each topic get to the target; empty where nobody asked.
+    paths: tuple[TopicPath, ...] = ()
 
     @property
     def partitions(self) -> tuple[PartitionPlan, ...]:
@@ -163,6 +168,7 @@ class RunPlan:
             "warnings": list(self.warnings),
             "hot_partitions": [each.to_dict() for each in self.hot],
             "expected": None if self.expected is None else self.expected.to_dict(),
+            "paths": [each.to_dict() for each in self.paths],
         }
 
 
@@ -188,6 +194,8 @@ class Takeover:
     left_out: tuple[OmittedRange, ...] = ()
     #: Where its records stand before this pair, as far as its position tells; the ledger may not know it.
     runs: tuple[OffsetRun, ...] = ()
+    #: Where else it had written behind this pair, as far as its position tells.
+    routes: tuple[Route, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +245,8 @@ class CopyJob:
     quarantine_topic: str = ""
     #: How many bytes all tasks together may read from the source in a second; None: as many as they can.
     bytes_per_second: int | None = None
+    #: What the records of some source topics go through; those of all others are copied as they are.
+    chains: Mapping[str, TransformChain] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +278,26 @@ class Poison:
 
 
 @dataclass(frozen=True, slots=True)
+class RoutedRecords:
+    """Records of a source partition that a transform has sent to another target partition than its own."""
+
+    target: TopicPartition
+    target_first: int
+    target_next: int
+    records: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.target.topic,
+            "partition": self.target.partition,
+            "target_first": self.target_first,
+            "target_next": self.target_next,
+            "records": self.records,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionResult:
     """What became of one partition: source [start, source_next) read, target [target_first, target_next) written."""
 
@@ -286,7 +316,8 @@ class PartitionResult:
     first_timestamp: int | None
     last_timestamp: int | None
     seconds: float
-    #: Where each stretch of records went; sums to `records` and `recovered`.
+    #: Where each stretch of records went; sums to `records` and `recovered`, but for records that a transform has sent
+    #: elsewhere, or has made of others.
     runs: tuple[OffsetRun, ...]
     #: Whether `source_next` and `target_next` are known for certain: False when an answer of the target was lost.
     certain: bool = True
@@ -299,6 +330,8 @@ class PartitionResult:
     #: Records of earlier attempts that were found on the target; `runs` covers them, `records` does not.
     recovered: int = 0
     poison: tuple[Poison, ...] = ()
+    #: What of `records` and `recovered` a transform has sent elsewhere.
+    routed: tuple[RoutedRecords, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -322,6 +355,7 @@ class PartitionResult:
             "recovered": self.recovered,
             "left_out": sum(poison.records or 1 for poison in self.poison),
             "poison": [poison.to_dict() for poison in self.poison],
+            "routed": [each.to_dict() for each in self.routed],
             "seconds": round(self.seconds, 3),
             "error": self.error.attributes() if self.error else None,
         }

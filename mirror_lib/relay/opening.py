@@ -25,6 +25,7 @@ from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
+from mirror_lib.relay.open_positions import open_position, transactional_id
 from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -33,11 +34,6 @@ _CONCURRENT_TAKEOVERS = 64
 _TAKEOVER_SECONDS = 60.0
 #: Kafka's own way to say that there is no producer.
 _NO_PRODUCER = -1
-
-
-def transactional_id(flow: FlowId, target: TopicPartition) -> str:
-    """The id that names the one writer of a target partition; used for its producer id and epoch only."""
-    return f"mirror:{flow}:{target}"
 
 
 def open_partitions(
@@ -116,6 +112,7 @@ def _from_claimant(
         lease_seconds=flow.run_lease_seconds,
         left_out=claim.other.left_out,
         runs=claim.other.runs,
+        routes=claim.other.routes,
     )
     return replace(opened, takeover=takeover, claim=number)
 
@@ -207,28 +204,6 @@ def _check_readable(
             where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
             action="Find out who writes to the position topic; only MirrorMaker 2 and this program may.",
         )
-
-
-def open_position(opened: OpenPartition, run_id: str) -> Position:
-    """The record that claims a partition: up to where all is certain, and who writes from now on."""
-    plan, takeover = opened.plan, opened.takeover
-    # Behind MirrorMaker 2 the certain pair lies before its position, which it must find again if it comes back.
-    certain = takeover is None or takeover.source_offset == plan.start
-    return Position(
-        topic=plan.source.topic,
-        partition=plan.source.partition,
-        offset=plan.start - 1,
-        target_offset=opened.target_offset if certain else None,
-        state=PositionState.OPEN,
-        producer_id=opened.producer_id if opened.producer_id >= 0 else None,
-        epoch=opened.epoch if opened.epoch >= 0 else None,
-        run_id=run_id,
-        topic_id=plan.topic_id,
-        leader_epoch=plan.leader_epoch,
-        claim=opened.claim,
-        left_out=() if takeover is None else takeover.left_out,
-        runs=() if takeover is None else takeover.runs,
-    )
 
 
 def _target_ends(

@@ -11,6 +11,7 @@ from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+from mirror_lib.relay.assembler import Assembler
 from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
 from mirror_lib.relay.retry import Backoff
 from mirror_lib.topology.names import FlowId
@@ -27,18 +28,20 @@ class PartitionCopy:
         *,
         read_committed: bool,
         recovered: Sequence[OffsetRun] = (),
+        assembler: Assembler | None = None,
     ) -> None:
         """Begin the account.
 
         Args:
             recovered: where records of an earlier attempt were found, before the plan's start.
+            assembler: what makes parts of fetches; without it, one that makes batches for the target.
         """
         plan = opened.plan
         self.flow = flow
         self.opened = opened
         self.source = plan.source
         self.target = plan.target
-        self.assembler = BatchAssembler(
+        self.assembler: Assembler = assembler or BatchAssembler(
             topic=plan.source.topic,
             partition=plan.source.partition,
             start=plan.start,
@@ -86,23 +89,33 @@ class PartitionCopy:
 
     def acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
         """Note that the target holds this batch from `base_offset` on."""
-        target = base_offset
+        target, size = base_offset, len(batch.payload)
         for first, count in batch.source_runs:
-            self._runs.add(first, target, count)
+            # Of several records that were made of one the first says where it is.
+            if count > 1 or first != self._runs.source_next - 1:
+                self._runs.add(first, target, count)
             target += count
         if self._target_first is None:
             self._target_first = base_offset
         self._target_next = target
         self.source_next = batch.source_next
         self._records += batch.count
-        self._bytes += len(batch.payload)
+        self._bytes += size
         self._batches += 1
         # Producers may give any timestamps, so the batches' own extremes are what can be said.
         if self._first_timestamp is None:
             self._first_timestamp = batch.first_timestamp
-        self._last_timestamp = max(batch.max_timestamp, self._last_timestamp or batch.max_timestamp)
+        if self._last_timestamp is None or batch.max_timestamp > self._last_timestamp:
+            self._last_timestamp = batch.max_timestamp
         self.unacknowledged_batches -= 1
-        self.unacknowledged_bytes -= len(batch.payload)
+        self.unacknowledged_bytes -= size
+
+    def found(self, runs: Sequence[OffsetRun], source_next: int) -> None:
+        """Note what an earlier attempt had written, before anything of this one is: all before `source_next`."""
+        for run in runs:
+            self._runs.add(*run)
+        self._recovered += sum(run.count for run in runs)
+        self.source_next = source_next
 
     @property
     def run_count(self) -> int:

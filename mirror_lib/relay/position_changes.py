@@ -25,7 +25,7 @@ from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row, segment_rows
 from mirror_lib.relay.gather import FlowClusters, of_flow
-from mirror_lib.relay.opening import transactional_id
+from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.quarantine import omission_rows
 from mirror_lib.topology.names import TopicPartition
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
+from mirror_lib.cluster.positions import Position
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.model import CopyJob
+from mirror_lib.relay.open_positions import open_position_of
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.topology.names import TopicPartition
 
@@ -89,6 +90,18 @@ class PositionFlush:
         for position in positions:
             self._stored[position.source] = position.offset + 1
 
+    async def declare(self, position: Position) -> None:
+        """Store a position that must be known before anything else is sent.
+
+        Raises:
+            MirrorError: it was not acknowledged.
+        """
+        if self._job.positions is None:
+            return
+        async with self._turn:
+            self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, [position]))
+            await asyncio.shield(self._writing)
+
     def _write(self, positions: Sequence[Position]) -> None:
         # Most tasks end before the first flush, and need not load another Kafka client.
         from mirror_lib.cluster.internal_topics import PositionStore
@@ -99,26 +112,3 @@ class PositionFlush:
             store = PositionStore(topic.connection, topic.topic, topic.source_alias, connector=topic.connector)
             self._store = self._stack.enter_context(store)
         self._store.write(positions)
-
-
-def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
-    """How far a partition is, as the record that a restart begins from."""
-    opened = copy.opened
-    return Position(
-        topic=copy.source.topic,
-        partition=copy.source.partition,
-        offset=copy.source_next - 1,
-        target_offset=copy.target_next,
-        state=PositionState.OPEN,
-        producer_id=opened.producer_id,
-        epoch=opened.epoch,
-        run_id=run_id,
-        topic_id=opened.plan.topic_id,
-        leader_epoch=copy.leader_epoch,
-        claim=opened.claim,
-        left_out=tuple(
-            OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
-            for each in copy.left_out
-        ),
-        runs=copy.runs,
-    )

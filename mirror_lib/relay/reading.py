@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.fetch_protocol import UNKNOWN_EPOCH
@@ -21,6 +20,7 @@ from mirror_lib.errors import (
     RetriesExhaustedError,
     SourceTruncatedError,
 )
+from mirror_lib.relay.assembler import Part
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.distance import FetchPace, Reach, far_request_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
@@ -69,7 +69,7 @@ class Memory:
 class SourceReader:
     """Keeps fetches running for every partition that has room, grouped by the source's leaders.
 
-    `deliver` gets each partition with the batches that became ready; it is called in the order of the offsets.
+    `deliver` gets each partition with the parts that became ready; it is called in the order of the offsets.
     """
 
     def __init__(
@@ -81,12 +81,14 @@ class SourceReader:
         background: Background,
         *,
         read_committed: bool,
-        deliver: Callable[[PartitionCopy, list[ReadyBatch]], None],
+        deliver: Callable[[PartitionCopy, Sequence[Part]], None],
         settled: Callable[[PartitionCopy], None],
         omissions: Omissions,
         throttle: Throttle | None = None,
         replicas: ReadReplicas | None = None,
+        tasks: int = 1,
     ) -> None:
+        self._tasks = tasks
         self._replicas = replicas or ReadReplicas("", 0)
         self._throttle = throttle
         self._paused: asyncio.TimerHandle | None = None
@@ -173,7 +175,8 @@ class SourceReader:
 
     def _fetch_from(self, place: Place, ready: list[PartitionCopy]) -> None:
         ready.sort(key=lambda copy: copy.last_served)
-        distance = reach(self._client.round_trip(place.node), self._settings.connections_per_broker)
+        round_trip = self._client.round_trip(place.node)
+        distance = reach(round_trip, self._settings.connections_per_broker, tasks=self._tasks)
         lanes = self._outstanding.setdefault(place.node, [])
         lanes += [0] * (distance.connections - len(lanes))
         self._far_source = self._far_source or distance.far
@@ -299,7 +302,7 @@ class SourceReader:
             return
         assembler = copy.assembler
         before = assembler.next_offset
-        ready = assembler.feed(answer.records, answer.aborted)
+        ready: Sequence[Part] = assembler.feed(answer.records, answer.aborted)
         if assembler.next_offset > before:
             copy.backoff.progressed()
             copy.empty_fetches = 0
@@ -310,7 +313,7 @@ class SourceReader:
         if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
             held = assembler.flush()
             if held is not None:
-                ready.append(held)
+                ready = [*ready, held]
         if left_out and not await self._left_out(copy, ready, left_out):
             return
         self._deliver(copy, ready)
@@ -320,14 +323,14 @@ class SourceReader:
             copy.read_done = True
         self._settled(copy)
 
-    async def _left_out(self, copy: PartitionCopy, ready: list[ReadyBatch], left_out: list[LeftOut]) -> bool:
+    async def _left_out(self, copy: PartitionCopy, ready: Sequence[Part], left_out: list[LeftOut]) -> bool:
         """See to what is left out before anything behind it is sent; returns whether the partition goes on."""
         try:
             await self._omissions.leave_out(copy, left_out)
         except MirrorError as error:
             if not copy.read_done:
                 first = left_out[0].first_offset
-                self._deliver(copy, [batch for batch in ready if batch.source_next <= first])
+                self._deliver(copy, [part for part in ready if part.source_next <= first])
                 copy.fail(error)
         if copy.read_done:
             self._settled(copy)

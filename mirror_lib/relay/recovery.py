@@ -17,12 +17,10 @@ from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.header import HEADER_SIZE
 from mirror_lib.cluster.batches.rebuild import grown
 from mirror_lib.cluster.batches.records import Record, RecordError
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.positions import OmittedRange
-from mirror_lib.cluster.raw import FetchRequestPartition, ProducerIdentity, RawClient
-from mirror_lib.config.model import CopySettings, PoisonPolicy
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import (
     CorruptBatchError,
     MirrorError,
@@ -34,22 +32,14 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.relay.fencing import fence
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
-from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.relay.patient_reader import CHOICES, PatientReader
+from mirror_lib.relay.retry import Backoff
 from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
-from mirror_lib.topology.access import Grant, Operation
-from mirror_lib.topology.names import TopicPartition
 
 #: Each reads both logs, so this bounds memory too.
 _AT_A_TIME = 8
-_FENCING_SECONDS = 60.0
-_FETCH_WAIT_MS = 500
-_READ_BYTES = 4 * 1024 * 1024
-_REPLICATION_PAUSE = 0.05
-_CHOICES = (
-    "Only the replicator may write to remote topics: find the other writer. Then say where copying goes on "
-    "(`mirror position set`), or copy the topic again under another name (mirror.topics.rename)."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +100,15 @@ class _Recovery:
         self._job = job
         self._opened = opened
         self._takeover: Takeover = opened.takeover
-        self._source = _LogReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
-        self._target = _LogReader(target, opened.plan.target, job.settings, read_committed=False)
+        self._source = PatientReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
+        self._target = PatientReader(target, opened.plan.target, job.settings, read_committed=False)
         self._client = target
         self._now_ms = int(time.time() * 1000)
         plan = opened.plan
         self._where = Where(flow=str(job.flow), topic=plan.source.topic, partition=plan.source.partition)
 
     async def run(self) -> Recovered:
-        identity = await self._fence()
-        end = await self._replicated_end()
-        if end < self._takeover.target_offset:
-            raise TargetTruncatedError(
-                f"{self._opened.plan.target} ends at {end}, but this flow had written it up to "
-                f"{self._takeover.target_offset}.",
-                where=self._where,
-                action="The target lost data or was created again: find out why, then say where copying goes on "
-                "(`mirror position set`).",
-            )
+        identity, end = await fence(self._job, self._opened, self._client, self._target)
         found, left_out = await self._match(end)
         if found.source_next < self._opened.plan.start:
             raise TargetTruncatedError(
@@ -194,37 +175,6 @@ class _Recovery:
             if each.next_offset > self._takeover.source_offset
         ]
 
-    async def _fence(self) -> ProducerIdentity:
-        """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
-        name = self._opened.transactional_id
-        if name is None:
-            identity = await self._client.new_producer_id()
-        else:
-            deadline = time.monotonic() + _FENCING_SECONDS
-            identity = await self._client.fence(name, self._opened.plan.target, deadline=deadline)
-        # A transactional id whose epochs are used up, or that expired, comes with a new producer id: fencing by it
-        # does not reach the old one.
-        if self._takeover.producer_id not in (None, identity.producer_id):
-            await asyncio.sleep(self._takeover.lease_seconds)
-        return identity
-
-    async def _replicated_end(self) -> int:
-        """The target's end once all of it is replicated: what is not might still vanish."""
-        backoff = Backoff(self._job.settings.retry_max_seconds)
-        while True:
-            try:
-                leader = await self._target.leader()
-                high_watermark, end = await self._client.log_ends(leader, self._opened.plan.target)
-                if high_watermark >= end:
-                    return end
-                raise TransientError(
-                    f"records up to offset {end - 1} of {self._opened.plan.target} are not replicated yet.",
-                    where=self._where,
-                    action="Check that the target's replicas are in sync.",
-                )
-            except MirrorError as error:
-                await self._target.pause(backoff, error)
-
     async def _walk(self, matcher: TailMatcher) -> None:
         source_ended = False
         try:
@@ -246,7 +196,7 @@ class _Recovery:
                 f"{self._opened.plan.target} offset {error.target_offset} does not hold what the source has at offset "
                 f"{error.source_offset}: somebody else wrote there, or records were deleted since that would tell.",
                 where=replace(self._where, offset=error.source_offset),
-                action=_CHOICES,
+                action=CHOICES,
             ) from error
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(
@@ -333,75 +283,3 @@ def _united(known: Sequence[OmittedRange], later: Sequence[OmittedRange]) -> tup
         elif each.next_offset > united[-1].next_offset:
             united.append(each._replace(first_offset=united[-1].next_offset, records=None))
     return tuple(united)
-
-
-class _LogReader:
-    """Reads one partition a fetch at a time, through leader changes and restarts."""
-
-    def __init__(
-        self, client: RawClient, partition: TopicPartition, settings: CopySettings, *, read_committed: bool
-    ) -> None:
-        self._client = client
-        self._partition = partition
-        self._retry_seconds = settings.retry_max_seconds
-        self._read_committed = read_committed
-        self._where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
-
-    async def read(self, offset: int) -> Sequence[Stretch]:
-        """What stands from `offset` on; empty at the end of what can be read."""
-        backoff = Backoff(self._retry_seconds)
-        while True:
-            try:
-                return await self._fetch(offset)
-            except MirrorError as error:
-                await self.pause(backoff, error)
-
-    async def _fetch(self, offset: int) -> Sequence[Stretch]:
-        wanted = FetchRequestPartition(*self._partition, offset, _READ_BYTES)
-        (answer,) = await self._client.fetch(
-            await self.leader(),
-            [wanted],
-            max_bytes=_READ_BYTES,
-            max_wait_ms=_FETCH_WAIT_MS,
-            read_committed=self._read_committed,
-        )
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise UncleanStartError(
-                f"{self._partition} on {self._client.cluster} no longer holds offset {offset}, so an interrupted copy "
-                "cannot be compared with its source.",
-                where=replace(self._where, offset=offset),
-                action=_CHOICES,
-            )
-        if answer.error_code:
-            where = replace(self._where, offset=offset)
-            needs = Grant.on_topic(Operation.READ, self._partition.topic)
-            raise error_for_code(answer.error_code, where=where, doing="read the end of the log", needs=needs)
-        stretches, _ = read_stretches(answer.records, answer.aborted, read_committed=self._read_committed)
-        return stretches
-
-    async def leader(self) -> int:
-        """The partition's leader.
-
-        Raises:
-            TransientError: there is none now.
-        """
-        leader = self._client.leader(self._partition)
-        if leader is None:
-            failed = await self._client.refresh_leaders([self._partition.topic])
-            leader = self._client.leader(self._partition)
-            if leader is None:
-                code = failed.get(self._partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                needs = Grant.on_topic(Operation.READ, self._partition.topic)
-                raise error_for_code(code, where=self._where, doing="find the leader", needs=needs)
-        return leader
-
-    async def pause(self, backoff: Backoff, error: MirrorError) -> None:
-        """Wait before another try; raises the error when it will not pass or has lasted too long."""
-        if not may_pass(error) or not backoff.failed(error):
-            raise error
-        await asyncio.sleep(max(backoff.not_before - time.monotonic(), _REPLICATION_PAUSE))
-        try:
-            await self._client.refresh_leaders([self._partition.topic])
-        except MirrorError as silence:
-            if not may_pass(silence):
-                raise

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR
 from mirror_lib.config.first_start import first_starts
-from mirror_lib.config.flow_topology import flow_topology, quarantine_topic
+from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.handovers import with_handovers
@@ -21,13 +21,24 @@ from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import Decision, note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.limits import limit_warnings
-from mirror_lib.relay.model import CopyJob, PartitionFacts, PartitionProblem, PartitionResult, PositionTopic, RunPlan
+from mirror_lib.relay.model import (
+    CopyJob,
+    OpenPartition,
+    PartitionFacts,
+    PartitionProblem,
+    PartitionResult,
+    PositionTopic,
+    RunPlan,
+)
 from mirror_lib.relay.opening import open_partitions, store_starts_at_end
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
+from mirror_lib.relay.transformed.split import whole_takeovers
+from mirror_lib.transform.model import TransformChain
+from mirror_lib.transform.paths import TopicPath, topic_paths
 
 #: Copies every bin of a job and returns a result for every partition; Spark in production.
 CopyRunner = Callable[[CopyJob], list[PartitionResult]]
@@ -143,12 +154,20 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
     """
     flow = with_handovers(flow, ledger)
     with FlowClusters.connect(flow) as clusters:
-        plan = _plan(flow, clusters, options, ledger, topics_synced=False)
+        plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         found = limit_warnings(clusters.source_admin, clusters.target_admin, remote)
         told = tuple(each.text(flow.copy_settings.poison_policy) for each in found)
     expected = expectation(plan, ledger, str(flow.flow))
-    return replace(plan, warnings=(*plan.warnings, *told), expected=expected)
+    return replace(
+        plan, warnings=(*plan.warnings, *told), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
+    )
+
+
+def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
+    """The ways of the topics of a flow, also of those with nothing new and of those that no run has created yet."""
+    topics = sorted({each.source.topic for each in found})
+    return topic_paths(topics, flow.transforms, replication_policy(flow).is_heartbeats_topic)
 
 
 def replicate(
@@ -315,6 +334,8 @@ class _Run:
         bins = tuple(bin_ for bin_ in opened if bin_)
         if not bins:
             return False
+        chains = self._chains(bins)
+        bins = whole_takeovers(bins, whole, chains)
         job = CopyJob(
             flow=self._flow.flow,
             run_id=self._options.run_id,
@@ -332,6 +353,7 @@ class _Run:
             ),
             quarantine_topic=quarantine_topic(self._flow),
             bytes_per_second=self._rate.bytes_per_second,
+            chains=chains,
         )
         began = time.monotonic()
         with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
@@ -347,6 +369,16 @@ class _Run:
         if self._planner is not None:
             self._planner.copied(results)
         return self.goes_on or all(result.error is None for result in self._results)
+
+    def _chains(self, bins: Sequence[Sequence[OpenPartition]]) -> Mapping[str, TransformChain]:
+        """What the records of those topics go through that are not copied as they are."""
+        transforms = self._flow.transforms
+        if not transforms:
+            return {}
+        is_heartbeats = replication_policy(self._flow).is_heartbeats_topic
+        topics = {opened.plan.source.topic for bin_ in bins for opened in bin_}
+        chains = {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
+        return {topic: chain for topic, chain in chains.items() if chain}
 
     @property
     def goes_on(self) -> bool:

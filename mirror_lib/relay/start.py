@@ -90,6 +90,7 @@ def start_of(
             lease_seconds=rules.lease_seconds,
             left_out=position.left_out,
             runs=position.runs,
+            routes=position.routes,
         )
     return _from_mirror_maker(rules, partition, position, ends)
 

@@ -20,6 +20,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
 from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
@@ -68,9 +69,11 @@ class TargetWriter:
         *,
         acknowledged: Callable[[PartitionCopy, int], None],
         omissions: Omissions,
+        tasks: int = 1,
     ) -> None:
         self._client = client
         self._settings = settings
+        self._tasks = tasks
         self._acknowledged = acknowledged
         self._omissions = omissions
         self._writers: dict[TopicPartition, PartitionWriter] = {}
@@ -87,6 +90,20 @@ class TargetWriter:
         self.far = False
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
+
+    def add(self, copy: PartitionCopy) -> None:
+        """Take one more partition, of whose target the client knows the leader."""
+        writer = self._writers.get(copy.target)
+        if writer is None:
+            writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
+        writer.copies.append(copy)
+        if writer.failed is not None:
+            copy.fail(writer.failed)
+
+    def end_of(self, target: TopicPartition) -> int | None:
+        """Where a partition will end when all that was written is there; None where nothing is written to it."""
+        writer = self._writers.get(target)
+        return None if writer is None else writer.next_offset
 
     async def start(self) -> None:
         """Find the leaders, and how far away they are: that decides about the size of the first batches."""
@@ -115,15 +132,16 @@ class TargetWriter:
         writer = self._writers[copy.target]
         if writer.failed is not None:
             return 0
-        taken = 0
+        taken, sequence, offset = 0, writer.next_sequence, writer.next_offset
         for batch in batches:
-            stamp(batch, writer.producer_id, writer.epoch, writer.next_sequence)
-            writer.waiting.append(Outgoing(batch, copy, writer.next_offset))
-            writer.next_sequence = (writer.next_sequence + batch.count) % SEQUENCES
-            writer.next_offset += batch.count
-            copy.unacknowledged_batches += 1
-            copy.unacknowledged_bytes += len(batch.payload)
+            stamp(batch, writer.producer_id, writer.epoch, sequence)
+            writer.waiting.append(Outgoing(batch, copy, offset))
+            sequence = (sequence + batch.count) % SEQUENCES
+            offset += batch.count
             taken += len(batch.payload)
+        writer.next_sequence, writer.next_offset = sequence, offset
+        copy.unacknowledged_batches += len(batches)
+        copy.unacknowledged_bytes += taken
         self._pump(writer)
         return taken
 
@@ -134,7 +152,7 @@ class TargetWriter:
                 writer.looking = True
                 self._background.start(self._look(writer))
             return
-        if not writer.sendable or writer.queued:
+        if writer.queued or not writer.sendable:
             return
         leader = self._client.leader(writer.target)
         if leader is None:
@@ -173,7 +191,7 @@ class TargetWriter:
 
     def _reach(self, leader: int) -> Reach:
         round_trip = self._client.round_trip(leader)
-        found = reach(round_trip, self._settings.connections_per_broker)
+        found = reach(round_trip, self._settings.connections_per_broker, tasks=self._tasks)
         if round_trip is not None:
             self._reaches[leader] = found
         return found
@@ -202,40 +220,51 @@ class TargetWriter:
                     queue.append(writer)
             if chosen:
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
-                self._background.start(self._produce(lane, connection, chosen))
+                self._produce(lane, connection, chosen)
 
-    async def _produce(self, lane: Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
-        request = [
-            (writer.target.topic, writer.target.partition, outgoing.batch.payload) for writer, outgoing in chosen
-        ]
-        answers: dict[tuple[str, int], ProducedPartition | MirrorError] = {}
-        try:
-            produced = await self._client.produce(
-                lane.leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, lane=lane.connection, connection=connection
-            )
-            answers = {(answer.topic, answer.partition): answer for answer in produced}
-        except MirrorError as error:
+    def _produce(self, lane: Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
+        request = [(*writer.target, outgoing.batch.payload) for writer, outgoing in chosen]
+        produced = self._client.produce(
+            lane.leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, lane=lane.connection, connection=connection
+        )
+        self._background.when_done(produced, partial(self._answered, lane, chosen))
+
+    def _answered(
+        self,
+        lane: Lane,
+        chosen: list[tuple[PartitionWriter, Outgoing]],
+        produced: asyncio.Future[list[ProducedPartition]],
+    ) -> None:
+        answers: dict[tuple[str, int], ProducedPartition | MirrorError]
+        error = produced.exception()
+        if error is None:
+            answers = {each[:2]: each for each in produced.result()}
+        elif isinstance(error, MirrorError):
             without_frames(error)
             answers = {writer.target: error for writer, _ in chosen}
-        finally:
-            self._outstanding[lane] -= 1
+        else:
+            raise error
         for writer, outgoing in chosen:
             outgoing.answered(
                 answers.get(writer.target)
                 or error_for_code(ErrorCode.REQUEST_TIMED_OUT, where=self._where(writer), doing="write to the target")
             )
             self._settle(writer)
+        # Only now, so that the next request takes the batches of all partitions that can go on.
+        self._outstanding[lane] -= 1
         self._send_over(lane)
 
     def _settle(self, writer: PartitionWriter) -> None:
         """Work through the answers in the order of the batches."""
-        while writer.in_flight and writer.in_flight[0].answer is not None:
-            outgoing = writer.in_flight.popleft()
+        in_flight = writer.in_flight
+        while in_flight and in_flight[0].answer is not None:
+            outgoing = in_flight.popleft()
             # Everything behind a refused batch goes again too; the broker drops what it already has.
-            again = writer.failed is None and (bool(writer.resend) or not self._accepted(writer, outgoing))
+            if writer.failed is None and not writer.resend and self._accepted(writer, outgoing):
+                continue
             if writer.has_failed:
                 self._abandon(outgoing)
-            elif again:
+            else:
                 writer.resend.append(outgoing)
         if writer.resend and not writer.in_flight and writer.failed is None:
             self._go_back(writer)

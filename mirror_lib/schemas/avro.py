@@ -86,6 +86,16 @@ class AvroSchema:
         self._values = AvroValues(named)
         self._json = AvroJson(self._schema, self._values, all_names=self._all_names)
 
+    @property
+    def definition(self) -> Any:
+        """The schema as it was parsed: with full names, and logical types by our own names."""
+        return self._schema
+
+    @property
+    def values(self) -> AvroValues:
+        """What is known of its named types."""
+        return self._values
+
     def decode(self, payload: bytes) -> Any:
         """The value of a payload.
 

@@ -91,6 +91,15 @@ class AvroValues:
     def _explicit_field(self, record: Mapping[str, Any], field: Mapping[str, Any]) -> Any:
         if field["name"] in record:
             return self.explicit(record[field["name"]], field["type"])
+        return self.default_of(field)
+
+    def default_of(self, field: Mapping[str, Any]) -> Any:
+        """The default of a record's field, every value of a union with the name of its type.
+
+        Raises:
+            KeyError: it has none.
+            ValueError: it is not what the field's type says.
+        """
         return self._default(field["default"], field["type"])
 
     def _default(self, value: Any, schema: Any) -> Any:

@@ -117,6 +117,14 @@ class SchemaRegistry:
         answer = self._get(f"{self._subject(subject)}/versions/{version}", format=form, deleted="true")
         return _registered(answer)
 
+    def latest(self, subject: str) -> RegisteredSchema:
+        """The latest version of a subject; asked for anew each time.
+
+        Raises:
+            SchemaMissingError: there is no such subject, or all its versions are deleted.
+        """
+        return _registered(self._get(f"{self._subject(subject)}/versions/latest"))
+
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema | None:
         """The version of a subject that holds this very schema; None when none does."""
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mirror_lib.config.model import Severity
+from mirror_lib.problems import Severity
 from mirror_lib.transform.model import RECORDS, SOURCE_COLUMNS, Influence, NonDeterminism
 from mirror_lib.transform.spark_functions import (
     AGGREGATES,

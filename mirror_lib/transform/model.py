@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.transform.smt.chain import SmtChain
 
 #: The columns that expressions see: those of Spark's Kafka source, after key and value are decoded.
 SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -206,6 +207,13 @@ class Transform:
             return Determinism.NO
         return Determinism.UNKNOWN if self.function is not None or self.non_determinism else Determinism.YES
 
+    @property
+    def sets(self) -> frozenset[str]:
+        """The columns that it sets; of a function it cannot be seen, and none is told."""
+        if self.select is not None:
+            return frozenset(self.select.columns)
+        return frozenset(name for name, _ in self.columns)
+
     def takes(self, topic: str) -> bool:
         """Whether records of a source topic go through it."""
         if self.topics is None:
@@ -240,15 +248,63 @@ class SchemaRegistry:
 
 
 @dataclass(frozen=True, slots=True)
+class TransformChain:
+    """What the records of a topic go through: Connect's transforms first, then ours in their order."""
+
+    transforms: tuple[Transform, ...] = ()
+    smt: SmtChain | None = None
+    source_registry: SchemaRegistry | None = None
+    target_registry: SchemaRegistry | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.transforms or self.smt)
+
+    @property
+    def determinism(self) -> Determinism:
+        """Whether the same record always gives the same result: no more than its least certain member."""
+        found = {each.determinism for each in self.transforms}
+        return next((each for each in (Determinism.NO, Determinism.UNKNOWN) if each in found), Determinism.YES)
+
+    @property
+    def may_route(self) -> bool:
+        """Whether some records may go to another partition of the target than their source partition's own."""
+        return (self.smt is not None and self.smt.may_route) or any(
+            each.function is not None or {"topic", "partition"} & each.sets for each in self.transforms
+        )
+
+    @property
+    def sets_partition(self) -> bool:
+        """Whether records of one source partition may go to several partitions of a topic."""
+        return any("partition" in each.sets for each in self.transforms)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its members are called, in their order."""
+        of_smt = () if self.smt is None else tuple(stage.name for stage in self.smt.settings.stages)
+        return (*of_smt, *(each.name for each in self.transforms))
+
+
+@dataclass(frozen=True, slots=True)
 class FlowTransforms:
     """All transforms of a flow, in the order they are applied; without any, batches are copied as they are."""
 
     transforms: tuple[Transform, ...] = ()
     source_registry: SchemaRegistry | None = None
     target_registry: SchemaRegistry | None = None
+    #: Connect's transforms (`transforms=...`), which take all topics and come first.
+    smt: SmtChain | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.transforms)
+        return bool(self.transforms or self.smt)
+
+    def chain_of(self, topic: str, *, heartbeats: bool = False) -> TransformChain:
+        """What records of a source topic go through; an empty chain means a raw copy.
+
+        Args:
+            heartbeats: whether it holds heartbeats, which monitoring reads: only transforms that name topics take it.
+        """
+        taken = tuple(each for each in self.of(topic) if not heartbeats or each.topics is not None)
+        return TransformChain(taken, self.smt, self.source_registry, self.target_registry)
 
     def of(self, topic: str) -> tuple[Transform, ...]:
         """The transforms that records of a source topic go through; none means a raw copy."""

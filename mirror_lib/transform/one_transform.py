@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
-from mirror_lib.config.java_types import ValueType, parse_list, parse_value
-from mirror_lib.config.model import Problem, Severity
+from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
 from mirror_lib.transform.expressions import CheckedSql, check_column, check_filter, check_schema, check_select
 from mirror_lib.transform.model import (
     TARGET_COLUMNS,
@@ -33,7 +33,12 @@ _DO = ("filter", *TARGET_COLUMNS, "sql.file", "function")
 
 
 def parse_transform(
-    name: str, settings: Mapping[str, str], hidden: Collection[str] = (), *, has_registry: bool = True
+    name: str,
+    settings: Mapping[str, str],
+    hidden: Collection[str] = (),
+    *,
+    has_registry: bool = True,
+    folder: Path = Path(),
 ) -> tuple[Transform | None, tuple[Problem, ...]]:
     """One transform.
 
@@ -42,11 +47,12 @@ def parse_transform(
         settings: its settings by what stands behind `mirror.transform.<name>.`; all are known ones.
         hidden: those whose values must not be shown.
         has_registry: whether the source has a schema registry.
+        folder: where a relative `sql.file` begins.
 
     Returns:
         The transform, None when it has errors, and all its problems.
     """
-    parse = _Parse(name, settings, hidden, has_registry=has_registry)
+    parse = _Parse(name, settings, hidden, has_registry=has_registry, folder=folder)
     transform = parse.run()
     failed = any(each.severity is Severity.ERROR for each in parse.problems)
     return None if failed else transform, tuple(parse.problems)
@@ -55,12 +61,15 @@ def parse_transform(
 class _Parse:
     """One pass over the settings of one transform."""
 
-    def __init__(self, name: str, settings: Mapping[str, str], hidden: Collection[str], *, has_registry: bool) -> None:
+    def __init__(
+        self, name: str, settings: Mapping[str, str], hidden: Collection[str], *, has_registry: bool, folder: Path
+    ) -> None:
         self.problems: list[Problem] = []
         self._name = name
         self._settings = settings
         self._hidden = hidden
         self._has_registry = has_registry
+        self._folder = folder
         #: What was read of SQL, by the setting it stands in.
         self._checked: dict[str, CheckedSql] = {}
         #: The fields that JSON documents have, where that is known.
@@ -114,7 +123,8 @@ class _Parse:
         try:
             compile_list(topics)
         except ValueError as error:
-            self._error("topics", f"it must be a list of names or Java regexes; {error}", "correct the regex")
+            told = "" if "topics" in self._hidden else f"; {error}"
+            self._error("topics", f"it must be a list of names or Java regexes{told}", "correct the regex")
             return ()
         return topics
 
@@ -174,7 +184,7 @@ class _Parse:
         if not file:
             self._error("sql.file", "it is empty", advice)
             return None
-        path = Path(file)
+        path = self._folder / file
         try:
             if path.exists() and not path.is_file():
                 self._error("sql.file", f"{file} is no plain file", advice)

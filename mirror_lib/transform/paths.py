@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mirror_lib.transform.model import FlowTransforms, Transform
+from mirror_lib.transform.model import FlowTransforms, TransformChain
 
 
 class Path(StrEnum):
@@ -31,6 +31,15 @@ class TopicPath(NamedTuple):
         way = " -> ".join(self.transforms) if self.transforms else self.path.value
         return f"{self.topic}: {way} ({self.reason})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output and the report file."""
+        return {
+            "topic": self.topic,
+            "path": self.path.value,
+            "transforms": list(self.transforms),
+            "reason": self.reason,
+        }
+
 
 def _none(topic: str) -> bool:  # noqa: ARG001 - the signature of `topic_paths`'s last argument
     return False
@@ -53,16 +62,19 @@ def topic_paths(
 def _topic_path(topic: str, transforms: FlowTransforms, *, heartbeats: bool) -> TopicPath:
     if not transforms:
         return TopicPath(topic, Path.RAW_COPY, (), "the flow has no transforms")
-    applied = tuple(each for each in transforms.of(topic) if not heartbeats or each.topics is not None)
-    if applied:
-        reason = "; ".join(_why(transform, topic) for transform in applied)
-        return TopicPath(topic, Path.TRANSFORM, tuple(each.name for each in applied), reason)
+    chain = transforms.chain_of(topic, heartbeats=heartbeats)
+    if chain:
+        reason = "; ".join(_why(chain, topic))
+        return TopicPath(topic, Path.TRANSFORM, chain.names, reason)
     if heartbeats:
         return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform names")
     names = ", ".join(each.name for each in transforms.transforms)
     return TopicPath(topic, Path.RAW_COPY, (), f"no transform takes it: {names}")
 
 
-def _why(transform: Transform, topic: str) -> str:
-    pattern = transform.matching_pattern(topic)
-    return f"{transform.name} takes all topics" if pattern is None else f"{transform.name} takes {pattern}"
+def _why(chain: TransformChain, topic: str) -> Iterator[str]:
+    if chain.smt is not None:
+        yield "Connect's transforms take all topics"
+    for transform in chain.transforms:
+        pattern = transform.matching_pattern(topic)
+        yield f"{transform.name} takes all topics" if pattern is None else f"{transform.name} takes {pattern}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mirror_lib.config.model import Severity
+from mirror_lib.problems import Severity
 from mirror_lib.transform.expression_check import ONE_RECORD, CheckedSql, ExpressionCheck, start_of
 from mirror_lib.transform.model import RECORDS, TARGET_COLUMNS
 from mirror_lib.transform.sql_parser import DIALECT, Parsed

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 
-from mirror_lib.config.java_types import parse_list
-from mirror_lib.config.model import Problem, Severity
+from mirror_lib.problems import Problem, Severity
+from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, SchemaRegistry, Transform
 
 TRANSFORMS = "mirror.transforms"
@@ -23,7 +24,8 @@ SUB_KEYS: Mapping[str, str] = {
     "timestamp": "Spark SQL: the timestamp that is written.",
     "topic": "Spark SQL: the target topic.",
     "partition": "Spark SQL: the target partition.",
-    "sql.file": "A file with one `SELECT ... FROM records [WHERE ...]`, instead of a filter and columns.",
+    "sql.file": "A file with one `SELECT ... FROM records [WHERE ...]`, instead of a filter and columns. A relative "
+    "path begins at the folder of the properties file.",
     "function": "A Python function, instead of a filter and columns: `package.module.function` takes and returns a "
     "DataFrame of PySpark, `package.module:function` a record batch of Arrow.",
     "decode.key": "How keys are read: `json`, `avro`, `protobuf`, `string`, or `none` (binary, the default).",
@@ -49,20 +51,53 @@ _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
 
 
 def parse_transforms(
-    settings: Mapping[str, str], hidden: Collection[str] = ()
+    settings: Mapping[str, str],
+    hidden: Collection[str] = (),
+    *,
+    shared: Collection[str] = (),
+    folder: Path = Path(),
 ) -> tuple[FlowTransforms, tuple[Problem, ...]]:
     """The transforms of a flow.
 
     Args:
         settings: the effective settings of the flow, without its prefix; others than those of transforms are ignored.
         hidden: keys whose values must not be shown, since they may hold what a config provider returned.
+        shared: keys that other flows have too: those of a transform that this flow does not name are for one of them.
+        folder: where relative paths of files begin.
 
     Returns:
         The transforms, without those that cannot be used, and every problem, each with the key it is about. With an
         error among them the transforms are incomplete: the flow must not run.
     """
     own = {key: text for key, text in settings.items() if key.startswith((TRANSFORMS, PREFIX))}
-    return _Parse(own, hidden).run() if own else (NO_TRANSFORMS, ())
+    return _Parse(own, hidden, shared, folder).run() if own else (NO_TRANSFORMS, ())
+
+
+def listed_names(text: str) -> tuple[str, ...]:
+    """The names in a `mirror.transforms`, right or wrong."""
+    return tuple(name for name in parse_list(text) if name)
+
+
+def unlisted_problems(keys: Iterable[str], listed: Collection[str]) -> Iterator[Problem]:
+    """What is to be said of settings of transforms that nothing names.
+
+    Args:
+        keys: of the flow or of the file; those of transforms that are named, and of the registries, are right.
+        listed: the names in `mirror.transforms`.
+    """
+    for key in keys:
+        name, dot, rest = key.removeprefix(PREFIX).partition(".")
+        if not (key.startswith(PREFIX) and name and dot and rest) or name == REGISTRY or name in listed:
+            continue
+        guess = _closest(name, listed, 0.6)
+        advice = f"did you mean {guess}?" if guess else f"add {name} to {TRANSFORMS}"
+        yield problem(Severity.WARNING, key, f"it has no effect, for {TRANSFORMS} does not name {name}", advice)
+
+
+def statement_files(settings: Mapping[str, str], folder: Path = Path()) -> tuple[Path, ...]:
+    """The files that `parse_transforms` reads, whether or not it can use what is in them."""
+    named = (text.strip() for key, text in settings.items() if key.startswith(PREFIX) and key.endswith(".sql.file"))
+    return tuple(dict.fromkeys(folder / file for file in named if file))
 
 
 def is_transform_key(name: str) -> bool:
@@ -73,16 +108,21 @@ def is_transform_key(name: str) -> bool:
 class _Parse:
     """One pass over the settings of one flow."""
 
-    def __init__(self, settings: Mapping[str, str], hidden: Collection[str]) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], hidden: Collection[str], shared: Collection[str], folder: Path
+    ) -> None:
         self._settings = settings
         self._hidden = hidden
+        self._shared = shared
+        self._folder = folder
         self._problems: list[Problem] = []
 
     def run(self) -> tuple[FlowTransforms, tuple[Problem, ...]]:
         by_name = self._by_name()
         names = tuple(self._names(by_name))
         registries = self._registries(by_name.pop(REGISTRY, {}))
-        self._unlisted(names, by_name)
+        listed = {*names, *listed_names(self._settings.get(TRANSFORMS, ""))}
+        self._problems += unlisted_problems((key for key in self._settings if key not in self._shared), listed)
         transforms = [self._transform(name, by_name.get(name, {}), registries) for name in names]
         flow = FlowTransforms(
             tuple(each for each in transforms if each is not None), registries.get("source"), registries.get("target")
@@ -108,9 +148,7 @@ class _Parse:
     def _names(self, by_name: Collection[str]) -> Iterator[str]:
         """The names of `mirror.transforms` that can be used."""
         seen: set[str] = set()
-        for name in parse_list(self._settings.get(TRANSFORMS, "")):
-            if not name:
-                continue
+        for name in listed_names(self._settings.get(TRANSFORMS, "")):
             if name in seen:
                 self._error(TRANSFORMS, f"{name} is there twice", "name every transform once")
             elif name == REGISTRY:
@@ -128,18 +166,6 @@ class _Parse:
                 yield name
             seen.add(name)
 
-    def _unlisted(self, names: Collection[str], by_name: Mapping[str, Mapping[str, str]]) -> None:
-        listed = {*names, *parse_list(self._settings.get(TRANSFORMS, ""))}
-        for name, own in by_name.items():
-            if name in listed:
-                continue
-            guess = _closest(name, listed, 0.6)
-            advice = f"did you mean {guess}?" if guess else f"add {name} to {TRANSFORMS}"
-            for rest in own:
-                self._warning(
-                    f"{PREFIX}{name}.{rest}", f"it has no effect, for {TRANSFORMS} does not name {name}", advice
-                )
-
     def _transform(
         self, name: str, own: Mapping[str, str], registries: Mapping[str, SchemaRegistry]
     ) -> Transform | None:
@@ -153,7 +179,9 @@ class _Parse:
         from mirror_lib.transform.one_transform import parse_transform
 
         hidden = {key.removeprefix(f"{PREFIX}{name}.") for key in self._hidden if key.startswith(f"{PREFIX}{name}.")}
-        transform, problems = parse_transform(name, known, hidden, has_registry="source" in registries)
+        transform, problems = parse_transform(
+            name, known, hidden, has_registry="source" in registries, folder=self._folder
+        )
         self._problems += problems
         return transform
 

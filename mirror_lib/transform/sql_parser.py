@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
-from mirror_lib.config.model import Severity
+from mirror_lib.problems import Severity
 from mirror_lib.transform.sql_text import Finding, Place, Word, comma_too_many, is_name, place_at, unbalanced
 
 DIALECT = "spark"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from mirror_lib.config.model import Severity
+from mirror_lib.problems import Severity
 
 
 def _names(text: str) -> frozenset[str]:

@@ -96,8 +96,16 @@ class OutgoingRows:
         times, deltas = self.times - first_timestamp, self._deltas(first_delta)
         # The attributes are a byte without a meaning yet; as a number of its own, 0 is that byte too.
         attributes = np.zeros(len(self), dtype=np.int64)
+        return self._behind([self._lengths(times, deltas), attributes, times, deltas])
+
+    def tails(self) -> pa.Buffer:
+        """The tails of the rows (`records.Record.tail`), one behind the other."""
+        return self._behind([])
+
+    def _behind(self, numbers: list[Int64s]) -> pa.Buffer:
+        """The rows, one behind the other, each with its numbers in front of its tail."""
         columns = [
-            _varints([self._lengths(times, deltas), attributes, times, deltas, self.key_lengths]),
+            _varints([*numbers, self.key_lengths]),
             self.keys,
             self.value_lengths,
             self.values,

@@ -39,4 +39,9 @@ def apply(transform: model.Transform, record: SmtRecord) -> SmtRecord | None:
     Raises:
         DataError: it cannot take the record.
     """
-    return _FUNCTIONS[type(transform)](transform, record)
+    return function_of(transform)(transform, record)
+
+
+def function_of(transform: model.Transform) -> Callable[[Any, SmtRecord], SmtRecord | None]:
+    """The function that an SMT stands for; it takes the SMT and a record."""
+    return _FUNCTIONS[type(transform)]

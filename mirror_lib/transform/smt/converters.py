@@ -17,7 +17,7 @@ from mirror_lib.transform.smt.data import (
 )
 from mirror_lib.transform.smt.java_text import connect_text, java_text
 from mirror_lib.transform.smt.json_data import schema_from_json, schema_to_json, value_from_json, value_to_json
-from mirror_lib.transform.smt.json_text import read_json, write_json
+from mirror_lib.transform.smt.json_text import read_json, schemaless_json, write_json
 from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
 
 _NO_ENVELOPE = (
@@ -68,6 +68,8 @@ def encode(settings: ConverterSettings, schema: Schema | None, value: Value) -> 
 def _encoded_json(settings: ConverterSettings, schema: Schema | None, value: Value) -> bytes | None:
     if schema is None and value is None:
         return None
+    if schema is None and not settings.schemas_enable and (text := schemaless_json(value)) is not None:
+        return text
     payload = value_to_json(schema, value, settings)
     if not settings.schemas_enable:
         return write_json(payload)

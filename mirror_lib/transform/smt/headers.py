@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.data import DataError, Schema, Struct, Value, struct_schema
 from mirror_lib.transform.smt.record import Header, SmtRecord, require_map, require_struct
@@ -11,12 +9,12 @@ from mirror_lib.transform.smt.record import Header, SmtRecord, require_map, requ
 
 def insert_header(setting: model.InsertHeader, record: SmtRecord) -> SmtRecord:
     """The header comes last; others of its name stay."""
-    return replace(record, headers=(*record.headers, Header(setting.header, setting.value, setting.schema)))
+    return record._replace(headers=(*record.headers, Header(setting.header, setting.value, setting.schema)))
 
 
 def drop_headers(setting: model.DropHeaders, record: SmtRecord) -> SmtRecord:
     """All headers of the names go, in whatever number they are there."""
-    return replace(record, headers=tuple(each for each in record.headers if each.name not in setting.headers))
+    return record._replace(headers=tuple(each for each in record.headers if each.name not in setting.headers))
 
 
 def header_from(setting: model.HeaderFrom, record: SmtRecord) -> SmtRecord:
@@ -37,7 +35,7 @@ def header_from(setting: model.HeaderFrom, record: SmtRecord) -> SmtRecord:
         whole = require_struct(value, purpose)
         added = [_from_struct(setting, whole, name, header) for name, header in setting.headers]
         changed = record.with_part(setting.side, *_without(setting, whole, taken)) if setting.move else record
-    return replace(changed, headers=(*record.headers, *added))
+    return changed._replace(headers=(*record.headers, *added))
 
 
 def _from_struct(setting: model.HeaderFrom, whole: Struct, name: str, header: str) -> Header:

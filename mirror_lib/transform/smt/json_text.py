@@ -7,13 +7,16 @@ Connect itself cuts whole numbers to 64 bits and writes what is left of the othe
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
-from mirror_lib.transform.smt.data import DataError, Float32, Float64, Value, class_name
+from mirror_lib.transform.smt.data import DataError, Float32, Float64, Int8, Int16, Int32, Value, class_name
 from mirror_lib.transform.smt.java_text import decimal_text, number_text
 from mirror_lib.transform.smt.numbers import MAX_DIGITS
 
@@ -30,6 +33,16 @@ def read_json(data: bytes) -> Any:
     Raises:
         DataError: it is no such text.
     """
+    # Nearly every record goes this way, which is the fastest one: what reading costs is a large part of a chain.
+    if len(data) <= MAX_DIGITS or _TOO_LONG.search(data) is None:
+        try:
+            text = data.decode()
+            value, end = _SCAN(text, 0)
+            if end == len(text):
+                return value
+        except (ValueError, StopIteration, RecursionError):
+            # Blanks or a mark around it, or what is wrong, is seen below.
+            pass
     try:
         return _DECODER.decode(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -54,6 +67,33 @@ def write_json(value: Value) -> bytes:
     return "".join(parts).encode("utf-8")
 
 
+def schemaless_json(value: Value) -> bytes | None:
+    """The text of a value without a schema, bytes as base64; None when it needs a closer look.
+
+    What `write_json` writes for nearly all records, several times as fast.
+    """
+    try:
+        text = _WRITERS[type(value)](value)
+    except (KeyError, TypeError, RecursionError):
+        return None
+    # Escapes that Jackson writes otherwise, and characters that it escapes.
+    if "\\u" in text or (not text.isascii() and _BEYOND.search(text) is not None):
+        return None
+    return text.encode()
+
+
+def _object(value: dict[str, Value]) -> str:
+    writers = _WRITERS
+    return (
+        "{" + ",".join([f"{encode_basestring(key)}:{writers[type(each)](each)}" for key, each in value.items()]) + "}"
+    )
+
+
+def _array(value: list[Value]) -> str:
+    writers = _WRITERS
+    return "[" + ",".join([writers[type(each)](each) for each in value]) + "]"
+
+
 def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise DataError(f"a number has {len(text)} digits, more than {MAX_DIGITS}")
@@ -72,6 +112,10 @@ def _no_number(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_no_number)
+#: Without a look at the lengths of whole numbers.
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder(parse_float=_number, parse_constant=_no_number))[
+    "scan_once"
+]
 
 
 def _write(value: Value, parts: list[str]) -> None:
@@ -110,6 +154,21 @@ def _float_text(value: float) -> str:
         return value.text
     text = number_text(value)
     return text if math.isfinite(value) else f'"{text}"'
+
+
+_TOO_LONG = re.compile(rb"[0-9]{%d}" % (MAX_DIGITS + 1))
+_BEYOND = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
+#: Of values that are of just these types.
+_WRITERS: Mapping[type, Callable[[Any], str]] = {
+    str: encode_basestring,
+    dict: _object,
+    list: _array,
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    **dict.fromkeys((int, Int8, Int16, Int32), int.__repr__),
+    **dict.fromkeys((float, Float32, Float64), _float_text),
+    bytes: lambda value: f'"{base64.b64encode(value).decode("ascii")}"',
+}
 
 
 def _quoted(text: str) -> str:

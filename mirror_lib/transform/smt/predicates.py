@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.transform.smt.model import HasHeaderKey, Predicate, RecordIsTombstone, Stage, TopicNameMatches
 from mirror_lib.transform.smt.record import SmtRecord
 
 
-def holds(predicate: Predicate, record: SmtRecord) -> bool:
-    """Whether a predicate is true for a record."""
+def condition_of(predicate: Predicate) -> Callable[[SmtRecord], bool]:
+    """Whether a predicate is true for a record, as a function of the record."""
     match predicate:
         case TopicNameMatches(pattern):
-            return compile_java(pattern).fullmatch(record.topic) is not None
+            compiled = compile_java(pattern)
+            return lambda record: compiled.fullmatch(record.topic) is not None
         case HasHeaderKey(name):
-            return any(header.name == name for header in record.headers)
+            return lambda record: any(header.name == name for header in record.headers)
         case RecordIsTombstone():
-            return record.value is None
+            return lambda record: record.value is None
+
+
+def holds(predicate: Predicate, record: SmtRecord) -> bool:
+    """Whether a predicate is true for a record."""
+    return condition_of(predicate)(record)
 
 
 def applies(stage: Stage, record: SmtRecord) -> bool:

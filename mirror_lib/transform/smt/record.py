@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -24,8 +23,7 @@ class Header(NamedTuple):
     schema: Schema | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawRecord:
+class RawRecord(NamedTuple):
     """A record as it stands in Kafka."""
 
     #: The name on the target: MM2's task has renamed the topic before a transform sees the record.
@@ -38,8 +36,7 @@ class RawRecord:
     timestamp: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SmtRecord:
+class SmtRecord(NamedTuple):
     """A record as transforms see it (`ConnectRecord`). A schema of None makes the data schemaless."""
 
     #: As in `RawRecord`.
@@ -58,9 +55,21 @@ class SmtRecord:
 
     def with_part(self, side: Side, schema: Schema | None, value: Value) -> SmtRecord:
         """The record with another key or value."""
+        # Not by `_replace`, which takes three times as long.
         if side is Side.KEY:
-            return replace(self, key_schema=schema, key=value)
-        return replace(self, value_schema=schema, value=value)
+            return SmtRecord(
+                self.topic,
+                self.partition,
+                value,
+                self.value,
+                self.headers,
+                self.timestamp,
+                schema,
+                self.value_schema,
+            )
+        return SmtRecord(
+            self.topic, self.partition, self.key, value, self.headers, self.timestamp, self.key_schema, schema
+        )
 
 
 def require_map(value: Value, purpose: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 
 from mirror_lib.topology.java_regex import Replacement, compile_java, compile_replacement
@@ -21,7 +20,7 @@ def regex_router(setting: model.RegexRouter, record: SmtRecord) -> SmtRecord:
     if pattern.fullmatch(record.topic) is None:
         return record
     topic = pattern.sub(replacement, record.topic, count=1)
-    return replace(record, topic=topic)
+    return record._replace(topic=topic)
 
 
 def timestamp_router(setting: model.TimestampRouter, record: SmtRecord) -> SmtRecord:
@@ -34,7 +33,7 @@ def timestamp_router(setting: model.TimestampRouter, record: SmtRecord) -> SmtRe
         raise DataError("Timestamp missing on record")
     moment = setting.timestamp_format.format(record.timestamp)
     topic = setting.topic_format.replace("${topic}", record.topic).replace("${timestamp}", moment)
-    return replace(record, topic=topic)
+    return record._replace(topic=topic)
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ import json
 import random
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -260,8 +260,8 @@ def ours(case: Case) -> dict[str, Any] | None:
         return None
     if after.value is case.record.value:
         # What no transform has changed keeps its bytes with us, and is written anew by Connect.
-        after = replace(
-            after, value=encode(parsed.chain.value_converter, *decode(parsed.chain.value_converter, after.value))
+        after = after._replace(
+            value=encode(parsed.chain.value_converter, *decode(parsed.chain.value_converter, after.value))
         )
     return _record_json(after)
 

@@ -52,6 +52,34 @@ def test_check_of_a_bad_file_lists_everything(file: Path) -> None:
     assert [problem["line"] for problem in data["problems"]] == [7, 8, 9]
 
 
+def test_check_finds_an_expression_that_cannot_be_parsed_and_shows_the_place_in_it(file: Path) -> None:
+    file.write_text(_FILE + "A->B.mirror.transforms = t\nA->B.mirror.transform.t.filter = upper(value\n")
+
+    code, shown = _run("config", "check", file)
+
+    assert code == 2
+    assert f"{file}: line 8: error: A->B.mirror.transform.t.filter: line 1, column 6: " in shown
+    assert "    upper(value\n         ^" in shown
+
+
+def test_show_lists_the_transforms_of_a_flow(file: Path) -> None:
+    file.write_text(
+        _FILE + "mirror.transforms = t\nmirror.transform.t.topics = a, b\nmirror.transform.t.value = upper(key)\n"
+        "A->B.transforms = r\nA->B.transforms.r.type = org.apache.kafka.connect.transforms.RegexRouter\n"
+        "A->B.transforms.r.regex = x\nA->B.transforms.r.replacement = y\n"
+    )
+
+    _, document = _run("config", "show", file, "--flow", "A->B", "--json")
+
+    data = json.loads(document)
+    assert data["transforms"] == [
+        {"transform": "r", "topics": "all", "what": "RegexRouter", "determinism": "deterministic"},
+        {"transform": "t", "topics": "a, b", "what": "value", "determinism": "deterministic"},
+    ]
+    rows = {row["key"]: row["line"] for row in data["settings"]}
+    assert (rows["mirror.transform.t.value"], rows["transforms.r.regex"]) == (9, 12)
+
+
 def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
     code, document = _run("config", "check", tmp_path / "none", "--json")
     assert code == 2
@@ -89,7 +117,9 @@ def test_show_of_another_flow_names_the_flows(file: Path) -> None:
 
 def test_keys_are_listed() -> None:
     _, document = _run("config", "keys", "--json")
-    assert {"mirror.schedule", "topics", "clusters"} <= {row["name"] for row in json.loads(document)["keys"]}
+    assert {"mirror.schedule", "topics", "clusters", "mirror.transform.<name>.filter"} <= {
+        row["name"] for row in json.loads(document)["keys"]
+    }
     code, text = _run("config", "keys", "--markdown")
     assert code == 0
     assert "# Configuration" in text

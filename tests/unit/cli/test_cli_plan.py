@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from mirror_lib.relay.flow_forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import RunOptions
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.paths import Path as Way
+from mirror_lib.transform.paths import TopicPath
 
 _FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 
@@ -188,3 +191,20 @@ def test_a_plan_is_shown_though_nothing_can_be_forecast(forecaster: Forecaster, 
     assert code == 0
     assert "3 partitions to copy" in shown
     assert "There is no forecast: nobody answers." in shown
+
+
+def test_the_way_of_each_topic_is_told_where_there_are_transforms(planner: Planner, tmp_path: Path) -> None:
+    raw = TopicPath("orders", Way.RAW_COPY, (), "the flow has no transforms")
+    planner.plan = replace(_plan(), paths=(raw,))
+
+    assert "raw copy" not in _run(tmp_path, "--flow", "A->B")[1]
+    (told,) = json.loads(_run(tmp_path, "--flow", "A->B", "--json")[1])["paths"]
+    assert told == {"topic": "orders", "path": "raw copy", "transforms": [], "reason": "the flow has no transforms"}
+
+    changed = TopicPath("orders", Way.TRANSFORM, ("route", "mask"), "mask takes all topics")
+    planner.plan = replace(_plan(), paths=(changed, TopicPath("logs", Way.RAW_COPY, (), "no transform takes it: mask")))
+
+    shown = _run(tmp_path, "--flow", "A->B")[1]
+
+    assert "route -> mask" in shown
+    assert "no transform takes it: mask" in shown

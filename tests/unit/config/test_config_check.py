@@ -125,8 +125,9 @@ def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
         "num.streams = 4",
         "consumer.config = x",
         # What MM2 has and this program does not do.
-        "A->B.transforms = x",
         "A->B.transforms.x.type = y",
+        "transforms.x.type = y",
+        "A.predicates.x.type = y",
         "A->B.exactly.once.support = required",
         "B.exactly.once.source.support = enabled",
         "dedicated.mode.enable.internal.rest = true",

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, Transform
 from mirror_lib.transform.paths import Path, TopicPath, topic_paths
+from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.transform.smt.model import ChainSettings, RegexRouter, Stage
 
 DROP_TESTS = Transform("drop-tests", topics=("orders.*", "payments"))
 MASK = Transform("mask")
@@ -49,6 +51,17 @@ def test_heartbeats_are_left_alone_unless_a_transform_names_them() -> None:
 
     assert paths(MASK)[0].path is Path.RAW_COPY
     assert paths(MASK, named)[0].transforms == ("named",)
+
+
+def test_transforms_of_connect_take_all_topics_heartbeats_too_and_come_first() -> None:
+    chain = SmtChain(ChainSettings((Stage("route", RegexRouter("(.*)", "$1-copy")),)))
+    flow = FlowTransforms((DROP_TESTS, MASK), smt=chain)
+
+    orders, heartbeats = topic_paths(["orders", "heartbeats"], flow, lambda topic: topic == "heartbeats")
+
+    assert orders.transforms == ("route", "drop-tests", "mask")
+    assert orders.reason.startswith("Connect's transforms take all topics; drop-tests takes orders.*")
+    assert heartbeats.transforms == ("route",)
 
 
 @given(st.lists(st.text(alphabet="abc.-", min_size=1)), st.lists(st.sampled_from(["a.*", "b", "[ab]c*", ".*"])))

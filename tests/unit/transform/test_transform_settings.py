@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.java_types import parse_list
 from mirror_lib.config.model import Problem, Severity
 from mirror_lib.config.problems import describe
+from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.model import (
     NO_TRANSFORMS,
     ColumnExpressions,
@@ -28,7 +28,13 @@ from mirror_lib.transform.model import (
     SchemaRegistry,
     Transform,
 )
-from mirror_lib.transform.settings import REGISTRY_KEYS, SUB_KEYS, is_transform_key, parse_transforms
+from mirror_lib.transform.settings import (
+    REGISTRY_KEYS,
+    SUB_KEYS,
+    is_transform_key,
+    parse_transforms,
+    statement_files,
+)
 
 REGISTRY = {"mirror.transform.registry.source.url": "http://registry:8081"}
 
@@ -371,3 +377,27 @@ def test_any_settings_end_in_transforms_or_problems_with_their_keys(settings: di
     if not any(each.severity is Severity.ERROR for each in problems):
         listed = [name for name in parse_list(settings.get("mirror.transforms", "")) if name]
         assert [transform.name for transform in flow.transforms] == listed
+
+
+def test_settings_that_other_flows_share_are_not_judged_by_a_flow_that_names_no_such_transform() -> None:
+    settings = one("a", filter="key is not null") | {
+        "mirror.transform.b.filter": "(",
+        "mirror.transform.c.filter": "(",
+    }
+
+    _, problems = parse_transforms(settings, shared={"mirror.transform.b.filter"})
+
+    assert [each.key for each in problems] == ["mirror.transform.c.filter"]
+
+
+def test_relative_files_begin_at_the_folder_that_is_given(tmp_path: Path) -> None:
+    (tmp_path / "mask.sql").write_text("SELECT value FROM records")
+    settings = one(sql_file="mask.sql")
+
+    flow, problems = parse_transforms(settings, folder=tmp_path)
+
+    assert problems == ()
+    assert flow.files == ("mask.sql",)
+    assert statement_files(settings, tmp_path) == (tmp_path / "mask.sql",)
+    absolute = one(sql_file=str(tmp_path / "mask.sql"))
+    assert statement_files(absolute, Path("/elsewhere")) == (tmp_path / "mask.sql",)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.config.java_types import ValueType, parse_list, parse_raw_boolean, parse_value
+from mirror_lib.topology.java_types import ValueType, parse_list, parse_raw_boolean, parse_value
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""Taking a target partition from the writer before: its end is then what it will be for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError, Where
+from mirror_lib.relay.model import CopyJob, OpenPartition
+from mirror_lib.relay.patient_reader import PatientReader
+from mirror_lib.relay.retry import Backoff
+
+_FENCING_SECONDS = 60.0
+
+
+async def fence(
+    job: CopyJob, opened: OpenPartition, client: RawClient, log: PatientReader
+) -> tuple[ProducerIdentity, int]:
+    """Fence the writer before; returns who writes from now on, and the end of the target's log.
+
+    Args:
+        opened: with a take-over.
+        client: of the target.
+        log: of the target partition.
+
+    Raises:
+        TargetTruncatedError: the target is shorter than what was certainly copied.
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    takeover = opened.takeover
+    assert takeover is not None
+    where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
+    identity = await _identity(opened, client, takeover.producer_id, takeover.lease_seconds)
+    end = await replicated_end(job, opened, client, log, where)
+    if end < takeover.target_offset:
+        raise TargetTruncatedError(
+            f"{opened.plan.target} ends at {end}, but this flow had written it up to {takeover.target_offset}.",
+            where=where,
+            action="The target lost data or was created again: find out why, then say where copying goes on "
+            "(`mirror position set`).",
+        )
+    return identity, end
+
+
+async def _identity(
+    opened: OpenPartition, client: RawClient, before: int | None, lease_seconds: float
+) -> ProducerIdentity:
+    """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
+    name = opened.transactional_id
+    if name is None:
+        identity = await client.new_producer_id()
+    else:
+        deadline = time.monotonic() + _FENCING_SECONDS
+        identity = await client.fence(name, opened.plan.target, deadline=deadline)
+    # A transactional id whose epochs are used up, or that expired, comes with a new producer id: fencing by it
+    # does not reach the old one.
+    if before not in (None, identity.producer_id):
+        await asyncio.sleep(lease_seconds)
+    return identity
+
+
+async def replicated_end(
+    job: CopyJob, opened: OpenPartition, client: RawClient, log: PatientReader, where: Where
+) -> int:
+    """The target's end once all of it is replicated: what is not might still vanish.
+
+    Raises:
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    backoff = Backoff(job.settings.retry_max_seconds)
+    target = opened.plan.target
+    while True:
+        try:
+            high_watermark, end = await client.log_ends(await log.leader(), target)
+            if high_watermark >= end:
+                return end
+            raise TransientError(
+                f"records up to offset {end - 1} of {target} are not replicated yet.",
+                where=where,
+                action="Check that the target's replicas are in sync.",
+            )
+        except MirrorError as error:
+            await log.pause(backoff, error)

@@ -1,0 +1,59 @@
+"""The records that claim a partition, and the name of its writer."""
+
+from __future__ import annotations
+
+from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
+from mirror_lib.relay.model import OpenPartition
+from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+def transactional_id(flow: FlowId, target: TopicPartition) -> str:
+    """The id that names the one writer of a target partition; used for its producer id and epoch only."""
+    return f"mirror:{flow}:{target}"
+
+
+def open_position(opened: OpenPartition, run_id: str) -> Position:
+    """The record that claims a partition: up to where all is certain, and who writes from now on."""
+    plan, takeover = opened.plan, opened.takeover
+    # Behind MirrorMaker 2 the certain pair lies before its position, which it must find again if it comes back.
+    certain = takeover is None or takeover.source_offset == plan.start
+    return Position(
+        topic=plan.source.topic,
+        partition=plan.source.partition,
+        offset=plan.start - 1,
+        target_offset=opened.target_offset if certain else None,
+        state=PositionState.OPEN,
+        producer_id=opened.producer_id if opened.producer_id >= 0 else None,
+        epoch=opened.epoch if opened.epoch >= 0 else None,
+        run_id=run_id,
+        topic_id=plan.topic_id,
+        leader_epoch=plan.leader_epoch,
+        claim=opened.claim,
+        left_out=() if takeover is None else takeover.left_out,
+        runs=() if takeover is None else takeover.runs,
+        routes=() if takeover is None else takeover.routes,
+    )
+
+
+def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
+    """How far a partition is, as the record that a restart begins from."""
+    opened = copy.opened
+    return Position(
+        topic=copy.source.topic,
+        partition=copy.source.partition,
+        offset=copy.source_next - 1,
+        target_offset=copy.target_next,
+        state=PositionState.OPEN,
+        producer_id=opened.producer_id,
+        epoch=opened.epoch,
+        run_id=run_id,
+        topic_id=opened.plan.topic_id,
+        leader_epoch=copy.leader_epoch,
+        claim=opened.claim,
+        left_out=tuple(
+            OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)
+            for each in copy.left_out
+        ),
+        runs=copy.runs,
+    )

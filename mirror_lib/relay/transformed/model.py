@@ -1,0 +1,76 @@
+"""What the two halves of a transformed copy are told, and what the reading one tells the writing one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mirror_lib.errors import MirrorError
+from mirror_lib.relay.model import CopyJob, OpenPartition, Poison
+from mirror_lib.topology.names import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRecord:
+    """A source record that a transform cannot take.
+
+    Attributes:
+        ends_partition: whether the partition ends before it, though the policy leaves such records out.
+    """
+
+    offset: int
+    error: MirrorError
+    ends_partition: bool = False
+
+
+def first_stop(failed: Sequence[FailedRecord], *, leave_out: bool, start: int, end: int) -> int:
+    """Where a partition ends for the sake of records that fail, of [start, end)."""
+    stops = (each.offset for each in failed if each.offset >= start and (each.ends_partition or not leave_out))
+    return min(stops, default=end)
+
+
+@dataclass(frozen=True, slots=True)
+class RowJob:
+    """Partitions whose records go through the same transforms. Holds credentials: never log it.
+
+    Attributes:
+        copy: bins of these partitions alone.
+        exact: whether the same source always gives the same rows, so that what an interrupted run wrote can be told
+            from what it did not.
+        failed: records that are known to fail, by their partition, ascending: they are left out by the flow's policy,
+            or with policy `fail` the partition ends before the first of them.
+        routes: whether a transform may send rows elsewhere than to their partition's own target.
+        whole: whether reading fails as a whole where it does not come to the end of every partition.
+        nonce: makes the names of temporary files those of this job alone.
+    """
+
+    copy: CopyJob = field(repr=False)
+    exact: bool
+    failed: Mapping[TopicPartition, tuple[FailedRecord, ...]] = field(default_factory=dict)
+    routes: bool = False
+    whole: bool = False
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEnd:
+    """How reading a partition ended: all before `source_next` was given to Spark."""
+
+    source_next: int
+    error: MirrorError | None = None
+    poison: tuple[Poison, ...] = ()
+    leader_epoch: int | None = None
+
+
+#: By the number of the partition in its job.
+ReadEnds = Mapping[int, ReadEnd]
+
+
+def reading_start(opened: OpenPartition) -> int:
+    """The source offset from which rows are read: where the one before may have written, from the certain pair on."""
+    return opened.plan.start if opened.takeover is None else opened.takeover.source_offset
+
+
+def first_number(job: CopyJob, bin_number: int) -> int:
+    """The number in its job of the first partition of a bin; the others follow."""
+    return sum(len(bin_) for bin_ in job.bins[:bin_number])

@@ -1,0 +1,145 @@
+"""Target partitions that a transform names: they exist or are made, get a writer of their own, and are remembered.
+
+Nobody knows beforehand where rows will go. So a target partition is opened when the first row for it comes, and the
+open position says so before anything is written there: whoever takes over knows where to look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.kafka_errors import TopicExistsError, error_for_code
+from mirror_lib.cluster.positions import PositionState, Route
+from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.relay.fencing import replicated_end
+from mirror_lib.relay.model import CopyJob, OpenPartition
+from mirror_lib.relay.open_positions import transactional_id
+from mirror_lib.relay.patient_reader import PatientReader
+from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
+
+_OPENING_SECONDS = 60.0
+
+
+def stored_routes(job: CopyJob, opened: OpenPartition) -> tuple[Route, ...]:
+    """Where else the run that is taken over has written since the certain pair, as the newest position says."""
+    # Another Kafka client, which only interrupted runs with routes need.
+    from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
+
+    assert opened.takeover is not None
+    known = {(route.topic, route.partition): route for route in opened.takeover.routes}
+    topic = job.positions
+    if topic is None:
+        return tuple(known.values())
+    with PositionStore(topic.connection, topic.topic, topic.source_alias, connector=topic.connector) as store:
+        for stored in store.read_since(PositionSnapshot()):
+            position = stored.position
+            if position.source != opened.plan.source or position.topic_id != opened.plan.topic_id:
+                continue
+            if position.state is not PositionState.OPEN or position.offset + 1 < opened.takeover.source_offset:
+                continue
+            for route in position.routes:
+                # The first that was said of it: later runs took over from there.
+                known.setdefault((route.topic, route.partition), route)
+    return tuple(known.values())
+
+
+class RouteOpener:
+    """Opens target partitions as rows come for them."""
+
+    def __init__(self, job: CopyJob, client: RawClient) -> None:
+        self._job = job
+        self._client = client
+
+    def partition(self, main: OpenPartition, target: TopicPartition) -> OpenPartition:
+        """A partition as `main` is, but for where it writes; nobody's writer yet."""
+        name = None if main.transactional_id is None else transactional_id(self._job.flow, target)
+        return replace(main, plan=replace(main.plan, target=target), transactional_id=name)
+
+    async def opened(self, main: OpenPartition, target: TopicPartition, end: int | None) -> OpenPartition:
+        """The partition with its writer's identity, and the end of its log.
+
+        Args:
+            end: where this task's own writer of it will have come; None when it has none.
+
+        Raises:
+            ConfigurationError: the topic has no such partition.
+            MirrorError: it cannot be made or written.
+        """
+        elsewhere = self.partition(main, target)
+        if end is not None:
+            return replace(elsewhere, target_offset=end, takeover=None)
+        await self._exist(main, target)
+        log = PatientReader(self._client, target, self._job.settings, read_committed=False)
+        identity = await self._identity(elsewhere)
+        log_end = await replicated_end(self._job, elsewhere, self._client, log, _where(self._job, main))
+        return replace(
+            elsewhere,
+            producer_id=identity.producer_id,
+            epoch=identity.epoch,
+            target_offset=log_end,
+            takeover=None,
+            taken_over=False,
+        )
+
+    async def _identity(self, opened: OpenPartition) -> ProducerIdentity:
+        if opened.transactional_id is None:
+            return await self._client.new_producer_id()
+        deadline = time.monotonic() + _OPENING_SECONDS
+        return await self._client.init_producer_id(opened.transactional_id, deadline=deadline)
+
+    async def _exist(self, main: OpenPartition, target: TopicPartition) -> None:
+        """See to it that the partition has a leader; a topic that is not there is made like the remote topic."""
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        made = False
+        while True:
+            failed = await self._client.refresh_leaders([target.topic])
+            if self._client.leader(target) is not None:
+                return
+            code = failed.get(target.topic, ErrorCode.NONE)
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not made:
+                await asyncio.to_thread(self._make, main.plan.target.topic, target.topic)
+                made = True
+                continue
+            where = _where(self._job, main)
+            if not code and self._knows(target.topic):
+                raise ConfigurationError(
+                    f"a transform sends records to partition {target.partition} of {target.topic}, which has none of "
+                    "that number.",
+                    where=where,
+                    action="Give the topic more partitions, or let the transform set `partition`.",
+                )
+            needs = Grant.on_topic(Operation.WRITE, target.topic)
+            doing = f"find {target}, where a transform sends records"
+            error = error_for_code(code or ErrorCode.LEADER_NOT_AVAILABLE, where=where, doing=doing, needs=needs)
+            if not may_pass(error) or not backoff.failed(error):
+                raise error
+            await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+
+    def _knows(self, topic: str) -> bool:
+        return self._client.leader(TopicPartition(topic, 0)) is not None
+
+    def _make(self, like: str, topic: str) -> None:
+        from mirror_lib.cluster.admin import ClusterAdmin
+        from mirror_lib.cluster.admin_model import TopicSpec
+
+        with ClusterAdmin(self._job.target) as admin:
+            described, configs = admin.describe_topics([like]), admin.topic_configs([like])
+            for error in (*described.errors.values(), *configs.errors.values()):
+                raise error
+            # Retention above all: what is copied may be older than a broker's default lets it become.
+            kept = configs[like].set_on_topic()
+            spec = TopicSpec(topic, len(described[like].partitions), described[like].replication_factor, kept)
+            refused = admin.create_topics([spec])[topic]
+        # Another task may have been quicker.
+        if refused is not None and not isinstance(refused, TopicExistsError):
+            raise refused
+
+
+def _where(job: CopyJob, main: OpenPartition) -> Where:
+    return Where(flow=str(job.flow), topic=main.plan.source.topic, partition=main.plan.source.partition)

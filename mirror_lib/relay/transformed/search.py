@@ -1,0 +1,92 @@
+"""Finding a record that a transform cannot take, where Spark says only that one of many was. Pure but for its probe.
+
+An expression that fails ends its whole Spark job and does not tell the record. So ranges of offsets are tried without
+writing, a few in a job: Spark tells which of them has failed, and that one is parted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from mirror_lib.topology.names import TopicPartition
+
+#: Ranges that are tried in one job: more find the record in fewer jobs, each of which takes longer.
+WAYS = 8
+
+
+class OffsetRange(NamedTuple):
+    """Offsets [first, end) of a source partition."""
+
+    source: TopicPartition
+    first: int
+    end: int
+
+
+class Failure(NamedTuple):
+    """How a try ended.
+
+    Attributes:
+        group: the number of the group that failed, None where nothing tells; not always the first that would.
+    """
+
+    error: Exception
+    group: int | None
+
+
+class Found(NamedTuple):
+    """A record that fails when it is tried alone."""
+
+    source: TopicPartition
+    offset: int
+    error: Exception
+
+
+#: Tries groups of ranges; None when all their records are taken.
+Probe = Callable[[Sequence[Sequence[OffsetRange]]], Failure | None]
+
+
+def failing_record(ranges: Sequence[OffsetRange], probe: Probe) -> Found | None:
+    """A record that fails; None where nothing does, or what fails does so without any record.
+
+    Args:
+        ranges: of different partitions.
+    """
+    left = [each for each in ranges if each.first < each.end]
+    if not left or probe([[each._replace(end=each.first) for each in left]]) is not None:
+        return None
+    while True:
+        groups = _parted(left)
+        failed = _tried(groups, probe)
+        if failed is None:
+            return None
+        error, left = failed
+        if len(left) == 1 and left[0].end - left[0].first == 1:
+            return Found(left[0].source, left[0].first, error)
+
+
+def _tried(groups: Sequence[Sequence[OffsetRange]], probe: Probe) -> tuple[Exception, list[OffsetRange]] | None:
+    failure = probe(groups)
+    if failure is None:
+        return None
+    if failure.group is not None:
+        return failure.error, list(groups[failure.group])
+    for group in groups:
+        alone = probe([group])
+        if alone is not None:
+            return alone.error, list(group)
+    return None
+
+
+def _parted(ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
+    if len(ranges) > 1:
+        return [list(ranges[first:stop]) for first, stop in _cuts(len(ranges))]
+    (only,) = ranges
+    return [[only._replace(first=only.first + a, end=only.first + b)] for a, b in _cuts(only.end - only.first)]
+
+
+def _cuts(size: int) -> list[tuple[int, int]]:
+    ways = min(WAYS, size)
+    edges = [size * number // ways for number in range(ways + 1)]
+    return list(pairwise(edges))

@@ -1,0 +1,214 @@
+"""The writing half of a transformed copy: rows as they come from Spark to the target, each exactly once.
+
+Batches are sent by the same writer as those of the raw copy (`relay.writing`), so that sequence numbers, expected
+offsets and retries are the same.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.rows.columns import RowColumns, Slice, by_place
+from mirror_lib.cluster.rows.hand_over import HandOver
+from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError
+from mirror_lib.relay.copy import for_attempt
+from mirror_lib.relay.model import PartitionResult, RoutedRecords
+from mirror_lib.relay.patient_reader import CHOICES
+from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, first_number
+from mirror_lib.relay.transformed.sending import Outlet, Sending, Sluice
+from mirror_lib.topology.names import TopicPartition
+
+
+def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBatch]) -> list[PartitionResult]:
+    """Write the rows that are made of bin `number`; a result for each of its partitions.
+
+    Args:
+        rows: of `layout.WRITTEN_DDL`; those of each partition in the order of their offsets.
+
+    Raises:
+        MirrorError: the rows ended before the source was read to the end, or are not what a transform gives.
+    """
+    sending = Sending(for_attempt(job.copy, number, attempt), number, exact=job.exact, routes=job.routes)
+    writing = _Writing(sending, first_number(job.copy, number))
+    try:
+        for batch in rows:
+            for each in by_place(batch, routes=job.routes):
+                writing.write(each)
+        return writing.results(HandOver(job.nonce, number, attempt).take())
+    except BaseException:
+        sending.stop()
+        raise
+
+
+def finish_bin(job: RowJob, number: int, attempt: int) -> list[PartitionResult]:
+    """End a bin of which no row is left, all of its source having been read to the end."""
+    first = first_number(job.copy, number)
+    ends = {at: ReadEnd(opened.plan.end) for at, opened in enumerate(job.copy.bins[number], first)}
+    sending = Sending(for_attempt(job.copy, number, attempt), number, exact=job.exact, routes=job.routes)
+    return _Writing(sending, first).results(ends)
+
+
+class _Writing:
+    """Everything that happens in the thread of the rows."""
+
+    def __init__(self, sending: Sending, first: int) -> None:
+        self._sending = sending
+        self._first = first
+
+    def write(self, rows: Slice) -> None:
+        """Take rows of one partition that go to the same one."""
+        number, codec = number_and_codec(rows.place)
+        sluice = self._sending.sluices[number - self._first]
+        if sluice.failed:
+            return
+        try:
+            outlet = self._outlet(sluice, rows)
+        except MirrorError as error:
+            self._sending.fail(sluice, error, certain=all(each.tail is None for each in sluice.outlets))
+            return
+        self._write(sluice, outlet, rows.rows, codec)
+
+    def results(self, ends: ReadEnds) -> list[PartitionResult]:
+        """End every partition as its reading did, and wait until all is acknowledged."""
+        for number, sluice in enumerate(self._sending.sluices, self._first):
+            self._finish(sluice, ends[number])
+        finished = enumerate(self._sending.finish(), self._first)
+        return [_result(sluice, ends[number]) for number, sluice in finished]
+
+    def _outlet(self, sluice: Sluice, rows: Slice) -> Outlet:
+        main = sluice.main.copy
+        topic = main.target.topic if rows.topic is None else rows.topic
+        # A partition of another topic is the source's, as one of the remote topic is.
+        partition = rows.partition if rows.partition is not None else main.target.partition
+        target = TopicPartition(topic, partition)
+        return sluice.main if target == main.target else self._sending.route(sluice, target)
+
+    def _write(self, sluice: Sluice, outlet: Outlet, rows: RowColumns, codec: Codec) -> None:
+        parts, left_out = outlet.batches.without_too_large(rows, codec)
+        try:
+            if left_out:
+                self._sending.leave_out(outlet, left_out)
+        except MirrorError as error:
+            self._sending.fail(sluice, error, certain=outlet.tail is None)
+        for part in parts:
+            rest = self._behind_tail(sluice, outlet, part)
+            if rest is None:
+                return
+            try:
+                for batch in outlet.batches.take(rest, codec):
+                    self._sending.send(outlet, batch)
+            except MirrorError as error:
+                self._sending.fail(sluice, error, certain=True)
+                return
+
+    def _behind_tail(self, sluice: Sluice, outlet: Outlet, rows: RowColumns) -> RowColumns | None:
+        """The rows that are yet to be written; None where there are none."""
+        while outlet.tail is not None and len(rows) and not sluice.failed:
+            try:
+                if not self._sending.run(outlet.tail.fill()):
+                    self._found(sluice, outlet, int(rows.offsets[0]))
+                    break
+                rows = rows.part(outlet.tail.match(rows, outlet.copy.where()), len(rows))
+            except MirrorError as error:
+                self._sending.fail(sluice, error, certain=False)
+        return rows if len(rows) and not sluice.failed else None
+
+    def _found(self, sluice: Sluice, outlet: Outlet, source_next: int) -> None:
+        """All that an interrupted run wrote is found; from `source_next` on nothing is written."""
+        tail, outlet.tail = outlet.tail, None
+        assert tail is not None
+        if source_next >= outlet.known_to:
+            self._sending.found(outlet, tail.runs, source_next)
+            return
+        self._sending.fail(
+            sluice,
+            TargetTruncatedError(
+                f"{outlet.copy.target} holds what the transform makes of the source only up to offset "
+                f"{source_next - 1}, though it was stored as copied up to {outlet.known_to - 1}.",
+                where=outlet.copy.where(),
+                action="The target lost data, or the transform is another one: find out which, then say where "
+                "copying goes on (`mirror position set`).",
+            ),
+            certain=False,
+        )
+
+    def _finish(self, sluice: Sluice, end: ReadEnd) -> None:
+        for outlet in sluice.outlets:
+            if outlet.tail is not None and not sluice.failed:
+                self._finish_tail(sluice, outlet, end)
+        for outlet in sluice.outlets:
+            if sluice.failed:
+                break
+            try:
+                for batch in outlet.batches.end(end.source_next):
+                    self._sending.send(outlet, batch)
+            except MirrorError as error:
+                self._sending.fail(sluice, error, certain=True)
+        self._sending.end(sluice, end)
+
+    def _finish_tail(self, sluice: Sluice, outlet: Outlet, end: ReadEnd) -> None:
+        """No more rows come, and there was none behind what was found so far."""
+        tail = outlet.tail
+        assert tail is not None
+        try:
+            more = self._sending.run(tail.fill())
+        except MirrorError as error:
+            self._sending.fail(sluice, error, certain=False)
+            return
+        if not more and end.error is None:
+            self._found(sluice, outlet, end.source_next)
+        elif not more and tail.source_next is not None and tail.source_next >= outlet.known_to:
+            self._found(sluice, outlet, tail.source_next)
+        elif end.error is None:
+            self._sending.fail(
+                sluice,
+                TargetDivergedError(
+                    f"{outlet.copy.target} holds more than the transform makes of the source up to offset "
+                    f"{end.source_next - 1}: the transform is another one since a run was interrupted, or somebody "
+                    "else wrote there.",
+                    where=outlet.copy.where(),
+                    action=f"Run once with the transform as it was, or: {CHOICES}",
+                ),
+                certain=False,
+            )
+        else:
+            self._sending.fail(sluice, end.error, certain=False)
+
+
+def _result(sluice: Sluice, end: ReadEnd) -> PartitionResult:
+    """What became of a source partition, wherever its rows went."""
+    main = sluice.main.copy.result()
+    others = [outlet.copy.result() for outlet in sluice.routed.values()]
+    whole = not sluice.broken and all(outlet.copy.certain for outlet in sluice.outlets)
+    if whole:
+        # Whatever ended it did so before the record at this offset, and all before it is written.
+        main = replace(main, source_next=end.source_next)
+    if not others:
+        return main
+    everything = [main, *others]
+    first = [each.first_timestamp for each in everything if each.first_timestamp is not None]
+    last = [each.last_timestamp for each in everything if each.last_timestamp is not None]
+    error = next((each.error for each in everything if each.error is not None), None)
+    return replace(
+        main,
+        # How far all of them came together is not known otherwise: the next run finds it out.
+        certain=whole,
+        error=error,
+        records=sum(each.records for each in everything),
+        bytes=sum(each.bytes for each in everything),
+        batches=sum(each.batches for each in everything),
+        recovered=sum(each.recovered for each in everything),
+        first_timestamp=min(first, default=None),
+        last_timestamp=max(last, default=None),
+        routed=tuple(
+            RoutedRecords(each.target, each.target_first, each.target_next, each.records + each.recovered)
+            for each in others
+        ),
+    )

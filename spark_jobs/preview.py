@@ -1,0 +1,240 @@
+"""The Spark job of a preview: what transforms make of a few records, which come in a file. Nothing is written to Kafka.
+
+A record that a transform cannot take ends a whole Spark job. So the job is done again without it, until all that can be
+transformed is.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mirror_lib.cluster.batches.arrow_records import outgoing_rows
+from mirror_lib.cluster.batches.arrow_rows import InexactRowError
+from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, number_and_codec
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.relay.transformed.preview_job import PreviewArguments, PreviewRunner, main
+from mirror_lib.relay.transformed.sample import headers_of, places_of
+from mirror_lib.transform.model import Determinism, Transform, TransformChain
+from mirror_lib.transform.preview import MadeRecord, PreviewResult, RecordPlace
+from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.transform.smt import model as smt
+from spark_jobs.entry import OpenSession, start
+from spark_jobs.failures import spark_failure, words_of
+from spark_jobs.transform_frame import frame_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_MICROSECONDS = 1000
+#: An error of ours that a worker raised without a record's mark, such as that a function cannot be imported.
+_OURS = re.compile(r"mirror_lib\.[\w.]*?(?P<name>\w+): (?P<what>.+)")
+
+
+def preview_with(spark: SparkSession, flow: str, remote_topics: Mapping[str, str]) -> PreviewRunner:
+    """A runner that transforms rows in a session.
+
+    It raises `ConfigurationError` where Spark refuses a transform, and `SparkJobError` where it fails whatever the
+    records are.
+
+    Args:
+        flow: for messages.
+        remote_topics: what source topics are called on the target, which Connect's transforms see.
+    """
+
+    def run(chain: TransformChain, rows: pa.Table) -> PreviewResult:
+        return _Preview(spark, flow, remote_topics, chain, rows).run()
+
+    return run
+
+
+class _Preview:
+    def __init__(
+        self, spark: SparkSession, flow: str, remote_topics: Mapping[str, str], chain: TransformChain, rows: pa.Table
+    ) -> None:
+        self._spark = spark
+        self._flow = flow
+        self._remote_topics = remote_topics
+        self._chain = chain
+        self._rows = rows
+        self._places = places_of(rows)
+        self._made: dict[RecordPlace, list[MadeRecord]] = {}
+        self._failed: dict[RecordPlace, MirrorError] = {}
+
+    def run(self) -> PreviewResult:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        # Rows by their numbers.
+        waiting = [list(range(len(self._places)))] if self._places else []
+        while waiting:
+            rows = waiting.pop()
+            try:
+                self._keep(self._transformed(self._chain, rows))
+            except (PySparkException, Py4JError) as error:
+                told = _whatever_the_record(error, self._flow)
+                if told is not None:
+                    raise told from error
+                waiting += self._without_failing(error, rows)
+        made = {place: tuple(records) for place, records in self._made.items()}
+        return PreviewResult(made, self._failed, self._dropped_by())
+
+    def _transformed(self, chain: TransformChain, rows: Sequence[int]) -> pa.Table:
+        import pyarrow as pa
+
+        chosen = self._rows.take(pa.array(rows, pa.int64()))
+        return frame_of(self._spark.createDataFrame(chosen), chain, target_topic_of=self._remote_topics).toArrow()
+
+    def _without_failing(self, error: Exception, rows: list[int]) -> list[list[int]]:
+        """Note the record that a job failed for, if it can be told; what is to be tried next."""
+        marked = read_mark(str(error))
+        guilty = None if marked is None else self._row_of(number_and_codec(marked.place)[0], marked.offset)
+        if guilty not in rows:
+            guilty = rows[0] if len(rows) == 1 else None
+        if guilty is None:
+            middle = len(rows) // 2
+            return [rows[:middle], rows[middle:]]
+        place = self._places[guilty]
+        self._failed[place] = self._untransformable(words_of(error), place)
+        rest = [row for row in rows if row != guilty]
+        return [rest] if rest else []
+
+    def _row_of(self, partition: int, offset: int) -> int | None:
+        place = RecordPlace(partition, offset)
+        return self._places.index(place) if place in self._places else None
+
+    def _keep(self, made: pa.Table) -> None:
+        """Take what was made; a record that cannot be one fails here as it would where it is written."""
+        places = places_of(made)
+        for row, place in enumerate(places):
+            try:
+                _check_record(made.slice(row, 1))
+            except InexactRowError as error:
+                self._failed[place] = self._untransformable(error.what, place)
+        for place, record in zip(places, _records(made), strict=True):
+            if place not in self._failed:
+                self._made.setdefault(place, []).append(record)
+
+    def _untransformable(self, what: str, place: RecordPlace) -> MirrorError:
+        topic = self._rows.column("topic")[0].as_py()
+        return UntransformableRecordError(
+            what,
+            where=Where(flow=self._flow, topic=topic, partition=place.partition, offset=place.offset),
+            action="Correct the transform, or leave such records out by mirror.poison.policy.",
+        )
+
+    # ------------------------------------------------------------ records that are dropped
+
+    def _dropped_by(self) -> dict[RecordPlace, str]:
+        """The transforms that drop records, each found by what is left behind it."""
+        dropped = [row for row, place in enumerate(self._places) if place not in self._made | self._failed]
+        droppers = _droppers(self._chain)
+        found: dict[RecordPlace, str] = {}
+        if self._chain.determinism is not Determinism.YES and len(droppers) > 1:
+            # Tried again, it might be another one.
+            return found
+        for number in droppers[:-1]:
+            if not dropped:
+                return found
+            left = self._left_behind(number + 1, dropped)
+            if left is None:
+                return found
+            gone = [row for row in dropped if self._places[row] not in left]
+            found |= {self._places[row]: self._chain.names[number] for row in gone}
+            dropped = [row for row in dropped if self._places[row] in left]
+        if droppers:
+            found |= {self._places[row]: self._chain.names[droppers[-1]] for row in dropped}
+        return found
+
+    def _left_behind(self, members: int, rows: Sequence[int]) -> set[RecordPlace] | None:
+        """Which records are left behind the first members of the chain; None where that cannot be told."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return set(places_of(self._transformed(_first_of(self._chain, members), rows)))
+        except (PySparkException, Py4JError, MirrorError):
+            # Between two members there may be what no whole chain would write.
+            return None
+
+
+def _whatever_the_record(error: Exception, flow: str) -> MirrorError | None:
+    """What is wrong where no record is to blame, None where one may be."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    told = spark_failure(error, "the preview", flow)
+    if isinstance(told, ConfigurationError) or (isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)):
+        return told
+    ours = _OURS.match(words_of(error))
+    if ours is None:
+        return None
+    kind = ConfigurationError if ours["name"] == ConfigurationError.__name__ else MirrorError
+    return kind(ours["what"], where=Where(flow=flow))
+
+
+def _check_record(row: pa.Table) -> None:
+    """See that a row can be a record.
+
+    Raises:
+        InexactRowError: it cannot.
+    """
+    key, value, headers, timestamp, source = (
+        row.column(name).combine_chunks() for name in ("key", "value", "headers", "timestamp", SOURCE_COLUMN)
+    )
+    outgoing_rows(key, value, headers, timestamp, source.field(1))
+
+
+def _records(made: pa.Table) -> list[MadeRecord]:
+    import pyarrow as pa
+
+    times = made.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
+    names = ("key", "value", "headers", "topic", "partition")
+    return [
+        MadeRecord(key, value, headers_of(headers), None if time is None else time // _MICROSECONDS, topic, partition)
+        for time, key, value, headers, topic, partition in zip(
+            times, *(made.column(name).to_pylist() for name in names), strict=True
+        )
+    ]
+
+
+def _droppers(chain: TransformChain) -> list[int]:
+    """The numbers of the members of a chain that may drop records."""
+    stages = () if chain.smt is None else chain.smt.settings.stages
+    may_drop = [
+        *(isinstance(stage.transform, smt.Filter) for stage in stages),
+        *(_may_drop(each) for each in chain.transforms),
+    ]
+    return [number for number, drops in enumerate(may_drop) if drops]
+
+
+def _may_drop(transform: Transform) -> bool:
+    return transform.filter is not None or transform.select is not None or transform.function is not None
+
+
+def _first_of(chain: TransformChain, members: int) -> TransformChain:
+    """A chain of the first members."""
+    if chain.smt is None:
+        return replace(chain, transforms=chain.transforms[:members])
+    stages = chain.smt.settings.stages
+    settings = replace(chain.smt.settings, stages=stages[:members])
+    return replace(
+        chain,
+        smt=replace(chain.smt, settings=settings),
+        transforms=chain.transforms[: max(members - len(stages), 0)],
+    )
+
+
+def _run(argv: Sequence[str], open_session: OpenSession) -> int:
+    def make_runner(arguments: PreviewArguments) -> PreviewRunner:
+        session = open_session(f"mirror transform preview {arguments.flow}")
+        return preview_with(session, arguments.flow, {arguments.topic: arguments.remote_topic})
+
+    return main(argv, make_runner)
+
+
+if __name__ == "__main__":
+    sys.exit(start(sys.argv[1:], _run, copies=False))

@@ -1,0 +1,76 @@
+"""What a transformed copy runs on Spark's executors, before and behind the transforms. Workers import this module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.cluster.rows.hand_over import HandOver
+from mirror_lib.relay.model import PartitionResult
+from mirror_lib.relay.transformed.model import RowJob
+from spark_jobs.sealing import unseal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What travels to the workers, and back.
+ROW_CLASSES = (RowJob, PartitionResult)
+#: What `drain_rows` gives.
+DRAINED_DDL = "rows bigint"
+
+
+def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a bin (`cluster.rows.layout.READ_SCHEMA`).
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `ROW_CLASSES`.
+        sealed: the `RowJob`.
+        number: of the bin.
+
+    Raises:
+        ConfigurationError: the driver has another version of this package.
+    """
+    job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
+    from mirror_lib.relay.transformed.reading import read_bin
+
+    return read_bin(job, number, _task()[1])
+
+
+def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Write what the transforms made of a bin; gives one row with the results of its partitions (`relay.rows`)."""
+    job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
+    from mirror_lib.relay.rows import to_arrow
+    from mirror_lib.relay.transformed.writing import write_bin
+
+    yield to_arrow(write_bin(job, *_task(), rows))
+
+
+def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """End bins of which the transforms leave no row; gives a row of results for each."""
+    job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
+    from mirror_lib.relay.rows import to_arrow
+    from mirror_lib.relay.transformed.writing import finish_bin
+
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield to_arrow(finish_bin(job, number, _task()[1]))
+
+
+def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """See whether the transforms take the records of a bin: nothing is written; gives how many rows there were."""
+    job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
+    import numpy as np
+    import pyarrow as pa
+
+    count = np.array([sum(batch.num_rows for batch in rows)], dtype=np.int64)
+    if not job.whole:
+        HandOver(job.nonce, *_task()).take()
+    yield pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(count)])], ["rows"])
+
+
+def _task() -> tuple[int, int]:
+    """The number of the bin, and of the attempt: partitions of Spark are bins all the way through."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return (context.partitionId(), context.attemptNumber()) if context is not None else (0, 0)

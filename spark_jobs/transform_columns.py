@@ -1,0 +1,141 @@
+"""Keys and values on their way into Spark's types and back to bytes, and the columns that a transform may set.
+
+What a transform sets is written so:
+
+- binary as it is, text as UTF-8, numbers and booleans as their text;
+- structs, maps, arrays and variants as JSON, with every null, and with timestamps in UTC to the microsecond;
+- everything else is refused: which text a date or an interval becomes is the user's to say, by a CAST.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.transform.model import DataFormat, Decoding
+from mirror_lib.transform.record_mark import mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+#: The hidden column that ties a row to its record.
+SOURCE = "__mirror_source"
+HEADERS_DDL = "array<struct<key:string,value:binary>>"
+#: Timestamps as they mean the same everywhere, without the loss of microseconds that Spark's own default has.
+_TO_JSON = {"ignoreNullFields": "false", "timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+_FROM_JSON = {"mode": "FAILFAST", "timeZone": "UTC"}
+_AS_JSON = frozenset({"struct", "map", "array", "variant"})
+_AS_TEXT = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal", "boolean"})
+
+
+def decoded(column: Column, decoding: Decoding, side: str) -> Column:
+    """Bytes as expressions see them; null stays null, and what is not of the format fails.
+
+    Args:
+        column: binary.
+        decoding: of any format that needs no registry.
+        side: `key` or `value`, for messages.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if decoding.format is DataFormat.NONE:
+        return column
+    text = column.cast("string")
+    # As a Java text, bytes that are no UTF-8 would become question marks without a word.
+    checked = F.when(text.isNull() | F.is_valid_utf8(text), text).otherwise(_raised(side, "no UTF-8 text"))
+    return checked if decoding.format is DataFormat.STRING else _from_json(checked, decoding.schema, side)
+
+
+def _from_json(text: Column, schema: str | None, side: str) -> Column:
+    """JSON by its schema, as a variant without one.
+
+    Left to itself Spark reads an empty text as null, does not look at what stands behind a document, and takes the
+    first element of an array for the object that it expects. As the only element of an array, a document can be none of
+    these.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    only = F.concat(F.lit("["), text, F.lit("]"))
+    if schema is None or schema.strip().lower() == "variant":
+        documents = F.parse_json(only).cast("array<variant>")
+    else:
+        documents = F.from_json(only, f"array<{_as_type(schema)}>", _FROM_JSON)
+
+    def one(found: Column) -> Column:
+        return F.when(F.size(found) == 1, found[0]).otherwise(F.when(found.isNotNull(), _raised(side, "no JSON")))
+
+    # By a lambda, for what stands twice in an expression may be computed twice.
+    return F.transform(F.array(documents), one)[0]
+
+
+def _as_type(schema: str) -> str:
+    is_type = schema.strip().lower().startswith(("struct<", "array<", "map<"))
+    return schema.strip() if is_type else f"struct<{schema}>"
+
+
+def _raised(side: str, what: str) -> Column:
+    """An error with the record's mark, in an expression of any type."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.raise_error(F.concat(_mark_column(), F.lit(f" the {side} is {what}.")))
+
+
+def _mark_column() -> Column:
+    """`record_mark.mark` in Spark."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    before, between, after = mark(-1, -2).replace("-1", "\0").replace("-2", "\0").split("\0")
+    place, offset = (F.col(f"{SOURCE}.{name}").cast("string") for name in ("place", "offset"))
+    return F.concat(F.lit(before), place, F.lit(between), offset, F.lit(after))
+
+
+def written(column: Column, kind: DataType, what: str) -> Column:
+    """What a transform has set, as bytes.
+
+    Args:
+        kind: of the column.
+        what: for messages: whose column it is.
+
+    Raises:
+        ConfigurationError: there is more than one way to write such values.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    name = kind.typeName()
+    if name == "binary":
+        return column
+    if name in ("string", "void") or name.startswith(("char", "varchar")):
+        return column.cast("string").cast("binary")
+    if name in _AS_JSON:
+        return F.to_json(column, _TO_JSON).cast("binary")
+    if name in _AS_TEXT:
+        return column.cast("string").cast("binary")
+    raise ConfigurationError(
+        f"{what} is of the type {kind.simpleString()}, which can be written in more than one way.",
+        action="Say which by CAST(... AS STRING) or date_format, or put it into a struct to have it as JSON.",
+    )
+
+
+def is_document(kind: DataType) -> bool:
+    """Whether values of a type are written as documents: as JSON, or by a schema."""
+    return kind.typeName() in _AS_JSON
+
+
+def set_column(column: Column, kind: DataType, name: str, what: str) -> Column:
+    """What a transform has set for headers, timestamp, topic or partition, in the type that these have.
+
+    Raises:
+        ConfigurationError: it cannot be meant so.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = kind.typeName()
+    if name == "timestamp" and found in _AS_TEXT:
+        raise ConfigurationError(
+            f"{what} is a number, and nothing says of what unit.",
+            action="Write timestamp_millis(...), timestamp_micros(...) or timestamp_seconds(...).",
+        )
+    if name == "headers" and found == "map":
+        column = F.map_entries(column)
+    return column.cast({"headers": HEADERS_DDL, "timestamp": "timestamp", "topic": "string", "partition": "int"}[name])

@@ -1,0 +1,145 @@
+"""The transforms of a chain as one DataFrame on top of another: from records as they were read to those to be written.
+
+Every stage is narrow, and rows keep their order: a Spark partition that goes in is one that comes out.
+
+In one transform the record is decoded first, then filtered, and all columns are computed from the record as it was
+before. The next transform sees what this one has made, as bytes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror_lib.transform.model import (
+    RECORDS,
+    TARGET_COLUMNS,
+    FunctionKind,
+    SelectStatement,
+    Transform,
+    TransformChain,
+)
+from mirror_lib.transform.smt.chain import SmtChain
+from spark_jobs.sealing import seal
+from spark_jobs.transform_columns import decoded
+from spark_jobs.transform_functions import apply_batch_function, apply_dataframe_function
+from spark_jobs.transform_registry import RegistrySides
+from spark_jobs.transform_state import (
+    CARRIED,
+    NEW,
+    SIDES,
+    TOPIC,
+    begun,
+    closed,
+    opened,
+    outgoing,
+    speaking_of,
+    types_of,
+)
+from spark_jobs.transform_tasks import SMT_CLASSES, apply_smts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: The remote topic of a source topic.
+TargetTopicOf = Mapping[str, str] | Callable[[str], str]
+
+
+def frame_of(source: DataFrame, chain: TransformChain, *, target_topic_of: TargetTopicOf) -> DataFrame:
+    """What a chain makes of records.
+
+    Nothing is read yet: records that a transform cannot take fail while the result is, and where one of our own stages
+    says so, the error's text has a mark (`mirror_lib.transform.record_mark`).
+
+    Args:
+        source: the columns of Spark's Kafka source with headers, and `__mirror_source`, a struct of `place` and
+            `offset` that every row of a record carries through.
+        chain: of the topics of these records.
+        target_topic_of: what a topic is called on the target, which Connect's transforms see.
+
+    Returns:
+        `key`, `value`, `headers`, `timestamp`, `topic`, `partition` and `__mirror_source`; topic and partition are null
+        where no transform has set them.
+
+    Raises:
+        ConfigurationError: Spark refuses a transform; the error names it.
+    """
+    frame = begun(source)
+    if chain.smt is not None and chain.smt.settings.stages:
+        frame = _through_smts(frame, chain.smt, target_topic_of)
+    registry = RegistrySides(chain, target_topic_of)
+    for transform in chain.transforms:
+        frame = _transformed(frame, transform, registry)
+    return outgoing(registry.renumbered(frame))
+
+
+def _through_smts(frame: DataFrame, chain: SmtChain, target_topic_of: TargetTopicOf) -> DataFrame:
+    """Connect's transforms. A topic that they set is what the next transform sees."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    made = frame.mapInArrow(partial(apply_smts, *seal(chain, SMT_CLASSES), target_topic_of), frame.schema)
+    return made.withColumn("topic", F.coalesce(TOPIC, "topic"))
+
+
+def _transformed(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
+    with speaking_of(transform):
+        read = _decoded(frame, transform, registry)
+    if transform.select is not None:
+        return _selected(read, transform, transform.select, registry)
+    if transform.function is not None:
+        is_batches = transform.function.kind is FunctionKind.ARROW
+        apply = apply_batch_function if is_batches else apply_dataframe_function
+        return apply(read, transform, transform.function, registry)
+    return _computed(read, transform, registry)
+
+
+def _decoded(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
+    """What the transform sees. A side that it does not read may be of any form."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    decodings = {"key": transform.decode.key, "value": transform.decode.value}
+    sides = [side for side in SIDES if transform.reads is None or side in transform.reads]
+    by_registry = [side for side in registry.needed(transform.decode) if side in sides]
+    others = {side: decoded(F.col(side), decodings[side], side) for side in sides if side not in by_registry}
+    more, seen = registry.decoded(frame, transform, by_registry)
+    return opened(more, {**others, **seen})
+
+
+def _computed(read: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
+    """A filter and columns."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F  # noqa: N812
+
+    named = read.alias(RECORDS)
+    if transform.filter is not None:
+        with speaking_of(transform, "filter"):
+            named = named.filter(F.expr(transform.filter))
+            types_of(named)
+    new = {name: f"{NEW}{name}" for name, _ in transform.columns}
+    with speaking_of(transform):
+        try:
+            made = named.select(*CARRIED, *(F.expr(text).alias(new[name]) for name, text in transform.columns))
+            types_of(made)
+        except AnalysisException:
+            for name, text in transform.columns:
+                with speaking_of(transform, name):
+                    types_of(named.select(F.expr(text)))
+            raise
+    return closed(registry.encoded(made, transform, new, replaces=True), transform, new)
+
+
+def _selected(read: DataFrame, transform: Transform, select: SelectStatement, registry: RegistrySides) -> DataFrame:
+    """A SELECT over the records. What only a `*` names is not set."""
+    # sqlglot is imported only where there is something to read.
+    from mirror_lib.transform.select_text import carrying
+
+    statement = carrying(select, CARRIED)
+    with speaking_of(transform, "sql.file"):
+        result = read.sparkSession.sql(statement.text, frame=read)
+        outputs = [name.lower() for name in result.columns[len(CARRIED) :]]
+    # By position: with a `*`, names are there more than once.
+    made = result.toDF(*CARRIED, *(f"{NEW}{number}" for number in range(len(outputs))))
+    last = {name: f"{NEW}{number}" for number, name in enumerate(outputs)}
+    new = {name: last[name] for name in TARGET_COLUMNS if outputs.count(name) > statement.stars}
+    return closed(registry.encoded(made, transform, new, replaces=True), transform, new)

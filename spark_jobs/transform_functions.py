@@ -1,0 +1,301 @@
+"""Users' Python functions: what they are given, what they must return, and what is made of it.
+
+They are given the columns of Spark's Kafka source, decoded, and `__mirror_source`, which says which record a row comes
+from. They return at least key, value, headers, timestamp and `__mirror_source`; topic and partition count as set where
+they differ from what was given. A decoded side that comes back equal keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
+from spark_jobs.transform_columns import SOURCE, is_document, set_column, written
+from spark_jobs.transform_registry import RegistrySides
+from spark_jobs.transform_state import (
+    CARRIED,
+    FROM,
+    NEW,
+    PARTITION,
+    SIDES,
+    TOPIC,
+    closed,
+    old,
+    old_name,
+    speaking_of,
+    types_of,
+)
+from spark_jobs.transform_tasks import apply_arrow_function, imported
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+_SEEN, _BYTES, _SAME = "__mirror_seen_", "__mirror_bytes_", "__mirror_same_"
+_MUST_RETURN = ("key", "value", "headers", "timestamp")
+#: Physical operators that look at one row after the other, and keep the rows of a Spark partition in their order.
+_NARROW = frozenset(
+    [
+        "AdaptiveSparkPlan",
+        "WholeStageCodegen",
+        "InputAdapter",
+        "Project",
+        "Filter",
+        "Generate",
+        "BatchEvalPython",
+        "ArrowEvalPython",
+        "MapInArrow",
+        "PythonMapInArrow",
+        "MapInPandas",
+        "BatchEvalPythonUDTF",
+        "ArrowEvalPythonUDTF",
+        "MapPartitions",
+        "MapElements",
+        "AppendColumns",
+        "DeserializeToObject",
+        "SerializeFromObject",
+        "ColumnarToRow",
+        "RowToColumnar",
+        "Sample",
+        "CollectMetrics",
+        "Range",
+        "LocalTableScan",
+    ]
+)
+_OPERATOR = re.compile(r"^[\s:+\-*]*(?:\(\d+\)\s*)?([A-Z]\w*)")
+
+
+def apply_dataframe_function(
+    read: DataFrame, transform: Transform, reference: FunctionReference, registry: RegistrySides
+) -> DataFrame:
+    """What a function of DataFrames makes of the records.
+
+    Args:
+        read: as `transform_state.opened` gives it.
+
+    Raises:
+        ConfigurationError: the function fails, or returns what cannot be written, or does not look at one record at a
+            time.
+    """
+    from pyspark.sql import DataFrame
+
+    read_types = types_of(read)
+    sides = _documents(read_types, registry.needed(transform.decode))
+    function = imported(reference.module, reference.name)
+    given = _packed(read, sides)
+    with speaking_of(transform, "function"):
+        try:
+            result = function(given)
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            if _is_analysis(error):
+                raise
+            raise _wrong(
+                reference, f"failed with {type(error).__name__}: {error}", "Try it with `mirror transform preview`."
+            ) from error
+        if not isinstance(result, DataFrame):
+            raise _wrong(reference, f"returns {type(result).__name__}", "Let it return a DataFrame.")
+        types = types_of(result)
+    _check_columns(reference, types, types_of(given))
+    _check_plan(reference, given, result)
+    made = _unpacked(result, sides, types)
+    return _closed(made, transform, [name for name in TARGET_COLUMNS if name in types], sides, registry)
+
+
+def apply_batch_function(
+    read: DataFrame, transform: Transform, reference: FunctionReference, registry: RegistrySides
+) -> DataFrame:
+    """What a function of record batches makes of the records; it is imported in Spark's workers only.
+
+    Raises:
+        ConfigurationError: a decoded side cannot be written.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    types = types_of(read)
+    sides = _documents(types, registry.needed(transform.decode))
+    given = read.select("*", *(F.col(side).alias(f"{_SEEN}{side}") for side in sides))
+    carried = (*CARRIED, *(f"{_SEEN}{side}" for side in sides))
+    plain = [side for side in SIDES if side not in sides]
+    schema = given.select(
+        *carried,
+        *(
+            F.col(name).cast("binary" if name in plain else types[name]).alias(f"{NEW}{name}")
+            for name in TARGET_COLUMNS
+        ),
+        *(F.lit(None).cast("struct<content:binary>").alias(f"{_BYTES}{side}") for side in sides),
+    ).schema
+    task = partial(
+        apply_arrow_function, reference.module, reference.name, (*SOURCE_COLUMNS, SOURCE), carried, tuple(sides)
+    )
+    result = given.mapInArrow(task, schema)
+    return _closed(result, transform, TARGET_COLUMNS, sides, registry)
+
+
+def _documents(types: Mapping[str, DataType], by_registry: Collection[str]) -> tuple[str, ...]:
+    """The sides that are decoded into more than the text of their bytes."""
+    return tuple(side for side in SIDES if is_document(types[side]) or side in by_registry)
+
+
+def _packed(read: DataFrame, sides: Sequence[str]) -> DataFrame:
+    """What a function of DataFrames is given: all that must come back with a row is in one column."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    packed = [
+        F.col(f"{SOURCE}.place").alias("place"),
+        F.col(f"{SOURCE}.offset").alias("offset"),
+        old("timestampType").alias("timestampType"),
+        F.col(FROM).alias("from"),
+        old("topic").alias("topic"),
+        old("partition").alias("partition"),
+        F.col(TOPIC).alias("target_topic"),
+        F.col(PARTITION).alias("target_partition"),
+        old("value").isNotNull().alias("has_value"),
+    ]
+    for side in sides:
+        packed += [old(side).alias(side), F.col(side).alias(f"seen_{side}")]
+    return read.select(*SOURCE_COLUMNS, F.struct(*packed).alias(SOURCE))
+
+
+def _unpacked(result: DataFrame, sides: Sequence[str], types: Mapping[str, DataType]) -> DataFrame:
+    """What a function has returned, with the hidden columns as `closed` wants them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    def kept(name: str) -> Column:
+        return F.col(f"{SOURCE}.{name}")
+
+    # Of a side that was not decoded, what comes back is all there is.
+    present = F.when(kept("has_value"), F.lit(b""))
+    before = {
+        "key": kept("key") if "key" in sides else F.lit(None).cast("binary"),
+        "value": kept("value") if "value" in sides else present,
+        **{name: kept(name) for name in ("topic", "partition", "offset", "timestampType")},
+        "timestamp": F.col("timestamp"),
+        "headers": F.col("headers"),
+    }
+    return result.select(
+        F.struct(kept("place").alias("place"), kept("offset").alias("offset")).alias(SOURCE),
+        kept("from").alias(FROM),
+        kept("target_topic").alias(TOPIC),
+        kept("target_partition").alias(PARTITION),
+        *(before[name].alias(old_name(name)) for name in SOURCE_COLUMNS),
+        *(kept(f"seen_{side}").alias(f"{_SEEN}{side}") for side in sides),
+        *(F.col(name).alias(f"{NEW}{name}") for name in TARGET_COLUMNS if name in types),
+    )
+
+
+def _closed(
+    made: DataFrame,
+    transform: Transform,
+    returned: Collection[str],
+    sides: Sequence[str],
+    registry: RegistrySides,
+) -> DataFrame:
+    """The frame after a function: what came back as it was is not set."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    types = types_of(made)
+    # First what is compared: afterwards it is bytes.
+    same = {side: _is_same(types, side).alias(f"{_SAME}{side}") for side in sides}
+    made = made.select("*", *same.values())
+    for side in sides:
+        # What came back as it was need not fit the schema.
+        made = made.withColumn(f"{NEW}{side}", F.when(~F.col(f"{_SAME}{side}"), F.col(f"{NEW}{side}")))
+    made = registry.encoded(made, transform, {side: f"{NEW}{side}" for side in SIDES}, replaces=False)
+    types = types_of(made)
+    columns = {}
+    for name in returned:
+        found, kind = F.col(f"{NEW}{name}"), types[f"{NEW}{name}"]
+        what = f"the {name} that the transform {transform.name} returns"
+        if name in SIDES:
+            found = written(found, kind, what)
+            if f"{_BYTES}{name}" in types:
+                content = F.col(f"{_BYTES}{name}")
+                found = F.when(content.isNotNull(), content.content).otherwise(found)
+            if name in sides:
+                found = F.when(F.col(f"{_SAME}{name}"), old(name)).otherwise(found)
+        else:
+            found = set_column(found, kind, name, what)
+            if name in ("topic", "partition"):
+                found = F.when(~found.eqNullSafe(old(name)), found)
+        columns[name] = found
+    with speaking_of(transform, "function"):
+        after = made.select(*CARRIED, *(column.alias(f"{NEW}{name}") for name, column in columns.items()))
+    return closed(after, transform, {name: f"{NEW}{name}" for name in columns})
+
+
+def _is_same(types: Mapping[str, DataType], side: str) -> Column:
+    """Whether a decoded side came back as it was given."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    given, returned = types[f"{_SEEN}{side}"], types[f"{NEW}{side}"]
+    if given.simpleString() != returned.simpleString():
+        return F.lit(False)
+    columns = [F.col(f"{_SEEN}{side}"), F.col(f"{NEW}{side}")]
+    if is_document(given):
+        # Spark compares no maps.
+        columns = [written(column, given, side) for column in columns]
+    is_same = columns[0].eqNullSafe(columns[1])
+    return is_same & F.col(f"{_BYTES}{side}").isNull() if f"{_BYTES}{side}" in types else is_same
+
+
+def _check_columns(reference: FunctionReference, types: Mapping[str, DataType], given: Mapping[str, DataType]) -> None:
+    if SOURCE not in types:
+        raise _wrong(
+            reference,
+            f"returns no column {SOURCE}",
+            "Let it keep that column: it says which record a row comes from. withColumn keeps all, select takes "
+            "those that it names.",
+        )
+    if types[SOURCE].simpleString() != given[SOURCE].simpleString():
+        raise _wrong(reference, f"changes {SOURCE}", "Let it pass that column on as it came.")
+    missing = [name for name in _MUST_RETURN if name not in types]
+    if missing:
+        raise _wrong(
+            reference, f"returns no column {', '.join(missing)}", "Let it return what it does not change, too."
+        )
+
+
+def _check_plan(reference: FunctionReference, given: DataFrame, result: DataFrame) -> None:
+    """Refuse what looks at more than one record, or brings rows into another order or Spark partition."""
+    found = Counter(_operators(result)) - Counter(_operators(given))
+    wide = sorted(name for name in found if name not in _NARROW)
+    if wide:
+        raise _wrong(
+            reference,
+            f"does not look at one record at a time: Spark's plan has {', '.join(wide)}",
+            "Leave out joins, aggregates, windows, sorting, limits, unions and repartitioning; a transform sees one "
+            "record after the other.",
+        )
+
+
+def _operators(frame: DataFrame) -> list[str]:
+    """The names of the physical operators of a frame's plan."""
+    plan = explained(frame).partition("== Physical Plan ==")[2].splitlines()
+    return [found[1] for line in plan if (found := _OPERATOR.match(line)) is not None]
+
+
+def explained(frame: DataFrame) -> str:
+    """What `DataFrame.explain` prints."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue()
+
+
+def _is_analysis(error: Exception) -> bool:
+    from pyspark.errors import AnalysisException
+
+    return isinstance(error, AnalysisException)
+
+
+def _wrong(reference: FunctionReference, what: str, action: str) -> ConfigurationError:
+    return ConfigurationError(f"the function {reference} {what}.", action=action)

@@ -1,0 +1,178 @@
+"""Copies through transforms: read, transform, write, in one Spark job for all partitions with the same transforms.
+
+A record that a transform cannot take ends the whole Spark job. Then it is looked for without writing, and the job is
+done again without it, or up to it, as the flow's policy has it; what was written by then is found again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.relay.copy import from_earlier_attempt
+from mirror_lib.relay.model import OpenPartition, PartitionResult
+from mirror_lib.relay.rows import RESULT_DDL, from_arrow
+from mirror_lib.relay.transformed.model import FailedRecord, RowJob, first_stop, reading_start
+from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record
+from mirror_lib.relay.transformed.split import ChainJob
+from mirror_lib.transform.model import Determinism
+from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from spark_jobs.failures import blames_no_record, spark_failure, words_of
+from spark_jobs.row_source import read_frame
+from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, write_rows
+from spark_jobs.sealing import seal
+from spark_jobs.transform_frame import frame_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger(__name__)
+#: How often a job is done, each time without one more record that fails.
+_MOST_TRIES = 20
+#: Expressions must mean the same on every machine, and fail rather than make null of what they cannot compute.
+_SESSION = (("spark.sql.session.timeZone", "UTC"), ("spark.sql.ansi.enabled", "true"))
+_FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
+
+
+def transform_copy(spark: SparkSession, each: ChainJob) -> list[PartitionResult]:
+    """Copy partitions through their transforms.
+
+    Raises:
+        MirrorError: Spark gave up, or refuses a transform.
+    """
+    return _TransformedCopy(spark, each).run()
+
+
+class _TransformedCopy:
+    def __init__(self, spark: SparkSession, each: ChainJob) -> None:
+        self._spark = spark
+        for name, value in _SESSION:
+            spark.conf.set(name, value)
+        self._chain = each.chain
+        self._flow = str(each.job.flow)
+        exact = each.chain.determinism is Determinism.YES
+        self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, nonce=uuid.uuid4().hex)
+        self._targets = {
+            opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_
+        }
+
+    def run(self) -> list[PartitionResult]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        for left in reversed(range(_MOST_TRIES)):
+            try:
+                return self._write(self._job)
+            except (PySparkException, Py4JError) as error:
+                found = self._found(error)
+                if found is None or not left:
+                    raise spark_failure(error, "the copy", self._flow) from error
+                self._job = self._without(found, last=left == 1)
+        raise AssertionError("the last try either ends or raises")
+
+    def _write(self, job: RowJob) -> list[PartitionResult]:
+        sealed = seal(job, ROW_CLASSES)
+        made = self._made(job, sealed)
+        results = from_arrow([made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL).toArrow()])
+        written = {result.source for result in results}
+        empty = tuple(bin_ for bin_ in job.copy.bins if bin_[0].plan.source not in written)
+        return [*results, *self._finish(job, empty)] if empty else results
+
+    def _finish(self, job: RowJob, empty: tuple[tuple[OpenPartition, ...], ...]) -> list[PartitionResult]:
+        """The results of bins of which nothing was left: Spark starts no writing half without rows.
+
+        That nothing is left of all that was planned must be certain, and only the reading half knows how far it came.
+        """
+        rest = replace(job, copy=replace(job.copy, bins=empty), whole=True, nonce=uuid.uuid4().hex)
+        sealed = seal(rest, ROW_CLASSES)
+        counted = self._made(rest, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+        if sum(counted.column(0).to_pylist()):
+            raise MirrorError(
+                "rows came out of a transform that had left none of the same records a moment before.",
+                where=Where(flow=self._flow),
+                action="The transform must give the same result for the same record: look for chance or a clock in it.",
+            )
+        numbers = self._spark.range(0, len(empty), 1, len(empty))
+        return from_arrow([numbers.mapInArrow(partial(finish_bins, *sealed), RESULT_DDL).toArrow()])
+
+    def _made(self, job: RowJob, sealed: tuple[str, bytes]) -> DataFrame:
+        # One flow runs once at a time, so a name that is used again is of nobody else.
+        name = "mirror_" + re.sub(r"\W", "_", self._flow)
+        source = read_frame(self._spark, name, sealed, len(job.copy.bins))
+        return frame_of(source, self._chain, target_topic_of=self._targets)
+
+    # ------------------------------------------------------------ records that fail
+
+    def _found(self, error: Exception) -> Found | None:
+        """The record that a Spark job has failed for; None where it was something else."""
+        if blames_no_record(error):
+            return None
+        opened = [opened for bin_ in self._job.copy.bins for opened in bin_]
+        marked = read_mark(str(error))
+        if marked is not None:
+            return Found(opened[number_and_codec(marked.place)[0]].plan.source, marked.offset, error)
+        number = _failed_task(error, len(self._job.copy.bins))
+        ranges = [self._range(each) for each in (opened if number is None else self._job.copy.bins[number])]
+        _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))
+        return failing_record(ranges, self._probe)
+
+    def _range(self, opened: OpenPartition) -> OffsetRange:
+        """What the job reads of a partition."""
+        source, start, end = opened.plan.source, reading_start(opened), opened.plan.end
+        leave_out = self._job.copy.settings.poison_policy is not PoisonPolicy.FAIL
+        failed = self._job.failed.get(source, ())
+        return OffsetRange(source, start, first_stop(failed, leave_out=leave_out, start=start, end=end))
+
+    def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
+        """Transform ranges of the source and write nothing; each group is a task."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        opened = {each.plan.source: each for bin_ in self._job.copy.bins for each in bin_}
+        bins = tuple(tuple(_only(opened[each.source], each) for each in group) for group in groups)
+        settings = self._job.copy.settings.model_copy(update={"poison_policy": PoisonPolicy.SKIP})
+        job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), nonce=uuid.uuid4().hex)
+        sealed = seal(job, ROW_CLASSES)
+        try:
+            self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+        except (PySparkException, Py4JError) as error:
+            return Failure(error, _failed_task(error, len(groups)))
+        return None
+
+    def _without(self, found: Found, *, last: bool) -> RowJob:
+        """The job without this record, taking over from what was just tried.
+
+        Args:
+            last: whether the partition is to end before the record whatever the policy, so that the run ends.
+        """
+        where = Where(flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset)
+        many = f" It is the {_MOST_TRIES - 1}th that this run has met, and it looks for no more." if last else ""
+        told = UntransformableRecordError(
+            f"the record cannot be transformed ({', '.join(self._chain.names)}): {words_of(found.error)}.{many}",
+            where=where,
+            action="Correct the transform, or leave such records out: mirror.poison.policy=quarantine keeps a copy of "
+            "them, skip does not. `mirror transform preview` shows what becomes of a record.",
+        )
+        known = dict(self._job.failed)
+        record = FailedRecord(found.offset, told, ends_partition=last)
+        known[found.source] = tuple(sorted((*known.get(found.source, ()), record), key=lambda each: each.offset))
+        bins = tuple(tuple(from_earlier_attempt(opened) for opened in bin_) for bin_ in self._job.copy.bins)
+        return replace(self._job, copy=replace(self._job.copy, bins=bins), failed=known, nonce=uuid.uuid4().hex)
+
+
+def _failed_task(error: Exception, tasks: int) -> int | None:
+    """The number of the task that a Spark job was ended for."""
+    found = _FAILED_TASK.search(str(error))
+    return int(found[1]) if found is not None and int(found[1]) < tasks else None
+
+
+def _only(opened: OpenPartition, wanted: OffsetRange) -> OpenPartition:
+    return replace(opened, plan=replace(opened.plan, start=wanted.first, end=wanted.end), takeover=None)

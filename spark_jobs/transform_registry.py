@@ -1,0 +1,173 @@
+"""Keys and values with schema ids as columns of Spark: decoded before a transform, encoded again after it.
+
+What a transform makes is written by the schema that it was read by, unless it is bytes already, or text where the
+schema's values are records: then it is written as it is. Until the last transform is done, schema ids are those of the
+source; then they become those of the target, where it has a registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.transform.model import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
+from mirror_lib.transform.registry_sides import SideReader, SideRenumbering, access_of, column_of, reader_of
+from spark_jobs.sealing import seal
+from spark_jobs.transform_columns import is_document
+from spark_jobs.transform_registry_tasks import REGISTRY_CLASSES, decode_sides, encode_sides, renumber_sides
+from spark_jobs.transform_state import SIDES, old, old_name, types_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+
+#: Before the names of decoded sides.
+_DECODED = "__mirror_decoded_"
+
+
+class RegistrySides:
+    """The sides of a chain's records that schema registries know."""
+
+    def __init__(self, chain: TransformChain, target_topic_of: Mapping[str, str] | Callable[[str], str]) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            chain: of the topics.
+            target_topic_of: has all topics, where a transform of the chain needs a registry.
+        """
+        self._chain = chain
+        self._topics = target_topic_of
+        self._readers: dict[str, SideReader] = {}
+
+    def needed(self, decode: DecodeSettings) -> tuple[str, ...]:
+        """The sides that are decoded by a registry."""
+        return tuple(side for side in SIDES if _format(decode, side).needs_registry)
+
+    def decoded(
+        self, frame: DataFrame, transform: Transform, sides: Sequence[str]
+    ) -> tuple[DataFrame, dict[str, Column]]:
+        """A frame as it is between transforms with more columns: some of these sides, decoded.
+
+        Raises:
+            ConfigurationError: there is no registry or subject, or topics differ.
+            SchemaRegistryError: the registry does not answer.
+            SchemaFormatError: a schema has no column.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if not sides:
+            return frame, {}
+        readers = [(f"{_DECODED}{side}", self._reader(transform.decode, side)) for side in sides]
+        types = {column: self._type(frame, reader) for column, reader in readers}
+        task = partial(decode_sides, *seal(readers, REGISTRY_CLASSES))
+        made = frame.mapInArrow(task, _schema(frame, types))
+        return made, {side: F.col(f"{_DECODED}{side}") for side in sides}
+
+    def encoded(self, made: DataFrame, transform: Transform, new: Mapping[str, str], *, replaces: bool) -> DataFrame:
+        """The frame with what was set as bytes, where it is written by a schema.
+
+        Args:
+            new: sides that were set, with the columns that hold what was.
+            replaces: whether nothing but what was set is needed of these sides; then it is all that goes to Python.
+
+        Raises:
+            ConfigurationError: what was set has other fields than the schema.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql.types import BinaryType
+
+        types = types_of(made)
+        readers = []
+        for side in self.needed(transform.decode):
+            if side not in new:
+                continue
+            reader, kind = self._reader(transform.decode, side), types[new[side]]
+            of_records = is_document(self._type(made, reader))
+            if not (is_document(kind) or (not of_records and kind.typeName() != "binary")):
+                continue
+            _check_fields(kind, reader, f"the {side} that the transform {transform.name} sets")
+            readers.append((new[side], reader))
+            if side == "value":
+                # A tombstone stays one, whatever was made of it.
+                made = made.withColumn(new[side], F.when(old("value").isNotNull(), F.col(new[side])))
+            if replaces:
+                made = made.withColumn(old_name(side), F.when(old(side).isNotNull(), F.lit(b"")))
+        if not readers:
+            return made
+        schema = _schema(made, {column: BinaryType() for column, _ in readers})
+        return made.mapInArrow(partial(encode_sides, *seal(readers, REGISTRY_CLASSES)), schema)
+
+    def renumbered(self, frame: DataFrame) -> DataFrame:
+        """The frame with the schema ids of the target, after the last transform."""
+        source, target = self._chain.source_registry, self._chain.target_registry
+        needed = {side for each in self._chain.transforms for side in self.needed(each.decode)}
+        if source is None or target is None or not needed or access_of(source) == access_of(target):
+            return frame
+        topics = self._known_topics()
+        sides = [
+            SideRenumbering(side, access_of(source), access_of(target), topics) for side in SIDES if side in needed
+        ]
+        return frame.mapInArrow(partial(renumber_sides, *seal(sides, REGISTRY_CLASSES)), frame.schema)
+
+    def _reader(self, decode: DecodeSettings, side: str) -> SideReader:
+        known = self._readers.get(side)
+        chosen = _format(decode, side)
+        if known is None or known.format is not chosen:
+            known = self._readers[side] = reader_of(side, chosen, self._source(), self._known_topics())
+        return known
+
+    def _source(self) -> SchemaRegistry:
+        if self._chain.source_registry is None:
+            raise ConfigurationError(
+                "Avro and Protobuf are decoded by the source's schema registry, and none is set.",
+                action="Set mirror.transform.registry.source.url.",
+            )
+        return self._chain.source_registry
+
+    def _known_topics(self) -> Mapping[str, str]:
+        if callable(self._topics):
+            raise TypeError("which topics there are must be known where a schema registry is used: give a mapping")
+        return self._topics
+
+    def _type(self, frame: DataFrame, reader: SideReader) -> DataType:
+        """Spark's type for the decoded side."""
+        import pyarrow as pa
+
+        # Spark Connect wants a row.
+        table = pa.table({"column": pa.nulls(1, column_of(reader).kind)})
+        return types_of(frame.sparkSession.createDataFrame(table))["column"]
+
+
+def _format(decode: DecodeSettings, side: str) -> DataFormat:
+    return (decode.key if side == "key" else decode.value).format
+
+
+def _schema(frame: DataFrame, types: Mapping[str, DataType]) -> StructType:
+    """The schema of a frame, with other types for some columns and more columns."""
+    from pyspark.sql.types import StructField, StructType
+
+    known = {field.name: field.dataType for field in frame.schema.fields}
+    return StructType([StructField(name, kind, True) for name, kind in {**known, **types}.items()])
+
+
+def _check_fields(kind: DataType, reader: SideReader, what: str) -> None:
+    """Refuse a struct that cannot be written by the schema, before any record is read."""
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    column = column_of(reader)
+    if not isinstance(kind, StructType) or not pa.types.is_struct(column.kind):
+        return
+    known = {column.kind.field(number).name for number in range(column.kind.num_fields)}
+    set_names = {field.name for field in kind.fields}
+    unknown, missing = sorted(set_names - known), sorted(column.required - set_names)
+    if unknown or missing:
+        parts = [f"has the fields {', '.join(unknown)}, which its schema has not"] if unknown else []
+        parts += [f"lacks the fields {', '.join(missing)}"] if missing else []
+        raise ConfigurationError(
+            f"{what} {' and '.join(parts)}.",
+            action="Let it have the schema's fields, or write it as JSON by to_json(...).",
+        )

@@ -1,0 +1,127 @@
+"""What runs in Spark's Python workers for keys and values with schema ids. They import this module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
+from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
+from mirror_lib.transform.registry_sides import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
+from spark_jobs.sealing import unseal
+from spark_jobs.transform_tasks import refuse_row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+REGISTRY_CLASSES = (SideReader, SideRenumbering, RegistryAccess, BasicLogin, BearerLogin)
+#: The hidden column with the source topic.
+_FROM = "__mirror_from"
+_DECODED = "__mirror_decoded_"
+
+
+def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Keys and values as columns of the types that `registry_sides.column_of` says.
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `REGISTRY_CLASSES`.
+        sealed: pairs of the name of a column to be made, `__mirror_decoded_` before that of the side, and a
+            `SideReader`.
+
+    Raises:
+        UntransformableRecordError: a record cannot be decoded; it has the record's mark.
+        SchemaRegistryError: the registry does not answer, which is no record's fault.
+        ConfigurationError: the driver has another version of this package.
+    """
+    readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
+    stages = [(column, _codecs(reader)) for column, reader in readers]
+    for batch in batches:
+        changed = batch
+        for column, codecs in stages:
+            kind = next(iter(codecs.values())).column.kind
+            side = column.removeprefix(_DECODED)
+            changed = _with_column(changed, side, column, kind, partial(_decoded, codecs))
+        yield changed
+
+
+def encode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """What transforms have made of such columns as bytes, in their place; else as `decode_sides`."""
+    import pyarrow as pa
+
+    readers: list[tuple[str, SideReader]] = unseal(stamp, sealed, REGISTRY_CLASSES)
+    stages = [(column, _codecs(reader)) for column, reader in readers]
+    for batch in batches:
+        changed = batch
+        for column, codecs in stages:
+            changed = _with_column(changed, column, column, pa.binary(), partial(_encoded, codecs))
+        yield changed
+
+
+def renumber_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Keys and values with the schema ids of the target.
+
+    Args:
+        stamp: as for `decode_sides`.
+        sealed: of `SideRenumbering`.
+
+    Raises:
+        UntransformableRecordError: a record's schema is missing; it has the record's mark.
+        ConfigurationError: the driver has another version of this package.
+    """
+    import pyarrow as pa
+
+    sides: list[SideRenumbering] = unseal(stamp, sealed, REGISTRY_CLASSES)
+    stages = [(each.side, SchemaRenumbering(each)) for each in sides]
+    for batch in batches:
+        changed = batch
+        for column, renumbering in stages:
+            changed = _with_column(changed, column, column, pa.binary(), renumbering.renumbered)
+        yield changed
+
+
+def _decoded(codecs: Mapping[str, SideCodec], topic: str, value: bytes | None) -> Any:
+    return codecs[topic].decode(value)
+
+
+def _encoded(codecs: Mapping[str, SideCodec], topic: str, value: Any) -> bytes | None:
+    return codecs[topic].encode(value)
+
+
+def _codecs(reader: SideReader) -> dict[str, SideCodec]:
+    """By topic; topics with the same schema share one."""
+    by_id: dict[int, SideCodec] = {}
+    for topic, number in reader.ids.items():
+        if number not in by_id:
+            by_id[number] = SideCodec(reader, topic)
+    return {topic: by_id[number] for topic, number in reader.ids.items()}
+
+
+def _with_column(
+    batch: pa.RecordBatch, given: str, name: str, kind: pa.DataType, change: Callable[[str, Any], Any]
+) -> pa.RecordBatch:
+    """The batch with a column that is made of another one, behind the others unless there is one of its name."""
+    import pyarrow as pa
+
+    from mirror_lib.transform.arrow_values import array_of
+
+    found = []
+    topics, values = batch.column(_FROM).to_pylist(), batch.column(given).to_pylist()
+    for row, (topic, value) in enumerate(zip(topics, values, strict=True)):
+        try:
+            made = change(topic, value)
+        except (SchemaFormatError, SchemaMissingError) as error:
+            # Others, such as that of a registry that does not answer, are not the record's.
+            refuse_row(error, batch, row)
+        found.append(made)
+    try:
+        column = array_of(found, kind)
+    except (ValueError, OverflowError, TypeError):
+        for row, made in enumerate(found):
+            try:
+                array_of([made], kind)
+            except (ValueError, OverflowError, TypeError) as error:
+                refuse_row(error, batch, row)
+        raise
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {name: column}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -1,0 +1,149 @@
+"""What the frame of a flow holds between two transforms, and how one transform's results get into it.
+
+Between transforms there are the columns of Spark's Kafka source, as the next transform sees them, and hidden ones: the
+tie to the record, and the target topic and partition where a transform has set them. While a transform runs, hidden
+columns also hold what the record was before it, so that what is not set stays byte by byte what it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
+from spark_jobs.transform_columns import SOURCE, set_column, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+#: Hidden columns: the target topic and partition, null where no transform has set them.
+TOPIC, PARTITION = "__mirror_topic", "__mirror_partition"
+#: Likewise: the source topic, whatever a transform has set.
+FROM = "__mirror_from"
+#: Before the names of columns as they were before a transform, and as it has made them.
+_OLD, NEW = "__mirror_old_", "__mirror_new_"
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+CARRIED = (SOURCE, FROM, TOPIC, PARTITION, *(f"{_OLD}{name}" for name in SOURCE_COLUMNS))
+SIDES = ("key", "value")
+
+
+def begun(source: DataFrame) -> DataFrame:
+    """The source's frame before the first transform."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if type(source).__module__.startswith("pyspark.sql.connect."):
+        # As PySpark's own builder of sessions does: `pyspark.sql.functions`, which users' functions import as well,
+        # takes this process for one with a Spark of its own otherwise.
+        os.environ.setdefault(_CONNECT_MODE, "1")
+    unset = (F.lit(None).cast("string").alias(TOPIC), F.lit(None).cast("int").alias(PARTITION))
+    return source.select(*SOURCE_COLUMNS, SOURCE, F.col("topic").alias(FROM), *unset)
+
+
+def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
+    """The frame while a transform runs.
+
+    Args:
+        seen: columns that the transform sees otherwise than they are, such as decoded ones.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    visible = (seen.get(name, F.col(name)).alias(name) for name in SOURCE_COLUMNS)
+    hidden = (F.col(name).alias(f"{_OLD}{name}") for name in SOURCE_COLUMNS)
+    return frame.select(*visible, SOURCE, FROM, TOPIC, PARTITION, *hidden)
+
+
+def old_name(name: str) -> str:
+    """What a column is called that holds what was before the transform."""
+    return f"{_OLD}{name}"
+
+
+def old(name: str) -> Column:
+    """A column as it was before the transform."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col(old_name(name))
+
+
+def types_of(frame: DataFrame) -> dict[str, DataType]:
+    """The types of its columns; the frame is analysed for them."""
+    return {field.name: field.dataType for field in frame.schema.fields}
+
+
+def closed(made: DataFrame, transform: Transform, new: Mapping[str, str]) -> DataFrame:
+    """The frame after a transform.
+
+    A record without a value stays one: it deletes what was written before under its key, and would not if a transform
+    made an empty document of it. A topic or partition that is null is not set.
+
+    Args:
+        made: has all of `CARRIED`, and what the transform has made.
+        new: the columns that the transform has set, by their names in `made`.
+
+    Raises:
+        ConfigurationError: something was set that is of no use there.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    types = types_of(made)
+    with speaking_of(transform):
+        columns = {name: old(name) for name in SOURCE_COLUMNS}
+        target = {"topic": F.col(TOPIC), "partition": F.col(PARTITION)}
+        for name in TARGET_COLUMNS:
+            if name not in new:
+                continue
+            found, kind = F.col(new[name]), types[new[name]]
+            what = f"the {name} that the transform {transform.name} sets"
+            if name in SIDES:
+                columns[name] = written(found, kind, what)
+            else:
+                columns[name] = set_column(found, kind, name, what)
+            if name == "value":
+                columns[name] = F.when(old("value").isNotNull(), columns[name])
+            elif name in target:
+                target[name] = F.coalesce(columns[name], target[name])
+                columns[name] = F.coalesce(columns[name], old(name))
+        result = made.select(
+            *(columns[name].alias(name) for name in SOURCE_COLUMNS),
+            SOURCE,
+            FROM,
+            target["topic"].alias(TOPIC),
+            target["partition"].alias(PARTITION),
+        )
+        # Here and not where it is run: whatever does not fit is this transform's.
+        types_of(result)
+    return result
+
+
+def outgoing(frame: DataFrame) -> DataFrame:
+    """The frame that is written."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    target = (F.col(TOPIC).alias("topic"), F.col(PARTITION).alias("partition"))
+    return frame.select("key", "value", "headers", "timestamp", *target, SOURCE)
+
+
+@contextmanager
+def speaking_of(transform: Transform, part: str = "") -> Iterator[None]:
+    """Tell which transform Spark speaks of when it refuses one.
+
+    Args:
+        part: the setting.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        setting = f"mirror.transform.{transform.name}{f'.{part}' if part else ''}"
+        raise ConfigurationError(
+            f"Spark refuses {setting}: {_first_line(error)}.", action="Correct it; `mirror transform preview` tries it."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0].rstrip(".;")

@@ -1,0 +1,309 @@
+"""What transforms run in Spark's Python workers. They import this module, so it imports nothing that only the driver
+needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from mirror_lib.errors import ConfigurationError, Where
+from mirror_lib.transform.model import TARGET_COLUMNS
+from mirror_lib.transform.record_mark import refuse_record
+from mirror_lib.transform.smt import model
+from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.transform.smt.errors import SmtError
+from mirror_lib.transform.smt.record import RawRecord
+from spark_jobs.sealing import unseal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What travels to the workers with an `SmtChain`: fields name a stage's transform only by what all have in common.
+SMT_CLASSES = (
+    *(SmtChain, RawRecord, model.Cast, model.DropHeaders, model.ExtractField, model.Filter, model.Flatten),
+    *(model.HeaderFrom, model.HoistField, model.InsertField, model.InsertHeader, model.MaskField, model.RegexRouter),
+    *(model.ReplaceField, model.TimestampConverter, model.TimestampRouter, model.ValueToKey),
+)
+# As `transform_state` has them, which only the driver imports.
+_SOURCE, _FROM, _TOPIC = "__mirror_source", "__mirror_from", "__mirror_topic"
+_NEW, _BYTES = "__mirror_new_", "__mirror_bytes_"
+_NO_TIMESTAMP_TYPE = -1
+_MICROSECONDS = 1000
+
+
+def apply_smts(
+    stamp: str, sealed: bytes, target_topics: Mapping[str, str] | Callable[[str], str], batches: Iterable[Any]
+) -> Iterator[pa.RecordBatch]:
+    """Connect's transforms on rows as `transform_state` has them between two transforms.
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `SMT_CLASSES`.
+        sealed: the `SmtChain`.
+        target_topics: the remote topic of each source topic.
+
+    Raises:
+        UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
+        ConfigurationError: the driver has another version of this package.
+    """
+    chain: SmtChain = unseal(stamp, sealed, SMT_CLASSES)
+    target_topic = target_topics if callable(target_topics) else target_topics.__getitem__
+    stage = _SmtStage(chain, lru_cache(maxsize=None)(target_topic))
+    for batch in batches:
+        if batch.num_rows:
+            yield stage.run(batch)
+
+
+class _SmtStage:
+    """One chain for all batches of a task."""
+
+    def __init__(self, chain: SmtChain, target_topic: Callable[[str], str]) -> None:
+        self._chain = chain
+        self._transform = chain.runner().transform
+        self._target_topic = target_topic
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that are left, with what the chain has made of them."""
+        rows: list[int] = []
+        found: list[RawRecord] = []
+        topics: list[str | None] = []
+        for row, raw in enumerate(self._records(batch)):
+            try:
+                made = self._transform(raw)
+            except SmtError as error:
+                refuse_row(error, batch, row)
+            if made is not None:
+                rows.append(row)
+                found.append(made)
+                topics.append(None if made.topic == raw.topic else made.topic)
+        return self._batch(batch, rows, found, topics)
+
+    def _records(self, batch: pa.RecordBatch) -> Iterator[RawRecord]:
+        topics = [self._target_topic(name) for name in batch.column("topic").to_pylist()]
+        times = _plain_times(batch)
+        columns = (batch.column(name).to_pylist() for name in ("partition", "key", "value"))
+        for topic, time, headers, partition, key, value in zip(
+            topics, times, _headers(batch.column("headers")), *columns, strict=True
+        ):
+            yield RawRecord(topic, partition, key, value, headers, time)
+
+    def _batch(
+        self, batch: pa.RecordBatch, rows: list[int], found: list[RawRecord], topics: list[str | None]
+    ) -> pa.RecordBatch:
+        import numpy as np
+        import pyarrow as pa
+
+        from mirror_lib.transform.arrow_values import array_of
+
+        if len(rows) < batch.num_rows:
+            places = np.array(rows, dtype=np.int64)
+            batch = batch.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(places)]))
+        made: dict[str, Any] = {}
+        # A chain that does not decode writes what came by the converters, changed or not.
+        if self._chain.may_change_key or not self._chain.decodes:
+            made["key"] = array_of([record.key for record in found], pa.binary())
+        if self._chain.may_change_value or not self._chain.decodes:
+            made["value"] = array_of([record.value for record in found], pa.binary())
+        if self._chain.may_change_headers:
+            kind = batch.schema.field("headers").type
+            entries = [
+                [{"key": name, "value": content} for name, content in record.headers] or None for record in found
+            ]
+            made["headers"] = array_of(entries, kind)
+        if self._chain.may_route:
+            made[_TOPIC] = array_of(topics, pa.string())
+        columns = [made.get(name, batch.column(number)) for number, name in enumerate(batch.schema.names)]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def apply_arrow_function(
+    module: str,
+    name: str,
+    given: tuple[str, ...],
+    carried: tuple[str, ...],
+    documents: tuple[str, ...],
+    batches: Iterable[Any],
+) -> Iterator[pa.RecordBatch]:
+    """A user's function on record batches.
+
+    What comes out is `carried`, then a column for each that the function may set, `__mirror_new_` before its name, and
+    for those of `documents`, which may come back as bytes, another one with `__mirror_bytes_` before.
+
+    Args:
+        module: of the function.
+        name: likewise.
+        given: the columns that it gets.
+        carried: those that go along with each row.
+        documents: those of key and value that are decoded into more than text.
+
+    Raises:
+        UntransformableRecordError: the function cannot take a record; it has the record's mark.
+        ConfigurationError: it cannot be imported here, or does not return what it should.
+    """
+    stage = _ArrowFunction(imported(module, name), f"{module}:{name}", given, carried, documents)
+    for batch in batches:
+        if batch.num_rows:
+            yield stage.run(batch)
+
+
+def imported(module: str, name: str) -> Callable[[Any], Any]:
+    """A user's function.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(
+            f"the function {module}, {name} cannot be imported: {error}.",
+            action="Install its package wherever the flow is planned and into the Python of Spark's workers.",
+        ) from error
+    if not callable(found):
+        raise ConfigurationError(f"{module}, {name} is no function.", action="Name a function.")
+    return cast("Callable[[Any], Any]", found)
+
+
+class _ArrowFunction:
+    """A user's function with what goes around it."""
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        name: str,
+        given: tuple[str, ...],
+        carried: tuple[str, ...],
+        documents: tuple[str, ...],
+    ) -> None:
+        self._function = function
+        self._name = name
+        self._given = given
+        self._carried = carried
+        self._documents = documents
+
+    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the function makes of the rows of a batch."""
+        import pyarrow as pa
+
+        given = batch.select(list(self._given))
+        try:
+            result = self._function(given)
+        except Exception as error:
+            self._find(given, batch)
+            raise self._wrong(
+                f"failed with {type(error).__name__}: {error}", "It takes each of the records alone."
+            ) from error
+        if not isinstance(result, pa.RecordBatch):
+            raise self._wrong(f"returns {type(result).__name__}", "Let it return a pyarrow.RecordBatch.")
+        if _SOURCE not in result.schema.names:
+            raise self._wrong(
+                f"returns no column {_SOURCE}", "Let it keep that column: it says which record a row comes from."
+            )
+        kept = batch.take(self._rows(batch, result)).select(list(self._carried))
+        columns = {name: kept.column(name) for name in self._carried}
+        for name in TARGET_COLUMNS:
+            columns[f"{_NEW}{name}"] = self._column(name, batch, kept, result)
+        for name in self._documents:
+            columns[f"{_BYTES}{name}"] = self._content(name, batch, result)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def _find(self, given: pa.RecordBatch, batch: pa.RecordBatch) -> None:
+        """Raise the error of the first record that the function cannot take alone, with its mark."""
+        for row in range(given.num_rows):
+            try:
+                self._function(given.slice(row, 1))
+            except Exception as error:
+                refuse_row(error, batch, row)
+
+    def _rows(self, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
+        """For each row of the result the row that it was made of."""
+        import numpy as np
+        import pyarrow as pa
+
+        known = {source: row for row, source in enumerate(_sources(batch))}
+        try:
+            rows = np.array([known[source] for source in _sources(result)], dtype=np.int64)
+        except KeyError:
+            raise self._wrong(f"changes {_SOURCE}", "Let it pass that column on as it came.") from None
+        if (np.diff(rows) < 0).any():
+            raise self._wrong("returns rows in another order", "Let it keep the order of the rows.")
+        return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
+
+    def _column(self, name: str, batch: pa.RecordBatch, kept: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
+        """One of the columns that the function may set, in the type that it is given in, or as bytes."""
+        import pyarrow as pa
+
+        given = batch.schema.field(name).type
+        if name not in result.schema.names:
+            if name in ("topic", "partition"):
+                return kept.column(f"__mirror_old_{name}")
+            raise self._wrong(f"returns no column {name}", "Let it return all columns that it gets.")
+        found = result.column(name)
+        if name in self._documents:
+            return found if found.type == given else pa.nulls(len(found), given)
+        wanted = pa.binary() if name in ("key", "value") else given
+        try:
+            return found if found.type == wanted else found.cast(wanted)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._wrong(
+                f"returns {name} of the type {found.type}: {error}", f"Let it return {wanted}."
+            ) from error
+
+    def _content(self, name: str, batch: pa.RecordBatch, result: pa.RecordBatch) -> pa.Array:
+        """The bytes that came back in the place of a document; nulls when it is one."""
+        import pyarrow as pa
+
+        given, found = batch.schema.field(name).type, result.column(name)
+        kind = pa.struct([pa.field("content", pa.binary())])
+        if found.type == given:
+            return pa.nulls(len(found), kind)
+        types = pa.types
+        if not any(is_it(found.type) for is_it in (types.is_string, types.is_binary, types.is_large_string)):
+            raise self._wrong(
+                f"returns {name} of the type {found.type}", f"Let it return bytes or text, or {given} as it came."
+            )
+        return pa.Array.from_buffers(kind, len(found), [None], children=[found.cast(pa.binary())])
+
+    def _wrong(self, what: str, action: str) -> ConfigurationError:
+        return ConfigurationError(f"the function {self._name} {what}.", action=action)
+
+
+def _sources(batch: pa.RecordBatch) -> list[tuple[int, int]]:
+    column = batch.column(_SOURCE)
+    return list(zip(column.field(0).to_pylist(), column.field(1).to_pylist(), strict=True))
+
+
+def _plain_times(batch: pa.RecordBatch) -> list[int | None]:
+    """Epoch milliseconds; None for records of a time before Kafka had them."""
+    import pyarrow as pa
+
+    microseconds = batch.column("timestamp").cast(pa.int64()).to_pylist()
+    types = batch.column("timestampType").to_pylist()
+    return [
+        None if time is None or kind == _NO_TIMESTAMP_TYPE else time // _MICROSECONDS
+        for time, kind in zip(microseconds, types, strict=True)
+    ]
+
+
+def _headers(column: pa.ListArray) -> list[tuple[tuple[str, bytes | None], ...]]:
+    """The headers of each row; most topics have none."""
+    if column.null_count == len(column):
+        return [()] * len(column)
+    # Not `to_pylist` of the whole, which makes a dict of each header.
+    entries = column.values
+    names, contents = entries.field(0).to_pylist(), entries.field(1).to_pylist()
+    pairs = list(zip(names, contents, strict=True))
+    edges = column.offsets.to_pylist()
+    return [tuple(pairs[begin:end]) for begin, end in pairwise(edges)]
+
+
+def refuse_row(error: Exception, batch: pa.RecordBatch, row: int) -> NoReturn:
+    """Raise an error with the coordinates of its record."""
+    source = batch.column(_SOURCE).field(0)[row].as_py(), batch.column(_SOURCE).field(1)[row].as_py()
+    topic, partition = (
+        batch.column(name)[row].as_py() if name in batch.schema.names else None for name in (_FROM, "partition")
+    )
+    refuse_record(error, *source, where=Where(topic=topic, partition=partition, offset=source[1]))

@@ -1,0 +1,236 @@
+"""What a preview tells of records: made, dropped and by which transform, failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.rows.layout import READ_SCHEMA, place_of
+from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.transform.model import (
+    ColumnExpressions,
+    DecodeSettings,
+    FunctionKind,
+    Influence,
+    NonDeterminism,
+    Transform,
+    TransformChain,
+)
+from mirror_lib.transform.preview import Becomes, Dropped, Fails, MadeRecord, Outcome, PreviewResult, RecordPlace
+from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.transform.smt.settings import parse_settings
+from spark_jobs.preview import preview_with
+from tests.support.spark_frames import NOON, Given, decoding, expressions, json_by, named_function, select
+
+_NOON_MS = int(NOON.timestamp() * 1000)
+JSON = DecodeSettings(value=json_by("id BIGINT, country STRING, items ARRAY<STRING>"))
+
+
+def rows(records: Mapping[RecordPlace, Given]) -> pa.Table:
+    """Records as a sample has them."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "key": each.key,
+                "value": each.value,
+                "topic": each.topic,
+                "partition": place.partition,
+                "offset": place.offset,
+                "timestamp": each.timestamp,
+                "timestampType": 0,
+                "headers": [{"key": name, "value": content} for name, content in each.headers] or None,
+                "__mirror_source": {"place": place_of(place.partition, Codec.NONE), "offset": place.offset},
+            }
+            for place, each in records.items()
+        ],
+        READ_SCHEMA,
+    )
+
+
+def numbered(*values: bytes | None) -> dict[RecordPlace, Given]:
+    """Records of partition 3, from offset 50 on."""
+    return {RecordPlace(3, 50 + number): Given(value=value) for number, value in enumerate(values)}
+
+
+def previewed(spark: SparkSession, records: Mapping[RecordPlace, Given], chain: TransformChain) -> PreviewResult:
+    return preview_with(spark, "A->B", {"orders": "A.orders"})(chain, rows(records))
+
+
+def outcomes(spark: SparkSession, values: Sequence[bytes | None], *transforms: Transform) -> list[Outcome]:
+    records = numbered(*values)
+    result = previewed(spark, records, TransformChain(transforms))
+    return [result.outcome(place) for place in records]
+
+
+def values_of(outcome: Outcome) -> list[bytes | None]:
+    assert isinstance(outcome, Becomes), outcome
+    return [made.value for made in outcome.records]
+
+
+def error_of(outcome: Outcome) -> MirrorError:
+    assert isinstance(outcome, Fails), outcome
+    return outcome.error
+
+
+def smts(settings: Mapping[str, str]) -> SmtChain:
+    parsed = parse_settings(settings)
+    assert parsed.chain is not None, parsed.problems
+    return SmtChain(parsed.chain)
+
+
+def test_a_record_that_no_transform_changes_when_previewed_then_it_becomes_what_it_was(spark: SparkSession) -> None:
+    given = Given(key=b"\0k", value=b"v", headers=(("trace", b"1"), ("trace", None)))
+    place = RecordPlace(2, 7)
+
+    result = previewed(spark, {place: given}, TransformChain((expressions(filter="true"),)))
+
+    made = MadeRecord(given.key, given.value, given.headers, _NOON_MS)
+    assert result.outcome(place) == Becomes((made,))
+
+
+def test_a_filter_when_previewed_then_it_is_named_as_what_drops(spark: SparkSession) -> None:
+    live = expressions(JSON, filter="value.country = 'DE'", name="live")
+
+    kept, dropped = outcomes(spark, [b'{"country":"DE"}', b'{"country":"FR"}'], live)
+
+    assert values_of(kept) == [b'{"country":"DE"}']
+    assert dropped == Dropped("live")
+
+
+def test_several_filters_when_previewed_then_each_is_named_for_what_it_drops(spark: SparkSession) -> None:
+    first = expressions(JSON, filter="value.id <> 1", name="first")
+    mask = expressions(JSON, value="struct(value.id AS id)", name="mask")
+    second = expressions(JSON, filter="value.id <> 2", name="second")
+
+    found = outcomes(spark, [b'{"id":1}', b'{"id":2}', b'{"id":3}'], first, mask, second)
+
+    assert found[:2] == [Dropped("first"), Dropped("second")]
+    assert values_of(found[2]) == [b'{"id":3}']
+
+
+def test_filters_that_depend_on_chance_when_previewed_then_none_of_them_is_named(spark: SparkSession) -> None:
+    by_chance = Transform(
+        "dice", filter="rand() > 2", non_determinism=(NonDeterminism("rand", Influence.RANDOM),), reads=None
+    )
+    never = expressions(filter="false", name="never")
+
+    assert outcomes(spark, [b"a"], by_chance, never) == [Dropped(None)]
+    assert outcomes(spark, [b"a"], by_chance) == [Dropped("dice")], "nothing else can have done it"
+
+
+def test_records_that_fail_when_previewed_then_they_are_told_and_hide_no_others(spark: SparkSession) -> None:
+    mask = expressions(JSON, value="struct(value.id AS id)", name="mask")
+
+    found = outcomes(spark, [b"no JSON", b'{"id":1}', b"{", b'{"id":2}'], mask)
+
+    assert [values_of(each) for each in (found[1], found[3])] == [[b'{"id":1}'], [b'{"id":2}']]
+    for outcome, offset in ((found[0], 50), (found[2], 52)):
+        error = error_of(outcome)
+        assert (error.reason, error.where.topic) == ("transform", "orders")
+        assert (error.where.partition, error.where.offset) == (3, offset)
+
+
+@pytest.mark.parametrize("wrong", [{1}, {0, 4}, {0, 1, 2, 3, 4}])
+def test_records_that_spark_does_not_name_when_previewed_then_they_are_found(
+    spark: SparkSession, wrong: set[int]
+) -> None:
+    cast = expressions(decoding("string"), value="CAST(value AS BIGINT) + 1", name="cast")
+    values = [b"x" if number in wrong else b"%d" % number for number in range(5)]
+
+    found = outcomes(spark, values, cast)
+
+    assert {number for number, outcome in enumerate(found) if isinstance(outcome, Fails)} == wrong
+    assert [values_of(found[number]) for number in range(5) if number not in wrong] == [
+        [b"%d" % (number + 1)] for number in range(5) if number not in wrong
+    ]
+    assert all("CAST" in error_of(found[number]).what for number in wrong)
+
+
+def test_an_smt_that_cannot_take_a_record_when_previewed_then_its_own_words_are_told(spark: SparkSession) -> None:
+    chain = smts(
+        {
+            "transforms": "mask",
+            "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value",
+            "transforms.mask.fields": "card",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+        }
+    )
+    records = numbered(b"[1]", b'{"card":"4000"}')
+
+    result = previewed(spark, records, TransformChain(smt=chain))
+
+    failing, masked = (result.outcome(place) for place in records)
+    assert "MaskField" in error_of(failing).what
+    assert values_of(masked) == [b'{"card":""}']
+
+
+def test_an_smt_that_drops_and_a_filter_when_previewed_then_the_smt_is_named(spark: SparkSession) -> None:
+    chain = smts(
+        {
+            "transforms": "gone",
+            "transforms.gone.type": "org.apache.kafka.connect.transforms.Filter",
+            "transforms.gone.predicate": "deleted",
+            "predicates": "deleted",
+            "predicates.deleted.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+        }
+    )
+    live = expressions(filter="value <> X'61'", name="live")
+    records = numbered(None, b"a", b"b")
+
+    result = previewed(spark, records, TransformChain((live,), smt=chain))
+
+    assert [result.outcome(place) for place in records][:2] == [Dropped("gone"), Dropped("live")]
+
+
+def test_a_tombstone_when_previewed_then_it_stays_one(spark: SparkSession) -> None:
+    (found,) = outcomes(spark, [None], expressions(JSON, value="struct(1 AS one)"))
+
+    assert values_of(found) == [None]
+
+
+def test_a_select_that_explodes_when_previewed_then_one_record_becomes_several(spark: SparkSession) -> None:
+    exploded = select("SELECT item AS value FROM records LATERAL VIEW explode(value.items) AS item", JSON)
+
+    several, none = outcomes(spark, [b'{"items":["a","b","c"]}', b'{"items":[]}'], exploded)
+
+    assert values_of(several) == [b"a", b"b", b"c"]
+    assert none == Dropped("change")
+
+
+def test_a_topic_and_a_partition_that_are_set_when_previewed_then_they_are_told(spark: SparkSession) -> None:
+    (found,) = outcomes(spark, [b"v"], expressions(topic="'elsewhere'", partition="1"))
+
+    assert isinstance(found, Becomes)
+    assert [(made.topic, made.partition) for made in found.records] == [("elsewhere", 1)]
+
+
+def test_a_record_that_could_not_be_written_when_previewed_then_it_fails(spark: SparkSession) -> None:
+    timed = Transform("timed", columns=ColumnExpressions(timestamp="CAST(NULL AS TIMESTAMP)"), reads=None)
+
+    (found,) = outcomes(spark, [b"v"], timed)
+
+    assert "timestamp" in error_of(found).what
+
+
+def test_a_transform_that_spark_refuses_when_previewed_then_it_is_a_wrong_configuration(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match=r"mirror\.transform\.wrong"):
+        outcomes(spark, [b"v"], expressions(value="no_such_column", name="wrong"))
+
+
+@pytest.mark.parametrize("kind", list(FunctionKind))
+def test_a_function_that_is_not_there_when_previewed_then_it_is_told_once_and_not_of_each_record(
+    spark: SparkSession, kind: FunctionKind
+) -> None:
+    missing = named_function("tests.support.frame_functions.no_such_function", kind)
+
+    with pytest.raises(MirrorError, match="no_such_function"):
+        outcomes(spark, [b"a", b"b"], missing)
+
+
+def test_no_records_when_previewed_then_nothing_becomes_of_them(spark: SparkSession) -> None:
+    assert previewed(spark, {}, TransformChain((expressions(filter="true"),))) == PreviewResult()

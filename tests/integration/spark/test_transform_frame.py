@@ -1,0 +1,278 @@
+"""Filters, columns and SELECTs on a real Spark: what is set, what stays byte by byte, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.transform.model import Transform
+from mirror_lib.transform.record_mark import read_mark
+from tests.support.spark_frames import (
+    FIRST_OFFSET,
+    NOON,
+    PLACE,
+    Given,
+    Made,
+    decoding,
+    expressions,
+    json_by,
+    like,
+    select,
+    transformed,
+)
+
+ORDER = json_by("country STRING, card STRING, sum DECIMAL(10,2), at TIMESTAMP, items ARRAY<STRUCT<n: INT>>")
+ORDERS = decoding(ORDER)
+VIENNA = Given(b'{"country": "AT", "card": "4711", "sum": 1.10, "unknown": [1]}', b"k", (("h", b"1"), ("h", None)))
+BERLIN = Given(b'{"country":"DE"}', b"\xff\x00")
+TOMBSTONE = Given(None, b"deleted")
+OF_SPARK = (PySparkException, Py4JError)
+
+_headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
+_records = st.builds(
+    Given,
+    st.none() | st.binary(max_size=30),
+    st.none() | st.binary(max_size=30),
+    _headers,
+    partition=st.integers(0, 5),
+    timestamp=st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)),
+)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(records=st.lists(_records, max_size=8))
+@pytest.mark.parametrize(
+    "chain",
+    [
+        (),
+        (expressions(filter="true"), select("SELECT key FROM records")),
+        (expressions(filter="partition >= 0", headers="headers", timestamp="timestamp"),),
+    ],
+    ids=["no transform", "a filter and a SELECT", "columns set to themselves"],
+)
+def test_what_is_not_changed_arrives_as_it_was(
+    spark: SparkSession, chain: tuple[Transform, ...], records: list[Given]
+) -> None:
+    assert transformed(spark, records, *chain) == [like(each, FIRST_OFFSET + n) for n, each in enumerate(records)]
+
+
+@pytest.mark.parametrize("condition", ["value.country = 'AT'", "records.value.country = 'AT'", "VALUE.Country = 'AT'"])
+def test_a_filter_keeps_records_for_which_it_is_true(spark: SparkSession, condition: str) -> None:
+    found = transformed(spark, [VIENNA, BERLIN, TOMBSTONE], expressions(ORDERS, condition))
+
+    assert found == [like(VIENNA)]
+
+
+def test_all_columns_see_the_record_as_it_was_before(spark: SparkSession) -> None:
+    swap = expressions(decoding("string", "string"), key="value", value="key", topic="key", partition="length(value)")
+
+    assert transformed(spark, [Given(b"value", b"key")], swap) == [
+        Made(100, b"key", b"value", topic="key", partition=5)
+    ]
+
+
+def test_the_next_transform_sees_what_this_one_made(spark: SparkSession) -> None:
+    first = expressions(ORDERS, topic="concat('of-', value.country)", partition="3")
+    second = expressions(filter="topic = 'of-AT'", key="concat(topic, '/', partition)")
+
+    assert transformed(spark, [VIENNA, BERLIN], first, second) == [
+        replace(like(VIENNA), key=b"of-AT/3", topic="of-AT", partition=3)
+    ]
+
+
+def test_a_topic_that_is_null_is_not_set(spark: SparkSession) -> None:
+    chosen = expressions(ORDERS, topic="CASE WHEN value.country = 'AT' THEN 'vienna' END")
+
+    assert [each.topic for each in transformed(spark, [VIENNA, BERLIN], chosen)] == ["vienna", None]
+
+
+@pytest.mark.parametrize(
+    ("expression", "content"),
+    [
+        ("value.country", b"AT"),
+        ("CAST(value.country AS BINARY)", b"AT"),
+        ("length(value.card)", b"4"),
+        ("value.sum", b"1.10"),
+        ("value.country = 'AT'", b"true"),
+        ("named_struct('card', value.at, 'sum', value.sum, 'in', struct(value.items AS i))",
+         b'{"card":null,"sum":1.10,"in":{"i":null}}'),
+        ("map('a', value.country, 'b', NULL)", b'{"a":"AT","b":null}'),
+        ("array(value.country)", b'["AT"]'),
+        ("struct(timestamp_micros(1) AS t)", b'{"t":"1970-01-01T00:00:00.000001Z"}'),
+        ("parse_json('{\"a\": [1, null]}')", b'{"a":[1,null]}'),
+        ("NULL", None),
+    ],
+)  # fmt: skip
+def test_what_is_set_is_written_by_its_type(spark: SparkSession, expression: str, content: bytes | None) -> None:
+    assert transformed(spark, [VIENNA], expressions(ORDERS, value=expression))[0].value == content
+
+
+def test_a_tombstone_stays_one(spark: SparkSession) -> None:
+    masking = expressions(ORDERS, value="named_struct('country', value.country, 'card', '***')")
+
+    assert [each.value for each in transformed(spark, [TOMBSTONE, VIENNA], masking)] == [
+        None,
+        b'{"country":"AT","card":"***"}',
+    ]
+
+
+def test_a_key_can_be_given_to_records_without_one(spark: SparkSession) -> None:
+    found = transformed(spark, [replace(VIENNA, key=None)], expressions(ORDERS, key="struct(value.country AS c)"))
+
+    assert found[0].key == b'{"c":"AT"}'
+
+
+@pytest.mark.parametrize(
+    ("expression", "headers"),
+    [
+        ("concat(headers, array(named_struct('key', 'h', 'value', CAST('2' AS BINARY))))",
+         (("h", b"1"), ("h", None), ("h", b"2"))),
+        ("array(struct('a', 'text'), struct('a', NULL))", (("a", b"text"), ("a", None))),
+        ("map('a', 'text')", (("a", b"text"),)),
+        ("NULL", ()),
+    ],
+)  # fmt: skip
+def test_headers_are_set_in_several_forms(
+    spark: SparkSession, expression: str, headers: tuple[tuple[str, bytes | None], ...]
+) -> None:
+    assert transformed(spark, [VIENNA], expressions(headers=expression))[0].headers == headers
+
+
+def test_a_timestamp_is_set_from_what_is_one(spark: SparkSession) -> None:
+    moved = expressions(timestamp="timestamp - INTERVAL 1 DAY")
+
+    assert transformed(spark, [VIENNA], moved)[0].timestamp == NOON.replace(day=1)
+
+
+@pytest.mark.parametrize(
+    ("column", "expression", "said"),
+    [
+        ("key", "current_date()", "more than one way"),
+        ("value", "INTERVAL 1 DAY", "more than one way"),
+        ("timestamp", "5L", "of what unit"),
+        ("headers", "'text'", "cannot cast"),
+        ("key", "value.contry", "mirror.transform.change.key.*contry"),
+        ("filter", "value.country", "mirror.transform.change.filter.*not a boolean"),
+        ("filter", "value.country = = 1", "mirror.transform.change.filter.*Syntax error"),
+    ],
+)
+def test_what_cannot_be_meant_so_is_refused_before_anything_is_read(
+    spark: SparkSession, column: str, expression: str, said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"(?i){said}"):
+        transformed(spark, [VIENNA], expressions(ORDERS, **{column: expression}))
+
+
+@pytest.mark.parametrize(
+    ("value", "marked"),
+    [
+        (b"", True),
+        (b" \n", True),
+        (b'{"country":"\xff"}', True),
+        (b"{},{}", True),
+        (b'{"country":', False),
+        (b'{"country":"AT"} {}', False),
+        (b'[{"country":"AT"}]', False),
+        (b'{"items":[{"n":"many"}]}', False),
+    ],
+)
+def test_what_is_no_json_of_the_schema_fails_and_is_never_null(spark: SparkSession, value: bytes, marked: bool) -> None:
+    with pytest.raises(OF_SPARK) as caught:
+        transformed(spark, [VIENNA, Given(value)], expressions(ORDERS, key="value.country"))
+
+    found = read_mark(str(caught.value))
+    assert (found is not None and found[:2] == (PLACE, FIRST_OFFSET + 1)) == marked
+
+
+def test_a_side_that_is_not_read_may_be_anything(spark: SparkSession) -> None:
+    keyed = replace(expressions(ORDERS, key="upper(key)"), reads=frozenset({"key"}))
+
+    assert transformed(spark, [Given(b"{", b"k")], keyed)[0].value == b"{"
+
+
+def test_json_without_a_schema_is_a_variant(spark: SparkSession) -> None:
+    inner = expressions(decoding("json"), key="variant_get(value, '$.a[1]', 'string')")
+
+    assert transformed(spark, [Given(b'{"a": [1, "x"]}'), TOMBSTONE], inner)[0].key == b"x"
+
+
+def test_two_transforms_may_decode_in_two_ways(spark: SparkSession) -> None:
+    found = transformed(
+        spark,
+        [VIENNA],
+        expressions(ORDERS, value="named_struct('c', value.country)"),
+        expressions(decoding(json_by("c STRING")), value="value.c"),
+        expressions(decoding("string"), value="lower(value)"),
+    )
+
+    assert found == [replace(like(VIENNA), value=b"at")]
+
+
+def test_a_select_sets_what_it_names(spark: SparkSession) -> None:
+    text = """
+    -- Braces {as in} texts are nothing to Spark.
+    SELECT upper(value.country) || '{}' AS key FROM records WHERE value.card RLIKE '^\\\\d{4}$'
+    """
+
+    assert transformed(spark, [VIENNA, BERLIN], select(text, ORDERS)) == [replace(like(VIENNA), key=b"AT{}")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT r.key FROM records AS r",
+        "SELECT ALL key FROM records;",
+        "select`key`from`records`",
+        "SELECT * FROM records",
+    ],
+)
+def test_a_select_may_be_written_in_many_ways(spark: SparkSession, text: str) -> None:
+    assert transformed(spark, [VIENNA, TOMBSTONE], select(text, ORDERS)) == [like(VIENNA), like(TOMBSTONE, 101)]
+
+
+def test_what_a_star_brings_along_is_not_set(spark: SparkSession) -> None:
+    found = transformed(spark, [VIENNA], select("SELECT *, records.value.country AS key FROM records", ORDERS))
+
+    assert found == [replace(like(VIENNA), key=b"AT")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n AS partition FROM records LATERAL VIEW explode(array(0, 5)) AS n",
+        "SELECT explode(array(0, 5)) AS partition FROM records",
+    ],
+)
+def test_a_select_may_make_several_records_of_one(spark: SparkSession, text: str) -> None:
+    found = transformed(spark, [VIENNA, TOMBSTONE], select(text))
+
+    first, second = like(VIENNA), like(TOMBSTONE, 101)
+    assert found == [replace(each, partition=number) for each in (first, second) for number in (0, 5)]
+
+
+@pytest.mark.parametrize("text", ["SELECT DISTINCT key FROM records", "WITH a AS (SELECT 1) SELECT * FROM a", ""])
+def test_what_is_no_plain_select_is_refused(spark: SparkSession, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"change\.sql is no plain SELECT"):
+        transformed(spark, [VIENNA], select(text))
+
+
+def test_a_select_that_spark_refuses_is_named(spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match=r"mirror\.transform\.change\.sql\.file.*contry"):
+        transformed(spark, [VIENNA], select("SELECT value.contry AS key FROM records", ORDERS))
+
+
+def test_a_select_leaves_nothing_in_the_session(spark: SparkSession) -> None:
+    before: list[Any] = spark.catalog.listTables()
+
+    transformed(spark, [VIENNA], select("SELECT key FROM records"))
+
+    assert spark.catalog.listTables() == before

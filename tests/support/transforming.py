@@ -1,0 +1,108 @@
+"""Transformed copies without Spark: both halves run in threads of this process, with a function of rows in between."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.transformed.model import FailedRecord, RowJob
+from mirror_lib.relay.transformed.reading import read_bin
+from mirror_lib.relay.transformed.writing import write_bin
+from mirror_lib.topology.names import TopicPartition
+
+#: Given rows as the reading half gives them, those that are to be written.
+RowFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+_WRITTEN = ("key", "value", "headers", "timestamp")
+
+
+def unchanged(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Every record as it is."""
+    return rows
+
+
+def only(condition: Callable[[bytes | None], bool]) -> RowFunction:
+    """Records whose value fulfils a condition."""
+
+    def keep(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.filter(pa.array([condition(value) for value in rows.column("value").to_pylist()], pa.bool_()))
+
+    return keep
+
+
+def with_values(change: Callable[[bytes | None], bytes | None]) -> RowFunction:
+    """Records with other values."""
+
+    def changed(rows: pa.RecordBatch) -> pa.RecordBatch:
+        values = pa.array([change(value) for value in rows.column("value").to_pylist()], pa.binary())
+        return rows.set_column(rows.schema.get_field_index("value"), "value", values)
+
+    return changed
+
+
+def repeated(times: int) -> RowFunction:
+    """Each record several times in a row."""
+
+    def repeat(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.take(pa.array([row for row in range(rows.num_rows) for _ in range(times)], pa.int64()))
+
+    return repeat
+
+
+class Killed(Exception):
+    """Stands for the sudden end of a worker."""
+
+
+@dataclass
+class TransformHere:
+    """A runner of copies, all of whose topics go through one function.
+
+    Attributes:
+        dies_after: rows of each bin after which its writing half ends without a word; None: never.
+        before_death: is called then, and may wait for what was written to arrive.
+        rows_at_once: how many rows Spark hands over at a time.
+    """
+
+    function: RowFunction = unchanged
+    exact: bool = True
+    failed: Mapping[TopicPartition, Sequence[FailedRecord]] = field(default_factory=dict)
+    dies_after: int | None = None
+    before_death: Callable[[], None] = lambda: None
+    rows_at_once: int = 100
+    attempt: int = 0
+    #: Where records go by their values; a topic or partition that is None is not set.
+    route: Callable[[bytes | None], tuple[str | None, int | None]] | None = None
+
+    def __call__(self, job: CopyJob) -> list[PartitionResult]:
+        failed = {source: tuple(records) for source, records in self.failed.items()}
+        routes = self.route is not None
+        row_job = RowJob(copy=job, exact=self.exact, failed=failed, routes=routes, nonce=uuid.uuid4().hex)
+        with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
+            found = list(pool.map(lambda number: self._bin(row_job, number), range(len(job.bins))))
+        return [result for results in found for result in results]
+
+    def _bin(self, job: RowJob, number: int) -> list[PartitionResult]:
+        return write_bin(job, number, self.attempt, self._rows(job, number))
+
+    def _rows(self, job: RowJob, number: int) -> Iterator[pa.RecordBatch]:
+        given = 0
+        for batch in read_bin(job, number, self.attempt):
+            made = self.function(batch)
+            for first in range(0, made.num_rows, self.rows_at_once):
+                if self.dies_after is not None and given >= self.dies_after:
+                    self.before_death()
+                    raise Killed
+                part = made.slice(first, self.rows_at_once)
+                given += part.num_rows
+                yield self._written(part)
+
+    def _written(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        where = [self.route(value) if self.route else (None, None) for value in rows.column("value").to_pylist()]
+        routes = pa.array([topic for topic, _ in where], pa.string()), pa.array([to for _, to in where], pa.int32())
+        columns = [*(rows.column(name) for name in _WRITTEN), *routes, rows.column(SOURCE_COLUMN)]
+        return pa.RecordBatch.from_arrays(columns, [*_WRITTEN, "topic", "partition", SOURCE_COLUMN])

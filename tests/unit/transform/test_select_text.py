@@ -1,0 +1,43 @@
+"""SELECTs that carry along what they do not name."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.transform.model import SelectStatement
+from mirror_lib.transform.select_text import carrying
+
+
+def _carrying(text: str) -> tuple[str, int]:
+    made = carrying(SelectStatement("a.sql", text), ("__a", "__b"))
+    return made.text.partition("\n")[2], made.stars
+
+
+@pytest.mark.parametrize(
+    ("text", "made", "stars"),
+    [
+        ("SELECT key FROM records", "SELECT __a, __b, key FROM records", 0),
+        (
+            "-- SELECT this\nselect/* x */key FROM records",
+            "-- SELECT this\nselect __a, __b, /* x */key FROM records",
+            0,
+        ),
+        ("SELECT ALL key FROM records", "SELECT ALL __a, __b, key FROM records", 0),
+        ("SELECT all FROM records", "SELECT __a, __b, all FROM records", 0),
+        ("SELECT '{a}' AS key FROM records", "SELECT __a, __b, '{{a}}' AS key FROM records", 0),
+        ("SELECT * FROM records", "SELECT __a, __b, * FROM records", 1),
+        ("SELECT r.*, 2 * 3 AS partition FROM records r", "SELECT __a, __b, r.*, 2 * 3 AS partition FROM records r", 1),
+        ("SELECT count(*) AS key FROM records", "SELECT __a, __b, count(*) AS key FROM records", 0),
+    ],
+)
+def test_columns_are_put_first(text: str, made: str, stars: int) -> None:
+    assert _carrying(text) == (made, stars)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "WITH a AS (SELECT 1) SELECT 1", "(SELECT 1)", "'SELECT' 1", "SELECT DISTINCT key"]
+)
+def test_what_is_no_plain_select_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"a\.sql is no plain SELECT"):
+        _carrying(text)
