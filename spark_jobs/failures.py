@@ -15,6 +15,7 @@ _OTHER_VERSION = re.compile(r"workers have batch-mirror (\S+), and the job's dri
 _OTHER_TASK = re.compile(r"TypeError: (?:copy|verify)_bins\(\) takes ")
 #: As Spark begins the messages of its own errors; the last ones of the list are about the job and not about its cause.
 _ERROR_CLASS = re.compile(r"\[(?!JOB_|PYTHON_|UNKNOWN)[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)*\] [^\n]*")
+_FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
 _TRACEBACK = "Traceback (most recent call last):"
 _SQL_STATE = re.compile(r"[. ]*SQLSTATE: \w+\.?$")
 _NO_RECORD = re.compile(
@@ -78,6 +79,16 @@ def blames_no_record(error: Exception) -> bool:
     Errors of ours that are about a record say so by its mark.
     """
     return read_mark(str(error)) is None and _NO_RECORD.search(str(error)) is not None
+
+
+def failed_task(error: Exception, tasks: int) -> int | None:
+    """The number of the task that a Spark job was ended for, None where nothing tells.
+
+    Args:
+        tasks: how many the job's only stage had.
+    """
+    found = _FAILED_TASK.search(str(error))
+    return int(found[1]) if found is not None and int(found[1]) < tasks else None
 
 
 def in_short(error: Exception) -> str:

@@ -25,7 +25,7 @@ from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, fai
 from mirror_lib.relay.transformed.split import ChainJob
 from mirror_lib.transform.model import Determinism
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from spark_jobs.failures import blames_no_record, spark_failure, words_of
+from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
 from spark_jobs.row_source import read_frame
 from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, write_rows
 from spark_jobs.sealing import seal
@@ -39,7 +39,6 @@ _log = logging.getLogger(__name__)
 _MOST_TRIES = 20
 #: Expressions must mean the same on every machine, and fail rather than make null of what they cannot compute.
 _SESSION = (("spark.sql.session.timeZone", "UTC"), ("spark.sql.ansi.enabled", "true"))
-_FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
 
 
 def transform_copy(spark: SparkSession, each: ChainJob) -> list[PartitionResult]:
@@ -119,7 +118,7 @@ class _TransformedCopy:
         marked = read_mark(str(error))
         if marked is not None:
             return Found(opened[number_and_codec(marked.place)[0]].plan.source, marked.offset, error)
-        number = _failed_task(error, len(self._job.copy.bins))
+        number = failed_task(error, len(self._job.copy.bins))
         ranges = [self._range(each) for each in (opened if number is None else self._job.copy.bins[number])]
         _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))
         return failing_record(ranges, self._probe)
@@ -144,7 +143,7 @@ class _TransformedCopy:
         try:
             self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
         except (PySparkException, Py4JError) as error:
-            return Failure(error, _failed_task(error, len(groups)))
+            return Failure(error, failed_task(error, len(groups)))
         return None
 
     def _without(self, found: Found, *, last: bool) -> RowJob:
@@ -166,12 +165,6 @@ class _TransformedCopy:
         known[found.source] = tuple(sorted((*known.get(found.source, ()), record), key=lambda each: each.offset))
         bins = tuple(tuple(from_earlier_attempt(opened) for opened in bin_) for bin_ in self._job.copy.bins)
         return replace(self._job, copy=replace(self._job.copy, bins=bins), failed=known, nonce=uuid.uuid4().hex)
-
-
-def _failed_task(error: Exception, tasks: int) -> int | None:
-    """The number of the task that a Spark job was ended for."""
-    found = _FAILED_TASK.search(str(error))
-    return int(found[1]) if found is not None and int(found[1]) < tasks else None
 
 
 def _only(opened: OpenPartition, wanted: OffsetRange) -> OpenPartition:

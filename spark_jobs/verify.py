@@ -1,7 +1,7 @@
 """The Spark job of a verification: `spark-submit verify.py --config mirror.properties --flow A->B --mode recent`.
 
-The driver plans and keeps the result; each Spark task compares one bin of partitions. Records never become Spark rows.
-Tasks only read, so Spark may repeat them.
+The driver plans and keeps the result; each Spark task compares one bin of partitions. Records become Spark rows only
+where they go through transforms. Tasks only read, so Spark may repeat them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.verify.job import main
 from mirror_lib.verify.model import PartitionVerdict, VerifyJob
 from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
+from mirror_lib.verify.transformed.split import split_job
 from mirror_lib.verify.verification import VerifyRunner
 from spark_jobs.entry import OpenSession, start
 from spark_jobs.failures import spark_failure
@@ -29,7 +30,7 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    def run(job: VerifyJob) -> list[PartitionVerdict]:
+    def compare(job: VerifyJob) -> list[PartitionVerdict]:
         count = len(job.bins)
         numbers = spark.range(0, count, 1, count)
         try:
@@ -37,6 +38,16 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
             return from_arrow([numbers.mapInArrow(task, VERDICT_DDL).toArrow()])
         except (PySparkException, Py4JError) as error:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
+
+    def run(job: VerifyJob) -> list[PartitionVerdict]:
+        raw, transformed = split_job(job)
+        verdicts = compare(raw) if raw.bins else []
+        if transformed:
+            # Most flows transform nothing: what it takes is not loaded for them.
+            from spark_jobs.verify_transformed import verify_transformed
+
+            verdicts += [verdict for each in transformed for verdict in verify_transformed(spark, each)]
+        return verdicts
 
     return run
 

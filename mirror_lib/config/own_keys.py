@@ -102,8 +102,8 @@ FLOW_KEYS = (
         Scope.FLOW,
         _SINCE,
         "Connections for records that a task opens to a broker. 0 decides by the round trip: one for each 10 ms of it, "
-        "at least 2 for all tasks of a job together, and at most 16. Over 10 ms and more fetch requests also ask for as "
-        "much as the task's memory allows, and batches are put together up to 1 MiB.",
+        "at least 2 for all tasks of a job together, and at most 16. Over 10 ms and more fetch requests also ask for "
+        "as much as the task's memory allows, and batches are put together up to 1 MiB.",
         minimum=0,
         maximum=64,
     ),

@@ -1,5 +1,7 @@
 """Comparing one range of both logs in order, through the exact map. Pure: stretches in, an outcome out.
 
+Where records are transformed, the source is what the transforms make of it, as blocks of records.
+
 Batches that were passed on untouched are compared as bytes. Where batches do not line up, both sides are decoded into
 columns and compared list by list; only where these are unequal, single records are looked at. After a difference the
 two sides are aligned again by content (`alignment.explain`), and the distance to the map is kept in mind.
@@ -11,6 +13,8 @@ import hashlib
 import struct
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from mirror_lib.cluster.batches.codecs import decompress
 from mirror_lib.cluster.batches.header import CODEC_BITS, Codec
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
@@ -21,7 +25,7 @@ from mirror_lib.verify.alignment import LOOK_AHEAD, explain
 from mirror_lib.verify.content import differing, short_digest
 from mirror_lib.verify.layout import holds
 from mirror_lib.verify.model import CheckRange, Difference, DifferenceKind, KnownGap, PartitionCheck, RangeOutcome
-from mirror_lib.verify.places import Places
+from mirror_lib.verify.places import ROW_BITS, Places, RowPlaces
 from mirror_lib.verify.side import REPLACED, Side
 
 _BATCH = struct.Struct(">qqiI")
@@ -80,8 +84,10 @@ class RangeComparer:
         self._check = check
         self._range = range_
         self._keep = keep
-        self._places = Places(range_.runs)
-        self.source = Side(range_.source_first, range_.source_next)
+        # Of several records that are made of one, each needs a number: see `places.RowPlaces`.
+        self._row_bits = ROW_BITS if check.several else 0
+        self._places = RowPlaces(range_.runs) if check.several else Places(range_.runs)
+        self.source = Side(range_.source_first << self._row_bits, range_.source_next << self._row_bits)
         # A log may end before the map: then the last records were lost.
         target_end = max(min(range_.target_next, check.target_end), range_.target_first)
         self.target = Side(range_.target_first, target_end, hide_append_times=True)
@@ -89,6 +95,8 @@ class RangeComparer:
         self.finished = False
         #: How far records of the target stand from where the map says: other than 0 after a loss or an addition.
         self._drift = 0
+        #: Rows of this source offset that a policy left out, before those that are yet to come.
+        self._rows_left_out, self._rows_left_out_of = 0, -1
         self._digest = hashlib.sha256()
         self._differences: list[Difference] = []
         self._difference_count = 0
@@ -109,8 +117,8 @@ class RangeComparer:
 
     def source_expired(self, log_start: int) -> None:
         """Say that retention removed everything below an offset while this was running."""
-        self.source.log_start = max(self.source.log_start, log_start)
-        self.source.feed((), log_start)
+        self.source.log_start = max(self.source.log_start, log_start << self._row_bits)
+        self.source.feed((), log_start << self._row_bits)
 
     def target_expired(self, log_start: int) -> None:
         """As `source_expired`."""
@@ -130,13 +138,14 @@ class RangeComparer:
     def outcome(self) -> RangeOutcome:
         """What was found so far."""
         complete = self.finished
-        # What the map names and nobody came across is gone on both sides.
-        gone = self._range.records - self._accounted if complete else 0
+        # What the map names and nobody came across is gone on both sides. Of several rows it names the first only.
+        gone = self._range.records - self._accounted if complete and not self._row_bits else 0
+        source_next, target_next = self._reached()
         return RangeOutcome(
             source_first=self._range.source_first,
-            source_next=self._range.source_next if complete else min(self.source.position, self._range.source_next),
+            source_next=source_next,
             target_first=self._range.target_first,
-            target_next=self._range.target_next if complete else self.target.position,
+            target_next=target_next,
             complete=complete,
             records=self._records,
             records_undecoded=self._undecoded,
@@ -152,6 +161,16 @@ class RangeComparer:
             difference_count=self._difference_count,
             differences=tuple(self._differences),
         )
+
+    def _reached(self) -> tuple[int, int]:
+        """All before these offsets is compared. Not among what was made of one record: who goes on makes all of it."""
+        if self.finished:
+            return self._range.source_next, self._range.target_next
+        position = min(self.source.position, self.source.end)
+        record = position >> self._row_bits
+        row = position - (record << self._row_bits)
+        run = self._places.run_of(position) if row else None
+        return record, self.target.position - row if run is None else run.target_first + self._drift
 
     def _step(self) -> bool:
         """One step; returns False when something must be fed first, or all is done."""
@@ -246,21 +265,18 @@ class RangeComparer:
         source = self.source
         parts: list[RecordBlock] = []
         for block in source.blocks():
-            at = 0
-            while at < len(block) and count:
-                offset = int(block.offsets[at])
-                run = self._places.run_of(offset)
-                if run is None or offset >= source.end or self._place(run, offset) != place:
-                    return []
-                stop = min(block.before(min(run.source_next, source.end)), at + count)
-                if int(block.offsets[stop - 1]) - offset != stop - 1 - at:
-                    return []
-                parts.append(block.part(at, stop))
-                count -= stop - at
-                place += stop - at
-                at = stop
+            within = block.before(source.end)
+            stop = min(within, count)
+            places = self._places.places_of(block.offsets[:stop]) + self._drift
+            if not stop or (places != np.arange(place, place + stop, dtype=np.int64)).any():
+                return []
+            parts.append(block.part(0, stop))
+            count -= stop
+            place += stop
             if not count:
                 return parts
+            if within < len(block):
+                return []
         self.needs_source = source.only_blocks and not source.exhausted
         return []
 
@@ -287,7 +303,10 @@ class RangeComparer:
         return True
 
     def _place(self, run: OffsetRun, source_offset: int) -> int:
-        return run.target_first + source_offset - run.source_first + self._drift
+        place = run.target_first + source_offset - run.source_first + self._drift
+        if self._rows_left_out and source_offset >> self._row_bits == self._rows_left_out_of:
+            return place - self._rows_left_out
+        return place
 
     def _compare_records(self) -> None:
         """Both sides have a record: pass as many equal ones as possible, or judge the first."""
@@ -357,7 +376,7 @@ class RangeComparer:
     def _only_on_target(self) -> None:
         """The source has ended."""
         theirs = self.target.offsets[self.target.at]
-        back = self._places.source_of(theirs - self._drift)
+        back = self._source_of(theirs)
         if back is None:
             self._lone_target()
         else:
@@ -385,11 +404,20 @@ class RangeComparer:
             elif not self._moved(theirs - place):
                 self._lone_source(DifferenceKind.MISSING)
             return
-        back = self._places.source_of(theirs - self._drift)
+        back = self._source_of(theirs)
         if back is not None:
             self._vanished_on_source(back)
         elif self._check.shared_target or not self._moved(theirs - place):
             self._lone_target()
+
+    def _source_of(self, target_offset: int) -> int | None:
+        """What the map places at a target offset, if it is yet to come."""
+        back = self._places.source_of(target_offset - self._drift)
+        # All that is made of one record comes in a row: what stands behind it is not its.
+        seen = (
+            self._row_bits and back is not None and back >> self._row_bits == self.source.passed - 1 >> self._row_bits
+        )
+        return None if seen else back
 
     def _moved(self, distance: int) -> bool:
         """Whether the record is the right one, at another offset than the map says; then the rest will be so too."""
@@ -442,6 +470,13 @@ class RangeComparer:
 
     def _part(self) -> None:
         """Two records at the same place are unequal: find out what happened, as far as can be seen."""
+        row = self.source.offsets[self.source.at]
+        if self._row_bits and self._gap(row) is not None:
+            # Any of several rows may have been left out, and others not.
+            self._left_out += 1
+            self._row_left_out(row)
+            self.source.advance(1)
+            return
         ours, theirs = self._have(LOOK_AHEAD)
         if self.needs_source or self.needs_target:
             return
@@ -453,9 +488,11 @@ class RangeComparer:
         elif found.kind is DifferenceKind.ALTERED:
             for ahead in range(found.source):
                 self._altered(i + ahead, j + ahead)
+        left_out = 0
         for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
             if self._gap(self.source.offsets[i + ahead]) is not None:
                 self._left_out += 1
+                left_out += self._row_left_out(self.source.offsets[i + ahead])
             else:
                 self._add(DifferenceKind.MISSING, i + ahead, None)
             self._accounted += 1
@@ -465,8 +502,17 @@ class RangeComparer:
             self.source.advance(found.source)
         if found.target:
             self.target.advance(found.target)
-        self._drift += found.target - found.source
+        self._drift += found.target - found.source + left_out
         self._move_end()
+
+    def _row_left_out(self, row: int) -> bool:
+        """Note that a policy left out one of several rows: the map is right about the next record all the same."""
+        if not self._row_bits:
+            return False
+        record = row >> self._row_bits
+        self._rows_left_out = self._rows_left_out + 1 if record == self._rows_left_out_of else 1
+        self._rows_left_out_of = record
+        return True
 
     def _altered(self, i: int, j: int) -> None:
         gap = self._gap(self.source.offsets[i])
@@ -491,6 +537,7 @@ class RangeComparer:
             self.target.end = min(self._range.target_next + self._drift, self._check.target_end)
 
     def _gap(self, source_offset: int) -> KnownGap | None:
+        source_offset >>= self._row_bits
         for gap in self._check.known_gaps:
             if gap.first_offset <= source_offset < gap.next_offset:
                 return gap
@@ -508,7 +555,7 @@ class RangeComparer:
         self._differences.append(
             Difference(
                 kind=kind,
-                source_offset=None if i is None else source.offsets[i],
+                source_offset=None if i is None else source.offsets[i] >> self._row_bits,
                 target_offset=None if j is None else target.offsets[j],
                 what=what,
                 source_digest=None if i is None else short_digest(source.tails[i]),

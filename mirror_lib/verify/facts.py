@@ -31,7 +31,8 @@ from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.hidden import in_words, unseen_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
-from mirror_lib.verify.model import KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
+from mirror_lib.transform.model import TransformChain
+from mirror_lib.verify.model import NO_CHAIN, KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class _Gathering:
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
             for row in self._ledger.verified_up_to(self._name)
         }
-        sharing, backfilled = Counter(targets), self._backfilled()
+        sharing, backfilled, chains = Counter(targets), self._backfilled(), self._chains(sources)
         facts = []
         for pair in pairs:
             offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
@@ -134,6 +135,7 @@ class _Gathering:
                     verified=marks.get(pair[0]),
                     known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
                     shared_target=sharing[pair[1]] > 1 or self._topology.rename.merge or pair[1] in backfilled,
+                    chain=chains.get(pair[0].topic, NO_CHAIN),
                 )
             )
         self._note_hidden(snapshot)
@@ -161,6 +163,14 @@ class _Gathering:
             if row.definition["into_live"]
             for each in row.definition["ranges"]
         }
+
+    def _chains(self, sources: Iterable[TopicPartition]) -> Mapping[str, TransformChain]:
+        """What the records of those topics go through that are not copied as they are."""
+        transforms, is_heartbeats = self._flow.transforms, self._topology.policy.is_heartbeats_topic
+        if not transforms:
+            return {}
+        topics = {source.topic for source in sources}
+        return {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
 
     def _pairs(self) -> list[_Pair]:
         """The partitions that both sides have."""

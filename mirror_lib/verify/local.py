@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
+from mirror_lib.verify.chains import NEEDS_SPARK, needs_spark
 from mirror_lib.verify.model import PartitionVerdict, VerifyJob
 from mirror_lib.verify.run import Told, verify_bin
+from mirror_lib.verify.transformed.split import split_job
 
 #: Bins for each process: the more, the smoother the progress, and every one connects anew.
 BINS_PER_PROCESS = 4
@@ -20,13 +22,23 @@ def cores() -> int:
 
 
 def run_locally(processes: int, told: Told | None = None) -> Callable[[VerifyJob], list[PartitionVerdict]]:
-    """A runner for `processes` at a time; one works in this process.
+    """A runner for `processes` at a time; one works in this process. What transforms have made is left unverifiable.
 
     Args:
         told: hears of bytes of the source's logs that were read.
     """
 
-    def run(job: VerifyJob) -> list[PartitionVerdict]:
+    def run(whole: VerifyJob) -> list[PartitionVerdict]:
+        job, transformed = split_job(whole)
+        beyond = [
+            PartitionVerdict.impossible(check.source, check.target, NEEDS_SPARK, needs_spark(each.chain))
+            for each in transformed
+            for bin_ in each.job.bins
+            for check in bin_
+        ]
+        return [*(compare(job) if job.bins else ()), *beyond]
+
+    def compare(job: VerifyJob) -> list[PartitionVerdict]:
         numbers = range(len(job.bins))
         if processes == 1 or len(job.bins) == 1:
             return [verdict for number in numbers for verdict in verify_bin(job, number, told)]

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun, decode
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import TransformChain
 
 if TYPE_CHECKING:
     # It loads the clients' security, and Airflow parses DAGs every few seconds.
     from mirror_lib.cluster.connection import Connection
+
+
+NO_CHAIN = TransformChain()
 
 
 class VerifyMode(StrEnum):
@@ -118,6 +122,8 @@ class VerifyFacts:
     #: Others go into this target partition too, from further source partitions (a merge) or in a backfill: what the map
     #: does not know there may be theirs.
     shared_target: bool = False
+    #: What the records go through; empty where they are copied as they are.
+    chain: TransformChain = field(default=NO_CHAIN, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,12 @@ class PartitionCheck:
     offsets_before_map: int = 0
     #: Records of the map that both sides hold; what a sample is taken from.
     population: int = 0
+    #: What is applied to the source again before it is compared; empty where records are copied as they are.
+    chain: TransformChain = field(default=NO_CHAIN, repr=False)
+    #: One record may stand for several on the target.
+    several: bool = False
+    #: There is no map of it, which is well as long as the transforms drop everything.
+    all_dropped: bool = False
 
     @property
     def records(self) -> int:
@@ -220,6 +232,7 @@ class VerifyPlan:
                     "partition": check.source.partition,
                     "target_topic": check.target.topic,
                     "ranges": [[each.source_first, each.source_next] for each in check.ranges],
+                    "transforms": list(check.chain.names),
                     "records": check.records,
                     "estimated_bytes": check.estimated_bytes,
                 }
@@ -317,7 +330,7 @@ class PartitionVerdict:
     source: TopicPartition
     target: TopicPartition
     verdict: Verdict
-    #: Stable code of why it is unverifiable: `no-map`, `nothing-held`, or `MirrorError.reason`.
+    #: Stable code of why it is unverifiable: `no-map`, `budget`, one of `verify.chains`, or `MirrorError.reason`.
     reason: str | None = None
     detail: str | None = None
     outcomes: tuple[RangeOutcome, ...] = ()

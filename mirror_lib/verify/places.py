@@ -6,10 +6,20 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mirror_lib.offsets.runs import OffsetRun
 
+Int64s = NDArray[np.int64]
+#: No drift makes a place of it.
+_UNKNOWN = -(1 << 62)
 _SOURCE_FIRST = attrgetter("source_first")
 _TARGET_FIRST = attrgetter("target_first")
+#: Of the number of a row, those that tell rows of one record apart; the others are its source offset.
+ROW_BITS = 20
+#: Rows that one record may become, and still be told apart.
+MOST_ROWS = 1 << ROW_BITS
 
 
 class Places:
@@ -18,6 +28,20 @@ class Places:
     def __init__(self, runs: Sequence[OffsetRun]) -> None:
         self._runs = runs
         self._near = 0
+        self._columns: tuple[Int64s, Int64s, Int64s] | None = None
+
+    def places_of(self, source_offsets: Int64s) -> Int64s:
+        """The target offset of each record; one below zero where the map does not know it."""
+        if self._columns is None:
+            # Most maps have few runs, and most ranges of them are never asked for here.
+            columns = np.array(self._runs, dtype=np.int64).reshape(len(self._runs), 3)
+            self._columns = columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy()
+        firsts, targets, counts = self._columns
+        if not len(firsts):
+            return np.full(len(source_offsets), _UNKNOWN, dtype=np.int64)
+        numbers = np.maximum(np.searchsorted(firsts, source_offsets, side="right") - 1, 0)
+        behind = source_offsets - firsts[numbers]
+        return np.where((behind >= 0) & (behind < counts[numbers]), targets[numbers] + behind, _UNKNOWN)
 
     def run_of(self, source_offset: int) -> OffsetRun | None:
         """The run that holds a source offset."""
@@ -42,3 +66,42 @@ class Places:
         """For a source offset in no run: the first target offset of the run behind it, None behind the last."""
         after = bisect_right(self._runs, source_offset, key=_SOURCE_FIRST)
         return self._runs[after].target_first if after < len(self._runs) else None
+
+
+class RowPlaces:
+    """The same where a record of the source may stand for several on the target, next to each other.
+
+    The map knows where the first of them is. So each has a number, which stands in this class for a source offset: that
+    of number `i` of those that were made of source offset `s` is `(s << ROW_BITS) + i`.
+    """
+
+    def __init__(self, runs: Sequence[OffsetRun]) -> None:
+        self._runs = runs
+        self._records = Places(runs)
+
+    def places_of(self, rows: Int64s) -> Int64s:
+        """As of `Places`."""
+        places = self._records.places_of(rows >> ROW_BITS)
+        return np.where(places < 0, _UNKNOWN, places + (rows & (MOST_ROWS - 1)))
+
+    def run_of(self, row: int) -> OffsetRun | None:
+        """The run of all that is made of a row's record."""
+        offset = row >> ROW_BITS
+        run = self._records.run_of(offset)
+        if run is None:
+            return None
+        return OffsetRun(offset << ROW_BITS, run.target_first + offset - run.source_first, MOST_ROWS)
+
+    def source_of(self, target_offset: int) -> int | None:
+        """The row at a target offset, if it is made of the last mapped record at it or before."""
+        after = bisect_right(self._runs, target_offset, key=_TARGET_FIRST)
+        if after == 0:
+            return None
+        run = self._runs[after - 1]
+        number = min(target_offset - run.target_first, run.count - 1)
+        behind = target_offset - run.target_first - number
+        return ((run.source_first + number) << ROW_BITS) + behind if behind < MOST_ROWS else None
+
+    def hole_end(self, row: int) -> int | None:
+        """As of `Places`."""
+        return self._records.hole_end(row >> ROW_BITS)

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import FlowId
+from mirror_lib.verify.chains import may_give_several, why_unverifiable
 from mirror_lib.verify.model import (
     Budget,
     CheckRange,
@@ -86,12 +87,16 @@ def _ends_there(fact: VerifyFacts, mark: VerifiedMark) -> bool:
 
 
 def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
-    if fact.runs:
-        return None
-    if fact.source_start == fact.source_end and fact.target_start == fact.target_end:
-        return None
-    if fact.settled is not None and fact.settled.source_next <= fact.source_start:
-        # Nothing has been copied yet that could be compared.
+    if not fact.runs:
+        if fact.source_start == fact.source_end and fact.target_start == fact.target_end:
+            return None
+        if fact.settled is not None and fact.settled.source_next <= fact.source_start:
+            # Nothing has been copied yet that could be compared.
+            return None
+    refused = why_unverifiable(fact.chain) if fact.chain else None
+    if refused is not None:
+        return PartitionVerdict.impossible(fact.source, fact.target, *refused)
+    if fact.runs or _all_dropped(fact):
         return None
     return PartitionVerdict.impossible(
         fact.source,
@@ -102,17 +107,25 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
     )
 
 
+def _all_dropped(fact: VerifyFacts) -> bool:
+    """Whether transforms may have dropped all that was read: nothing was ever written."""
+    return bool(fact.chain) and not fact.runs and fact.settled is not None and fact.target_start == fact.target_end
+
+
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     """All that the mode asks for, as one range; None when that is nothing."""
-    if not fact.runs:
+    if not fact.runs and not _all_dropped(fact):
         return None
     # Not cut at the logs' ends: what the map knows behind them was there once, and has been lost.
     held = clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
     known = sum(run.count for run in fact.runs)
     expired = known - sum(run.count for run in held)
     mark = fact.verified if mode is VerifyMode.RECENT and _still_holds(fact) else None
+    if not fact.runs and mark is None:
+        mark = VerifiedMark(fact.source_start, fact.target_start)
     runs = clip(held, source_first=mark.source_next) if mark is not None else held
-    range_ = _range(fact, runs, mark, tail=mode is not VerifyMode.SAMPLE)
+    several = may_give_several(fact.chain)
+    range_ = _range(fact, runs, mark, tail=several or mode is not VerifyMode.SAMPLE, several=several)
     if range_ is None or not (range_.source_first < range_.source_next or range_.target_first < range_.target_next):
         return None
     return PartitionCheck(
@@ -125,8 +138,11 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
         shared_target=fact.shared_target,
         known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
         expired=expired,
-        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0),
+        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else 0,
         population=sum(run.count for run in held),
+        chain=fact.chain,
+        several=several,
+        all_dropped=not fact.runs,
     )
 
 
@@ -144,8 +160,15 @@ def _still_holds(fact: VerifyFacts) -> bool:
     )
 
 
-def _range(fact: VerifyFacts, runs: Sequence[OffsetRun], mark: VerifiedMark | None, *, tail: bool) -> CheckRange | None:
-    """The range of some runs, with the holes around them that belong to it."""
+def _range(
+    fact: VerifyFacts, runs: Sequence[OffsetRun], mark: VerifiedMark | None, *, tail: bool, several: bool
+) -> CheckRange | None:
+    """The range of some runs, with the holes around them that belong to it.
+
+    Args:
+        tail: whether what follows the last record belongs to it, where nothing can be missing there.
+        several: where all that was made of the last record ends, the map does not say: it begins where that begins.
+    """
     settled = fact.settled if tail else None
     if not runs and (mark is None or settled is None):
         return None
@@ -161,6 +184,9 @@ def _range(fact: VerifyFacts, runs: Sequence[OffsetRun], mark: VerifiedMark | No
     if settled is not None and settled.source_next >= last[0] and last[1] <= settled.target_next <= fact.target_end:
         last = (settled.source_next, fact.target_end)
         to_end = True
+    elif several and runs:
+        last = (runs[-1].source_next - 1, runs[-1].target_next - 1)
+        runs = clip(runs, source_next=last[0])
     last = (max(min(last[0], fact.source_end), first[0]), last[1])
     return _checked(fact, first, last, runs, to_end=to_end)
 
@@ -235,19 +261,37 @@ def _shortened(check: PartitionCheck, share: float) -> PartitionCheck:
     if not check.estimated_bytes or records >= whole.records:
         return check
     runs = take(whole.runs, 0, records)
-    return _with_ranges(
-        check,
-        [
-            CheckRange(
-                source_first=whole.source_first,
-                source_next=runs[-1].source_next,
-                target_first=whole.target_first,
-                target_next=runs[-1].target_next,
-                records=records,
-                encoded_runs=encode(runs),
-                estimated_bytes=int(whole.estimated_bytes * share),
-            )
-        ],
+    first = OffsetRun(whole.source_first, whole.target_first, 1)
+    return _with_ranges(check, [_stretch(check, runs, records, first, int(whole.estimated_bytes * share))])
+
+
+def _stretch(
+    check: PartitionCheck, taken: Sequence[OffsetRun], after: int, first: OffsetRun, estimated_bytes: int
+) -> CheckRange:
+    """A part of the one range of a check.
+
+    Args:
+        taken: its map.
+        after: the number of the record that follows it.
+        first: where it begins.
+    """
+    (whole,) = check.ranges
+    end, to_end = (taken[-1].source_next, taken[-1].target_next), False
+    if check.several:
+        # All that was made of the last record belongs to it.
+        following = take(whole.runs, after, 1)
+        end, to_end = (whole.source_next, whole.target_next), whole.to_end
+        if following:
+            end, to_end = (following[0].source_first, following[0].target_first), False
+    return CheckRange(
+        source_first=first.source_first,
+        source_next=end[0],
+        target_first=first.target_first,
+        target_next=end[1],
+        records=sum(run.count for run in taken),
+        encoded_runs=encode(taken),
+        estimated_bytes=estimated_bytes,
+        to_end=to_end,
     )
 
 
@@ -275,16 +319,8 @@ def _stretches(check: PartitionCheck, wanted: float, seed: int) -> Iterator[Chec
     chosen = random.Random(f"{seed} {check.source.topic} {check.source.partition}").sample(range(blocks), count)
     for block in sorted(chosen):
         taken = take(runs, block * SAMPLE_RECORDS, SAMPLE_RECORDS)
-        records = sum(run.count for run in taken)
-        yield CheckRange(
-            source_first=taken[0].source_first,
-            source_next=taken[-1].source_next,
-            target_first=taken[0].target_first,
-            target_next=taken[-1].target_next,
-            records=records,
-            encoded_runs=encode(taken),
-            estimated_bytes=whole.estimated_bytes * records // whole.records,
-        )
+        share = whole.estimated_bytes * sum(run.count for run in taken) // whole.records
+        yield _stretch(check, taken, (block + 1) * SAMPLE_RECORDS, taken[0], share)
 
 
 def _with_ranges(check: PartitionCheck, ranges: Sequence[CheckRange]) -> PartitionCheck:

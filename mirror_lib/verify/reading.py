@@ -20,12 +20,13 @@ from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawC
 from mirror_lib.errors import CorruptBatchError, MirrorError, TopicMissingError, TransientError, Where
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import KnownGap
+from mirror_lib.verify.model import CheckRange, KnownGap
 
 _FETCH_WAIT_MS = 500
 #: A new leader learns late of its topics; after this a topic that is not known is gone.
 _MISSING_TOPIC_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_SMALLEST_CHUNK = 256 * 1024
 #: Answers without records, in a row, after which there is none before the end.
 _EMPTY_ANSWERS = 2
 
@@ -39,6 +40,11 @@ class Chunk:
     size: int = 0
     #: Set when retention has removed everything below this offset.
     log_start: int | None = None
+
+
+def chunk_size(range_: CheckRange, largest: int) -> int:
+    """The bytes of a fetch that suit a range: a short one is not read far beyond its end."""
+    return min(max(2 * range_.estimated_bytes or largest, _SMALLEST_CHUNK), largest)
 
 
 class LogReader:
@@ -125,9 +131,9 @@ class LogReader:
             raise error_for_code(answer.error_code, where=where, doing="read the log", needs=needs)
         if not len(answer.records):
             return await self._nothing(answer, leader, offset, end, surely_empty=surely_empty)
-        return self._chunk(answer, offset, where)
+        return self._chunk(answer, offset, end, where)
 
-    def _chunk(self, answer: FetchedPartition, offset: int, where: Where) -> Chunk:
+    def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:  # noqa: ARG002 - for rows
         try:
             stretches, size = self._parsed(answer)
         except (RecordError, CodecError) as error:

@@ -6,27 +6,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
+from mirror_lib.verify.account import Spent, verdict_of
 from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.model import (
-    CheckRange,
-    Difference,
-    PartitionCheck,
-    PartitionVerdict,
-    RangeOutcome,
-    Stopped,
-    Verdict,
-    VerifyJob,
-)
-from mirror_lib.verify.reading import LogReader, LogStream
+from mirror_lib.verify.model import CheckRange, PartitionCheck, PartitionVerdict, RangeOutcome, Stopped, VerifyJob
+from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
 
 _log = logging.getLogger(__name__)
-_LARGEST_CHUNK, _SMALLEST_CHUNK = 4 * 1024 * 1024, 256 * 1024
+_LARGEST_CHUNK = 4 * 1024 * 1024
 #: Chunks that one partition may hold: on either side one compared, one waiting, one read, one being answered.
 _CHUNKS_HELD = 8
 
@@ -40,7 +31,7 @@ def verify_bin(job: VerifyJob, number: int, told: Told | None = None) -> list[Pa
 
 
 async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) -> list[PartitionVerdict]:
-    budget = _Spent(job)
+    budget = Spent(job)
     at_a_time = asyncio.Semaphore(max(job.memory_bytes // (_CHUNKS_HELD * _LARGEST_CHUNK), 1))
     try:
         async with open_clients(job.source, job.target) as (source, target):
@@ -54,22 +45,6 @@ async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) 
         return [PartitionVerdict.failed(check.source, check.target, error) for check in checks]
 
 
-@dataclass(slots=True)
-class _Spent:
-    """What the task has used of its budget, over all its partitions."""
-
-    job: VerifyJob
-    bytes: int = 0
-
-    @property
-    def over(self) -> Stopped | None:
-        if self.job.bin_max_bytes is not None and self.bytes >= self.job.bin_max_bytes:
-            return Stopped.BYTES
-        if self.job.ends_at is not None and time.time() >= self.job.ends_at:
-            return Stopped.SECONDS
-        return None
-
-
 class _Check:
     """One partition: its ranges one after the other."""
 
@@ -79,7 +54,7 @@ class _Check:
         check: PartitionCheck,
         source: RawClient,
         target: RawClient,
-        budget: _Spent,
+        budget: Spent,
         told: Told,
     ) -> None:
         self._job = job
@@ -152,8 +127,7 @@ class _Check:
             await asyncio.sleep(0)
 
     def _streams(self, range_: CheckRange, comparer: RangeComparer) -> tuple[LogStream, LogStream]:
-        wanted = 2 * range_.estimated_bytes or _LARGEST_CHUNK
-        chunk_bytes = min(max(wanted, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+        chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)
         job, check = self._job, self._check
         mine = LogReader(
             self._clients[0],
@@ -179,26 +153,13 @@ class _Check:
         )
 
     def _verdict(self, error: MirrorError | None, seconds: float) -> PartitionVerdict:
-        check = self._check
-        kept: list[Difference] = [each for outcome in self._outcomes for each in outcome.differences]
-        verdict = PartitionVerdict(
-            source=check.source,
-            target=check.target,
-            verdict=Verdict.EQUAL,
-            outcomes=tuple(replace(each, differences=()) for each in self._outcomes),
+        return verdict_of(
+            self._check,
+            self._outcomes,
+            keep=self._job.keep_differences,
+            error=error,
+            stopped=self._stopped,
             source_bytes=self._source_bytes,
             target_bytes=self._target_bytes,
             seconds=seconds,
-            stopped=self._stopped,
-            expired_before=check.expired,
-            offsets_before_map=check.offsets_before_map,
-            differences=tuple(kept[: self._job.keep_differences]),
         )
-        if verdict.difference_count:
-            return replace(verdict, verdict=Verdict.DIFFERENT)
-        if error is not None:
-            return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason=error.reason, detail=str(error))
-        if self._stopped is not None and not verdict.records:
-            detail = f"the budget of {self._stopped.value} was used up before anything of it was compared."
-            return replace(verdict, verdict=Verdict.UNVERIFIABLE, reason="budget", detail=detail)
-        return verdict

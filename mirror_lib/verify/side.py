@@ -41,7 +41,8 @@ class Side:
         self.tails: list[bytes] = []
         #: The first decoded record that is not consumed.
         self.at = 0
-        self._passed = first
+        #: Everything before this offset is consumed.
+        self.passed = first
 
     def feed(self, stretches: Iterable[Stretch | RecordBlock], next_offset: int) -> None:
         """Take what was read.
@@ -74,8 +75,8 @@ class Side:
 
     @property
     def position(self) -> int:
-        """Everything before this offset is consumed."""
-        return self.offsets[self.at] if self.pending else self._passed
+        """Everything before this offset is consumed, and there is nothing to be seen up to it."""
+        return self.offsets[self.at] if self.pending else self.passed
 
     def head(self) -> Stretch | RecordBlock | None:
         """The next stretch, when no decoded records wait before it."""
@@ -92,7 +93,7 @@ class Side:
 
     def pass_whole(self) -> None:
         """Consume the next stretch as it is."""
-        self._passed = self._queue.popleft().next_offset
+        self.passed = self._queue.popleft().next_offset
 
     def pass_records(self, count: int) -> None:
         """Consume records of the next blocks as they are."""
@@ -101,7 +102,7 @@ class Side:
             assert isinstance(block, RecordBlock)
             if count < len(block):
                 self._queue[0] = block.part(count, len(block))
-                self._passed = int(block.offsets[count - 1]) + 1
+                self.passed = int(block.offsets[count - 1]) + 1
                 return
             count -= len(block)
             self.pass_whole()
@@ -140,7 +141,7 @@ class Side:
     def advance(self, count: int) -> None:
         """Consume decoded records."""
         self.at += count
-        self._passed = self.offsets[self.at - 1] + 1
+        self.passed = self.offsets[self.at - 1] + 1
 
     def visible(self, count: int) -> int:
         """How many of the next `count` decoded records lie in the range."""

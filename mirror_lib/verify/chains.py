@@ -1,0 +1,52 @@
+"""What a chain of transforms means for a verification, which makes its rows again and compares them. Pure."""
+
+from __future__ import annotations
+
+from mirror_lib.transform.model import Determinism, TransformChain
+
+#: Stable codes of why a transformed partition is unverifiable.
+NOT_DETERMINISTIC, ROUTED, NEEDS_SPARK = "not-deterministic", "routed", "needs-spark"
+
+
+def may_give_several(chain: TransformChain) -> bool:
+    """Whether one record may become several; what a function does cannot be seen."""
+    return any(each.one_to_many or each.function is not None for each in chain.transforms)
+
+
+def is_known_to_route(chain: TransformChain) -> bool:
+    """Whether some records may go to another topic or partition, as far as it can be seen: of a function it cannot."""
+    by_smt = chain.smt is not None and chain.smt.may_route
+    return by_smt or any({"topic", "partition"} & each.sets for each in chain.transforms)
+
+
+def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
+    """Why rows that are made again need not be those that were written: a stable code and a sentence."""
+    if chain.determinism is not Determinism.YES:
+        doubtful = [
+            f"{each.name} ({'; '.join(str(reason) for reason in each.non_determinism) or 'it is a function'})"
+            for each in chain.transforms
+            if each.determinism is not Determinism.YES
+        ]
+        return NOT_DETERMINISTIC, (
+            f"the same record may not give the same result twice, so nothing can be compared: {', '.join(doubtful)}. "
+            "Where you know better, say `deterministic = true`."
+        )
+    if is_known_to_route(chain):
+        return ROUTED, routed(chain)
+    return None
+
+
+def routed(chain: TransformChain) -> str:
+    """The sentence for a partition whose records do not all go to one partition of the target."""
+    return (
+        f"its transforms ({', '.join(chain.names)}) choose topics or partitions, so a partition of the target is not "
+        "that of one source partition."
+    )
+
+
+def needs_spark(chain: TransformChain) -> str:
+    """The sentence for a partition that is to be compared where there is no Spark."""
+    return (
+        f"its records go through transforms ({', '.join(chain.names)}), which only Spark can apply again: run the "
+        "verification as a Spark job (`spark-submit spark_jobs/verify.py`, or the flow's mirror_verify DAG)."
+    )

@@ -1,0 +1,97 @@
+"""What the two halves of a transformed comparison are told, and what the reading one tells the comparing one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mirror_lib.errors import MirrorError
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.model import CheckRange, PartitionCheck, Stopped, VerifyJob
+
+
+class RefusedRecord(NamedTuple):
+    """A source record that a transform cannot take."""
+
+    offset: int
+    error: MirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class RowVerifyJob:
+    """Checks of partitions whose records go through the same transforms. Holds credentials: never log it.
+
+    Attributes:
+        verify: bins of these partitions alone.
+        refused: records that are known to fail, by their partition, ascending. Where the ledger names one as left out,
+            it is not read; else the partition can be compared only up to the first of them.
+        nonce: makes the names of temporary files those of this job alone.
+    """
+
+    verify: VerifyJob = field(repr=False)
+    refused: Mapping[TopicPartition, tuple[RefusedRecord, ...]] = field(default_factory=dict)
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEnd:
+    """How reading a range ended: all before `source_next` was given to Spark.
+
+    Attributes:
+        bytes: of the source's log that were read.
+        log_start: where retention has moved the start of the log meanwhile; 0: nowhere.
+        left_out: records that were not read, since the ledger names them as left out.
+    """
+
+    source_next: int
+    bytes: int = 0
+    log_start: int = 0
+    left_out: int = 0
+    stopped: Stopped | None = None
+    error: MirrorError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the reading half says while it reads, and in the end. Ranges are read one after the other.
+
+    Attributes:
+        ends: of the ranges that are read, by their number; one that is missing was not begun.
+        number: of the range that is being read.
+        log_start: as of a `RangeEnd`, for that one.
+    """
+
+    ends: Mapping[int, RangeEnd] = field(default_factory=dict)
+    number: int = -1
+    log_start: int = 0
+
+
+class NumberedRange(NamedTuple):
+    """A range of a bin. Its number is the place of its rows (`cluster.rows.layout`)."""
+
+    number: int
+    check: PartitionCheck
+    range: CheckRange
+
+
+def numbered_ranges(job: RowVerifyJob, bin_number: int) -> Iterator[NumberedRange]:
+    """The ranges of a bin, in the order in which they are read. Numbers are the job's: no two bins share one."""
+    number = sum(len(check.ranges) for bin_ in job.verify.bins[:bin_number] for check in bin_)
+    for check in job.verify.bins[bin_number]:
+        for range_ in check.ranges:
+            yield NumberedRange(number, check, range_)
+            number += 1
+
+
+def first_refusal(job: RowVerifyJob, check: PartitionCheck, range_: CheckRange) -> tuple[int, MirrorError | None]:
+    """Where a range ends for the sake of a record that cannot be transformed and should have been, and its error."""
+    for refused in job.refused.get(check.source, ()):
+        if range_.source_first <= refused.offset < range_.source_next and not is_left_out(check, refused.offset):
+            return refused.offset, refused.error
+    return range_.source_next, None
+
+
+def is_left_out(check: PartitionCheck, offset: int) -> bool:
+    """Whether the ledger names a record as not copied."""
+    return any(gap.first_offset <= offset < gap.next_offset for gap in check.known_gaps)

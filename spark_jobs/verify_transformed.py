@@ -1,0 +1,136 @@
+"""Verifications of what transforms have made: read, transform again, compare, in one Spark job for each chain.
+
+A record that a transform cannot take ends the whole Spark job. Then it is looked for, and the job is done again without
+it where the ledger names it as left out, or else up to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.errors import Where
+from mirror_lib.offsets.runs import encode
+from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record
+from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from mirror_lib.verify.model import CheckRange, PartitionCheck, PartitionVerdict
+from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
+from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob, first_refusal, numbered_ranges
+from mirror_lib.verify.transformed.split import ChainChecks, judged_together
+from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
+from spark_jobs.row_source import read_frame
+from spark_jobs.sealing import seal
+from spark_jobs.transform_frame import frame_of
+from spark_jobs.verify_row_tasks import DRAINED_DDL, ROW_VERIFY_CLASSES, compare_rows, drain_rows, read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger(__name__)
+#: How often a job is done, each time without one more record that fails.
+_MOST_TRIES = 20
+
+
+def verify_transformed(spark: SparkSession, each: ChainChecks) -> list[PartitionVerdict]:
+    """Compare partitions with what their transforms make of the source.
+
+    Raises:
+        MirrorError: Spark gave up, or refuses a transform.
+    """
+    return judged_together(_TransformedVerification(spark, each).run())
+
+
+class _TransformedVerification:
+    def __init__(self, spark: SparkSession, each: ChainChecks) -> None:
+        self._spark = spark
+        self._chain = each.chain
+        self._flow = str(each.job.flow)
+        self._job = RowVerifyJob(verify=each.job, nonce=uuid.uuid4().hex)
+        # Several verifications of a flow may share a session.
+        self._name = f"mirror_verify_{uuid.uuid4().hex}"
+        self._targets = {check.source.topic: check.target.topic for bin_ in each.job.bins for check in bin_}
+
+    def run(self) -> list[PartitionVerdict]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        for left in reversed(range(_MOST_TRIES)):
+            try:
+                sealed = seal(self._job, ROW_VERIFY_CLASSES)
+                made = self._made(self._job, sealed)
+                return from_arrow([made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL).toArrow()])
+            except (PySparkException, Py4JError) as error:
+                found = self._found(error) if left else None
+                if found is None:
+                    raise spark_failure(error, "the comparison", self._flow) from error
+                self._job = self._without(found)
+        raise AssertionError("the last try either ends or raises")
+
+    def _made(self, job: RowVerifyJob, sealed: tuple[str, bytes]) -> DataFrame:
+        source = read_frame(self._spark, self._name, sealed, len(job.verify.bins), read_rows)
+        return frame_of(source, self._chain, target_topic_of=self._targets)
+
+    # ------------------------------------------------------------ records that fail
+
+    def _found(self, error: Exception) -> Found | None:
+        """The record that a Spark job has failed for; None where it was something else."""
+        if blames_no_record(error):
+            return None
+        bins = self._job.verify.bins
+        marked = read_mark(str(error))
+        if marked is not None:
+            ranges = {each.number: each for number in range(len(bins)) for each in numbered_ranges(self._job, number)}
+            return Found(ranges[number_and_codec(marked.place)[0]].check.source, marked.offset, error)
+        number = failed_task(error, len(bins))
+        checks = [check for bin_ in (bins if number is None else [bins[number]]) for check in bin_]
+        wanted = [each for check in checks for each in self._ranges(check)]
+        _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))
+        return failing_record(wanted, self._probe)
+
+    def _ranges(self, check: PartitionCheck) -> Iterator[OffsetRange]:
+        """What the job reads of a partition."""
+        for range_ in check.ranges:
+            stop, _ = first_refusal(self._job, check, range_)
+            yield OffsetRange(check.source, range_.source_first, stop)
+            if stop < range_.source_next:
+                return
+
+    def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
+        """Transform ranges of the source and compare nothing; each group is a task."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        checks = {check.source: check for bin_ in self._job.verify.bins for check in bin_}
+        bins = tuple(tuple(_only(checks[each.source], each) for each in group) for group in groups)
+        verify = replace(self._job.verify, bins=bins, bin_max_bytes=None)
+        job = replace(self._job, verify=verify, nonce=uuid.uuid4().hex)
+        sealed = seal(job, ROW_VERIFY_CLASSES)
+        try:
+            self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+        except (PySparkException, Py4JError) as error:
+            return Failure(error, failed_task(error, len(groups)))
+        return None
+
+    def _without(self, found: Found) -> RowVerifyJob:
+        """The job that knows of this record."""
+        told = UntransformableRecordError(
+            f"the record cannot be transformed ({', '.join(self._chain.names)}): {words_of(found.error)}.",
+            where=Where(
+                flow=self._flow, topic=found.source.topic, partition=found.source.partition, offset=found.offset
+            ),
+            action="Was the transform another one when the record was copied? Then it cannot be compared any more.",
+        )
+        known = dict(self._job.refused)
+        refused = (*known.get(found.source, ()), RefusedRecord(found.offset, told))
+        known[found.source] = tuple(sorted(refused, key=lambda each: each.offset))
+        return replace(self._job, refused=known, nonce=uuid.uuid4().hex)
+
+
+def _only(check: PartitionCheck, wanted: OffsetRange) -> PartitionCheck:
+    range_ = CheckRange(wanted.first, wanted.end, 0, 0, records=0, encoded_runs=encode(()))
+    return replace(check, ranges=(range_,))

@@ -1,0 +1,349 @@
+"""Verification of transformed copies without Spark: the source goes through the same function again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.relay.transformed.model import FailedRecord
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.transform.record_mark import UntransformableRecordError
+from mirror_lib.verify.model import Budget, DifferenceKind, Verdict, VerifyMode
+from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.transformed.model import RefusedRecord
+from mirror_lib.verify.verification import VerifyOptions, job_of, plan_flow_verification, verify_flow
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce, records
+from tests.support.transforming import RowFunction, TransformHere, only, repeated, with_values
+from tests.support.verifying import CompareHere, tamper, verify, verify_transformed
+
+_Change = Callable[[list[Record]], Sequence[Record]]
+_RECORDS = 900
+
+
+def number_of(value: bytes | None) -> int:
+    return int((value or b"value-0-").split(b"-")[1])
+
+
+def third(value: bytes | None) -> bool:
+    return number_of(value) % 3 == 0
+
+
+def upper(value: bytes | None) -> bytes | None:
+    return value and value.upper()
+
+
+#: With what becomes of one record, and whether the flow's own transform may make several of one.
+_FUNCTIONS = {"filter": only(third), "mask": with_values(upper), "several": repeated(2)}
+
+
+def transforms(topics: str, folder: Path, *, several: bool = False) -> dict[str, str]:
+    """Settings of a transform of which only what it may do counts: a function stands in its place."""
+    if not several:
+        return {"A->B.mirror.transforms": "any", "A->B.mirror.transform.any.topics": topics, **_any("filter", "true")}
+    file = folder / "several.sql"
+    file.write_text("SELECT value FROM records LATERAL VIEW explode(sequence(1, 2)) AS number")
+    settings = {"A->B.mirror.transforms": "any", "A->B.mirror.transform.any.topics": topics}
+    return {**settings, **_any("sql.file", str(file))}
+
+
+def _any(key: str, value: str) -> dict[str, str]:
+    return {f"A->B.mirror.transform.any.{key}": value}
+
+
+def a_flow(
+    folder: Path, pair: KafkaPair, topic: str, *, several: bool = False, settings: dict[str, str] | None = None
+) -> Flow:
+    """A flow whose topic goes through a transform, with some records on the source."""
+    create_topic(pair.source, topic)
+    produce(pair.source, topic, records(_RECORDS))
+    own = {"mirror.batch.max.bytes": "4096", **transforms(topic, folder, several=several), **(settings or {})}
+    return pair_flow(folder, pair, topics=topic, settings=own)
+
+
+def only_difference(report: VerifyReport) -> tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]:
+    ((difference,),) = (verdict.differences for verdict in report.verdicts)
+    assert (report.difference_count, report.exit_code) == (1, 3)
+    return difference.kind, difference.source_offset, difference.target_offset, difference.what
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_given_a_transformed_copy_when_the_same_transform_is_applied_again_then_it_is_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+) -> None:
+    function = _FUNCTIONS[name]
+    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    written = flow.run(runner=TransformHere(function)).records
+
+    report = verify_transformed(flow, function)
+    again = verify_transformed(flow, function)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert report.records == written > 0
+    assert [each.digest for each in report.verdicts] == [each.digest for each in again.verdicts] != [None]
+    assert report.source_bytes > 0
+    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == [_RECORDS]
+
+
+_CHANGES: dict[str, tuple[_Change, Callable[[int], tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]]]] = {
+    "altered": (
+        lambda copy: [*copy[:100], replace(copy[100], value=b"!"), *copy[101:]],
+        lambda source: (DifferenceKind.ALTERED, source, 100, ("value",)),
+    ),
+    "missing": (
+        lambda copy: copy[:100] + copy[101:],
+        lambda source: (DifferenceKind.MISSING, source, None, ()),
+    ),
+    "added": (
+        lambda copy: [*copy[:100], Record(value=b"!"), *copy[100:]],
+        lambda _: (DifferenceKind.EXTRA, None, 100, ()),
+    ),
+    "one more at the end": (
+        lambda copy: [*copy, Record(value=b"!")],
+        lambda _: (DifferenceKind.EXTRA, None, -1, ()),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+@pytest.mark.parametrize(("name", "source"), [("filter", 300), ("mask", 100), ("several", 50)])
+def test_given_a_target_that_was_tampered_with_when_verified_then_it_is_told_where(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str, source: int, change: str
+) -> None:
+    function = _FUNCTIONS[name]
+    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    written = flow.run(runner=TransformHere(function)).records
+    tampering, expected = _CHANGES[change]
+    tamper(kafka_pair, f"A.{topic_name}", tampering)
+
+    report = verify_transformed(flow, function)
+
+    kind, source_offset, target_offset, what = expected(source)
+    if target_offset == -1:
+        target_offset = written
+    if name == "several" and change == "missing":
+        # Both that were made of one record are the same: which of them is missing cannot be told.
+        assert only_difference(report)[:2] == (kind, source_offset)
+    else:
+        assert only_difference(report) == (kind, source_offset, target_offset, what)
+
+
+def test_given_another_transform_than_that_of_the_copy_when_verified_then_it_is_different(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow.run(runner=TransformHere(only(third)))
+
+    report = verify_transformed(flow, with_values(upper))
+
+    assert report.exit_code == 3
+    (verdict,) = report.verdicts
+    assert verdict.difference_count >= _RECORDS * 2 // 3
+    assert len(verdict.differences) == 20
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_given_recent_mode_when_more_was_copied_then_only_that_is_compared(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+) -> None:
+    function = _FUNCTIONS[name]
+    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    flow.run(runner=TransformHere(function))
+    first = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+    nothing = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+    produce(kafka_pair.source, topic_name, records(90, start=_RECORDS))
+    written = flow.run(runner=TransformHere(function)).records
+
+    report = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+
+    assert (first.exit_code, report.exit_code) == (0, 0), report.to_dict()
+    assert (nothing.idle, len(nothing.confirmed)) == (1, 1)
+    assert report.records == written
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_given_a_sample_when_verified_then_stretches_are_compared_exactly(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+) -> None:
+    function = _FUNCTIONS[name]
+    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    produce(kafka_pair.source, topic_name, records(9_100, start=_RECORDS))
+    written = flow.run(runner=TransformHere(function)).records
+
+    report = verify_transformed(flow, function, mode=VerifyMode.SAMPLE, budget=Budget(max_bytes=150_000), seed=3)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert 0 < report.records < written
+    assert all(each.complete for verdict in report.verdicts for each in verdict.outcomes)
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_given_a_budget_of_bytes_when_it_ends_early_then_recent_goes_on_from_there(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, name: str
+) -> None:
+    function = _FUNCTIONS[name]
+    flow = a_flow(tmp_path, kafka_pair, topic_name, several=name == "several")
+    produce(kafka_pair.source, topic_name, records(5_000, start=_RECORDS, size=1_000))
+    written = flow.run(runner=TransformHere(function)).records
+
+    report = verify_transformed(flow, function, budget=Budget(max_bytes=1_000_000))
+    rest = verify_transformed(flow, function, mode=VerifyMode.RECENT)
+
+    assert (report.exit_code, rest.exit_code) == (0, 0), (report.to_dict(), rest.to_dict())
+    assert 0 < report.records < written
+    # What was made of one record at the edge may be compared twice.
+    assert written <= report.records + rest.records <= written + 1
+
+
+def test_given_records_that_were_left_out_when_verified_then_they_are_no_difference(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name, settings={"mirror.poison.policy": "skip"})
+    place = TopicPartition(topic_name, 0)
+    failed = [FailedRecord(offset, UntransformableRecordError("no.")) for offset in (10, 11, 500)]
+    assert flow.run(runner=TransformHere(with_values(upper), failed={place: failed})).left_out == 3
+
+    report = verify_transformed(flow, refusing(with_values(upper), 10, 11, 500))
+
+    assert report.exit_code == 0, report.to_dict()
+    (verdict,) = report.verdicts
+    assert (verdict.records, verdict.left_out) == (_RECORDS - 3, 3)
+
+
+def refusing(function: RowFunction, *numbers: int) -> RowFunction:
+    """A function that cannot take some records."""
+
+    def refuse(rows):  # type: ignore[no-untyped-def]
+        assert {number_of(value) for value in rows.column("value").to_pylist()}.isdisjoint(numbers)
+        return function(rows)
+
+    return refuse
+
+
+def test_given_a_record_that_cannot_be_transformed_any_more_when_verified_then_it_is_told_up_to_where(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow.run(runner=TransformHere(with_values(upper)))
+    refused = {TopicPartition(topic_name, 0): (RefusedRecord(400, UntransformableRecordError("no.")),)}
+    runner = CompareHere(refusing(with_values(upper), 400), refused=refused)
+
+    report = verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions())
+
+    assert report.exit_code == 1
+    (verdict,) = report.verdicts
+    assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "transform")
+    # Of the target's batches, the one that holds it is not compared.
+    assert 300 < verdict.records <= 400
+
+
+def test_given_a_filter_that_drops_everything_when_verified_then_nothing_is_missing(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    nothing = only(lambda _: False)
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow.run(runner=TransformHere(nothing))
+
+    report = verify_transformed(flow, nothing)
+    doubtful = verify_transformed(flow, only(third))
+
+    assert (report.exit_code, report.records) == (0, 0), report.to_dict()
+    assert [(each.verdict, each.reason) for each in doubtful.verdicts] == [(Verdict.UNVERIFIABLE, "no-map")]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_given_retention_that_goes_on_between_plan_and_comparison_then_what_it_removed_is_expired(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, side: str
+) -> None:
+    # A broker goes on giving deleted records out of a segment that holds others; these are years apart, so they have
+    # segments of their own.
+    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"segment.ms": "60000"})
+    create_topic(kafka_pair.source, topic_name, configs={"segment.ms": "60000"})
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=transforms(topic_name, tmp_path))
+    for start, count in ((0, 400), (400, 600)):
+        produce(kafka_pair.source, topic_name, records(count, start=start))
+        flow.run(runner=TransformHere(only(third)))
+    job = job_of(flow.config, plan_flow_verification(flow.config, flow.ledger, VerifyOptions()))
+    if side == "source":
+        delete_records(kafka_pair.source, topic_name, before=400)
+    else:
+        delete_records(kafka_pair.target, f"A.{topic_name}", before=134)
+
+    deadline = time.monotonic() + 60
+    while not (verdict := CompareHere(only(third))(job)[0]).expired:
+        assert time.monotonic() < deadline, "the broker did not delete the segment"
+        time.sleep(0.5)
+
+    assert verdict.verdict is Verdict.EQUAL, verdict
+    assert (verdict.records, verdict.expired) == (200, 134)
+
+
+def test_given_topics_with_and_without_transforms_when_verified_then_each_is_compared_in_its_way(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    plain = f"{topic_name}-plain"
+    create_topic(kafka_pair.source, plain, partitions=2)
+    produce(kafka_pair.source, plain, records(50))
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    both = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}, {plain}", settings=transforms(topic_name, tmp_path))
+    del flow
+    both.run(runner=copied_by_chain(only(third)))
+
+    report = verify_transformed(both, only(third))
+    local = verify(both)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert {(each.source.topic, each.records) for each in report.verdicts} == {(topic_name, 300), (plain, 50)}
+    # Without Spark only what is copied as it is can be compared.
+    assert local.exit_code == 1
+    assert {(each.source.topic, each.verdict, each.reason) for each in local.verdicts} == {
+        (topic_name, Verdict.UNVERIFIABLE, "needs-spark"),
+        (plain, Verdict.EQUAL, None),
+    }
+
+
+def copied_by_chain(function: RowFunction):  # type: ignore[no-untyped-def]
+    """A runner that copies topics with transforms through a function, and the others as they are."""
+    from mirror_lib.relay.model import CopyJob, PartitionResult
+    from mirror_lib.relay.transformed.split import split_job
+    from tests.support.flows import copy_here
+
+    def run(job: CopyJob) -> list[PartitionResult]:
+        raw, transformed = split_job(job)
+        results = copy_here(raw) if raw.bins else []
+        return [*results, *(result for each in transformed for result in TransformHere(function)(each.job))]
+
+    return run
+
+
+def test_given_a_target_that_is_gone_when_compared_then_the_reason_is_told(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow.run(runner=TransformHere(only(third)))
+
+    def late(_: object) -> CompareHere:
+        delete_topic(kafka_pair.target, f"A.{topic_name}")
+        return CompareHere(only(third))
+
+    report = verify_flow(flow.config, ledger=flow.ledger, make_runner=late, options=VerifyOptions())
+
+    (verdict,) = report.verdicts
+    assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "topic-missing")
+
+
+def test_given_rows_that_go_elsewhere_when_compared_then_nothing_can_be_said(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow = a_flow(tmp_path, kafka_pair, topic_name)
+    flow.run(runner=TransformHere(only(third)))
+    runner = CompareHere(only(third), elsewhere="another")
+
+    report = verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions())
+
+    assert [(each.verdict, each.reason) for each in report.verdicts] == [(Verdict.UNVERIFIABLE, "routed")]
