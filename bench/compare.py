@@ -44,11 +44,11 @@ def compare(source: Topics, target: Topics, workload: Workload, target_topic: st
     every = [
         spots(workload.records_of(partition, partitions), _SPOTS, _RECORDS_AT_A_SPOT) for partition in range(partitions)
     ]
-    with _reader(source) as ours, _reader(target) as theirs:
+    with reader(source) as ours, reader(target) as theirs:
         # The same spot of all partitions at once: each new assignment costs a consumer some tenths of a second.
         for chosen in zip_longest(*every):
             wanted = {partition: spot for partition, spot in enumerate(chosen) if spot is not None}
-            expected, found = _read(ours, workload.name, wanted), _read(theirs, target_topic, wanted)
+            expected, found = read_at(ours, workload.name, wanted), read_at(theirs, target_topic, wanted)
             for partition, spot in wanted.items():
                 sampled += len(spot)
                 differing += count_differences(expected[partition], found[partition])
@@ -62,7 +62,8 @@ def count_differences(expected: Sequence[Record], found: Sequence[Record]) -> in
 
 
 @contextmanager
-def _reader(topics: Topics) -> Iterator[Consumer]:
+def reader(topics: Topics) -> Iterator[Consumer]:
+    """What `read_at` reads a cluster with."""
     consumer = Consumer(
         {
             "bootstrap.servers": topics.bootstrap_servers,
@@ -81,7 +82,12 @@ def _reader(topics: Topics) -> Iterator[Consumer]:
         consumer.close()
 
 
-def _read(consumer: Consumer, topic: str, wanted: Mapping[int, range]) -> dict[int, list[Record]]:
+def read_at(consumer: Consumer, topic: str, wanted: Mapping[int, range]) -> dict[int, list[Record]]:
+    """The records at some stretches of offsets, one of each partition.
+
+    Raises:
+        BenchError: they do not come.
+    """
     consumer.assign([TopicPartition(topic, partition, spot.start) for partition, spot in wanted.items()])
     records: dict[int, list[Record]] = {partition: [] for partition in wanted}
     missing = set(wanted)

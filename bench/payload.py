@@ -32,6 +32,10 @@ class Payloads:
         key = f"order-{self._random.randrange(10**8):08d}"
         return key.encode(), self._value(key)
 
+    def headers(self, value: bytes) -> list[tuple[str, bytes]]:  # noqa: ARG002 - others have some
+        """The headers of such a record: none."""
+        return []
+
     def _value(self, key: str) -> bytes:
         size, chance = self._value_bytes, self._random
         noise_bytes = int(size * _RANDOM_SHARE)

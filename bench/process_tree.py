@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-_GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied, ProcessLookupError)
+#: What is raised for a process that has ended.
+GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied, ProcessLookupError)
 #: Listing all processes of a machine costs milliseconds; new workers are noticed this often.
 _REFRESH_SECONDS = 1.0
 
@@ -28,7 +29,7 @@ class ProcessTree:
     def members(self) -> list[psutil.Process]:
         """The processes alive now, as last listed."""
         if time.monotonic() - self._listed > _REFRESH_SECONDS:
-            with contextlib.suppress(*_GONE):
+            with contextlib.suppress(*GONE):
                 self._members = [self._root, *self._root.children(recursive=True)]
             self._listed = time.monotonic()
         return self._members
@@ -37,7 +38,7 @@ class ProcessTree:
         """User and system seconds used so far by the process, its descendants and those of them that have ended."""
         total = 0.0
         for process in self.members():
-            with contextlib.suppress(*_GONE):
+            with contextlib.suppress(*GONE):
                 times = process.cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
         return total
@@ -47,14 +48,14 @@ class ProcessTree:
         self._listed = float("-inf")
         workers = []
         for process in self.members():
-            with contextlib.suppress(*_GONE):
+            with contextlib.suppress(*GONE):
                 parent = process.parent()
-                if parent is not None and _is_daemon(process) and _is_daemon(parent):
+                if parent is not None and is_daemon(process) and is_daemon(parent):
                     workers.append(process.pid)
         return workers
 
 
-def _is_daemon(process: psutil.Process) -> bool:
+def is_daemon(process: psutil.Process) -> bool:
     """Workers keep the command line of the daemon that forked them; its last argument names the worker."""
     return "pyspark.worker" in process.cmdline()
 

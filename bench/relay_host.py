@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -24,11 +25,17 @@ _STOP_SECONDS = 20.0
 class RelayHost:
     """The process with the session. It starts at once and warms up by itself; use as a context manager."""
 
-    def __init__(self, *, cores: int, directory: Path) -> None:
+    def __init__(self, *, cores: int, directory: Path, spark_settings: Mapping[str, str] | None = None) -> None:
+        """Start it.
+
+        Args:
+            spark_settings: of the session, beside those that our jobs have.
+        """
         self.log = directory / "spark.log"
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, cores, str(self.log)), name="relay-host")
+        arguments = (theirs, cores, str(self.log), dict(spark_settings or {}))
+        self._process = context.Process(target=serve, args=arguments, name="relay-host")
         self._process.start()
         theirs.close()
         self._ended: Answer | None = None

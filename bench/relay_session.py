@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
@@ -66,7 +66,7 @@ class Answer:
     errors: tuple[str, ...] = ()
 
 
-def serve(pipe: Pipe, cores: int, log: str) -> None:
+def serve(pipe: Pipe, cores: int, log: str, spark_settings: Mapping[str, str]) -> None:
     """The process: warm up, then do what is asked until told to stop."""
     os.setsid()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -76,7 +76,7 @@ def serve(pipe: Pipe, cores: int, log: str) -> None:
     # The comparison's process handles the interrupt and then tells this one to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        spark = _session(cores)
+        spark = _session(cores, spark_settings)
         session = _Session(spark, cores)
         pipe.send(_tried(session.warm))
     except Exception as error:
@@ -154,7 +154,7 @@ def _tried(work: Callable[[], Answer]) -> Answer:
         return Answer(errors=(f"{type(error).__name__}: {error}",))
 
 
-def _session(cores: int) -> Any:
+def _session(cores: int, spark_settings: Mapping[str, str]) -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     root = str(Path(__file__).resolve().parent.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
@@ -163,6 +163,6 @@ def _session(cores: int) -> Any:
         builder.master(f"local[{cores}]")
         .appName("bench")
         .config("spark.ui.enabled", "false")
-        .config(map=dict(SPARK_SETTINGS))
+        .config(map={**SPARK_SETTINGS, **spark_settings})
         .getOrCreate()
     )

@@ -76,9 +76,13 @@ class Topics:
 
     def records(self, topic: str, partitions: int) -> int:
         """End offsets minus log starts, summed."""
+        return sum(self.records_by_partition(topic, partitions))
+
+    def records_by_partition(self, topic: str, partitions: int) -> list[int]:
+        """End offsets minus log starts."""
         ends = self._offsets(topic, partitions, _LATEST)
         starts = self._offsets(topic, partitions, _EARLIEST)
-        return sum(ends) - sum(starts)
+        return [end - start for end, start in zip(ends, starts, strict=True)]
 
     def watch(
         self,

@@ -11,6 +11,7 @@ import crc32c
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from bench.payload import Payloads
+from bench.payments import Payments
 
 #: Kafka message format v2: what a batch's header holds at these positions (KIP-98).
 _CRC_AT, _CRC_FROM, _TIMESTAMPS_AT = 17, 21, 27
@@ -39,6 +40,15 @@ class BatchKind(StrEnum):
     SMALL = "small"
 
 
+class Content(StrEnum):
+    """What values are; the value is for files."""
+
+    #: JSON-like text of which a copier sees bytes alone.
+    TEXT = "text"
+    #: JSON that transforms can read (`bench.payments`).
+    PAYMENTS = "payments"
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Some records in exactly known batches.
@@ -57,6 +67,7 @@ class Workload:
     records_per_batch: int
     kind: BatchKind
     tls: bool = False
+    content: Content = Content.TEXT
 
     @property
     def payload_bytes(self) -> int:
@@ -129,7 +140,8 @@ class BatchMill:
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
-        self._payloads = Payloads(_SEED, workload.value_bytes)
+        payloads = Payments if workload.content is Content.PAYMENTS else Payloads
+        self._payloads = payloads(_SEED, workload.value_bytes)
         distinct = max(min(_DISTINCT_RECORDS, workload.records) // workload.records_per_batch, 1)
         self._full = [self._pack(workload.records_per_batch) for _ in range(distinct)]
 
@@ -145,7 +157,7 @@ class BatchMill:
         )
         for offset in range(count):
             key, value = self._payloads.next()
-            builder.append(offset, offset, key, value, [])
+            builder.append(offset, offset, key, value, self._payloads.headers(value))
         return bytes(builder.build())
 
     def batches(self, partition: int, partitions: int, first_timestamp: int) -> Iterator[bytearray]:

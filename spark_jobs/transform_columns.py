@@ -16,11 +16,13 @@ from mirror_lib.transform.model import DataFormat, Decoding
 from mirror_lib.transform.record_mark import mark
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
 #: The hidden column that ties a row to its record.
 SOURCE = "__mirror_source"
+#: Before the names of sides on their way through a decoder.
+_TEXT, _DOCUMENTS = "__mirror_text_", "__mirror_documents_"
 HEADERS_DDL = "array<struct<key:string,value:binary>>"
 #: Timestamps as they mean the same everywhere, without the loss of microseconds that Spark's own default has.
 _TO_JSON = {"ignoreNullFields": "false", "timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -29,25 +31,33 @@ _AS_JSON = frozenset({"struct", "map", "array", "variant"})
 _AS_TEXT = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal", "boolean"})
 
 
-def decoded(column: Column, decoding: Decoding, side: str) -> Column:
+def decoded(frame: DataFrame, decoding: Decoding, side: str) -> tuple[DataFrame, Column]:
     """Bytes as expressions see them; null stays null, and what is not of the format fails.
 
     Args:
-        column: binary.
+        frame: has the side as binary.
         decoding: of any format that needs no registry.
-        side: `key` or `value`, for messages.
+        side: `key` or `value`.
+
+    Returns:
+        The frame, maybe with more columns, and the decoded side.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     if decoding.format is DataFormat.NONE:
-        return column
-    text = column.cast("string")
+        return frame, F.col(side)
+    text = F.col(side).cast("string")
     # As a Java text, bytes that are no UTF-8 would become question marks without a word.
     checked = F.when(text.isNull() | F.is_valid_utf8(text), text).otherwise(_raised(side, "no UTF-8 text"))
-    return checked if decoding.format is DataFormat.STRING else _from_json(checked, decoding.schema, side)
+    # In a projection of its own, since what stands beside the parser of JSON is interpreted as that is.
+    texts = f"{_TEXT}{side}"
+    frame = frame.withColumn(texts, _once(checked))
+    if decoding.format is DataFormat.STRING:
+        return frame, F.col(texts)
+    return _from_json(frame, F.col(texts), decoding.schema, side)
 
 
-def _from_json(text: Column, schema: str | None, side: str) -> Column:
+def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) -> tuple[DataFrame, Column]:
     """JSON by its schema, as a variant without one.
 
     Left to itself Spark reads an empty text as null, does not look at what stands behind a document, and takes the
@@ -58,15 +68,26 @@ def _from_json(text: Column, schema: str | None, side: str) -> Column:
 
     only = F.concat(F.lit("["), text, F.lit("]"))
     if schema is None or schema.strip().lower() == "variant":
-        documents = F.parse_json(only).cast("array<variant>")
+        parsed = F.parse_json(only).cast("array<variant>")
     else:
-        documents = F.from_json(only, f"array<{_as_type(schema)}>", _FROM_JSON)
+        parsed = F.from_json(only, f"array<{_as_type(schema)}>", _FROM_JSON)
+    name = f"{_DOCUMENTS}{side}"
+    found = F.col(name)
+    document = F.when(F.size(found) == 1, found[0]).otherwise(
+        F.when(found.isNotNull(), _raised(side, "no JSON")),
+    )
+    return frame.withColumn(name, _once(parsed)), document
 
-    def one(found: Column) -> Column:
-        return F.when(F.size(found) == 1, found[0]).otherwise(F.when(found.isNotNull(), _raised(side, "no JSON")))
 
-    # By a lambda, for what stands twice in an expression may be computed twice.
-    return F.transform(F.array(documents), one)[0]
+def _once(column: Column) -> Column:
+    """The same, as something that Spark computes once for each row.
+
+    It would push a filter below the decoding otherwise, and decode each record that is kept a second time. What is not
+    deterministic stays where it is; the number of a partition is never below zero, which Spark does not know.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.when(F.spark_partition_id() >= 0, column)
 
 
 def _as_type(schema: str) -> str:

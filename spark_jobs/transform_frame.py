@@ -96,12 +96,13 @@ def _transformed(frame: DataFrame, transform: Transform, registry: RegistrySides
 
 def _decoded(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:
     """What the transform sees. A side that it does not read may be of any form."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     decodings = {"key": transform.decode.key, "value": transform.decode.value}
     sides = [side for side in SIDES if transform.reads is None or side in transform.reads]
     by_registry = [side for side in registry.needed(transform.decode) if side in sides]
-    others = {side: decoded(F.col(side), decodings[side], side) for side in sides if side not in by_registry}
+    others = {}
+    for side in sides:
+        if side not in by_registry:
+            frame, others[side] = decoded(frame, decodings[side], side)
     more, seen = registry.decoded(frame, transform, by_registry)
     return opened(more, {**others, **seen})
 

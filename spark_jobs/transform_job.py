@@ -37,8 +37,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: How often a job is done, each time without one more record that fails.
 _MOST_TRIES = 20
-#: Expressions must mean the same on every machine, and fail rather than make null of what they cannot compute.
-_SESSION = (("spark.sql.session.timeZone", "UTC"), ("spark.sql.ansi.enabled", "true"))
+_SESSION = (
+    # Expressions must mean the same on every machine, and fail rather than make null of what they cannot compute.
+    ("spark.sql.session.timeZone", "UTC"),
+    ("spark.sql.ansi.enabled", "true"),
+    # For each row Spark adds up what all rows of its batch take (`ArrowWriter.sizeInBytes`), so large batches cost more
+    # than they spare: with 10,000 rows, its default, three quarters of a copy's processor time.
+    ("spark.sql.execution.arrow.maxRecordsPerBatch", "500"),
+)
 
 
 def transform_copy(spark: SparkSession, each: ChainJob) -> list[PartitionResult]:

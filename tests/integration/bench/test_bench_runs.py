@@ -82,12 +82,13 @@ def test_a_cold_batch_and_mm2_start_together_and_both_copy_everything(pair: Pair
         assert 0 < each.timing.first_record <= each.timing.last_record <= each.timing.done
 
 
-def test_a_warm_run_is_measured_from_the_start_of_its_driver(pair: Pair, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [end_to_end.CONNECT, end_to_end.HOSTED])
+def test_a_warm_run_is_measured_from_the_start_of_its_driver(pair: Pair, tmp_path: Path, way: str) -> None:
     workload = replace(WORKLOADS[0].scaled(2_000), name="warm")
     options = end_to_end.Options(
         (workload,),
         races=(Race.WARM,),
-        warm_ways=(end_to_end.CONNECT,),
+        warm_ways=(way,),
         warm_peers=(),
         partitions=2,
         warm_up=False,
@@ -95,6 +96,6 @@ def test_a_warm_run_is_measured_from_the_start_of_its_driver(pair: Pair, tmp_pat
 
     (result,) = end_to_end.run(options, pair, tmp_path, lambda _: None)
 
-    assert result.timing.label == end_to_end.CONNECT
+    assert result.timing.label == way
     assert result.timing.equal
     assert result.timing.started <= result.timing.last_record <= result.timing.done
