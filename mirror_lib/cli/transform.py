@@ -20,6 +20,7 @@ _PATH_COLUMNS = ("topic", "way", "why")
 #: A single task: nothing is shown that more could do faster.
 _MASTER = "local[1]"
 _MOST_RECORDS = 1_000
+_MOST_LOOKED_AT = 100_000
 
 
 def register(app: typer.Typer) -> None:
@@ -105,3 +106,34 @@ def preview(
         wanted = Wanted(topic, SampleStart.parse(begin), records, partition)
         _, settings = load_flow_as_it_runs(config, flow)
         show_preview(output, config.absolute(), settings, wanted, master)
+
+
+@_app.command()
+def preflight(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: TopicsOption = None,
+    records: Annotated[
+        int,
+        typer.Option(
+            "--records",
+            min=1,
+            max=_MOST_LOOKED_AT,
+            help="So many of each topic are looked at, over all partitions: the oldest and the newest.",
+        ),
+    ] = 1_000,
+    register_missing: Annotated[
+        bool, typer.Option("--register", help="Register in the target's registry what it lacks, then ask again.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Look up the schema ids of a sample of records in the registries of both sides; writes nothing without --register.
+
+    Exit code 1 when some of them do not lead to the same schema on the target.
+    """
+    with reporting(as_json) as output:
+        from mirror_lib.cli.transform_preflight import show_preflight
+        from mirror_lib.ledger.handovers import load_flow_as_it_runs
+
+        _, settings = load_flow_as_it_runs(config, flow)
+        show_preflight(output, settings, topics or (), records, registers=register_missing)

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from mirror_lib.errors import MirrorError
+
 _Result = TypeVar("_Result")
+
+
+_log = logging.getLogger(__name__)
+
+
+def reported(error: BaseException, who: str) -> MirrorError:
+    """What ends a part of a task, for the accounts of its partitions: raised, it would take those of all tasks with it.
+
+    Args:
+        who: met it, such as `the copy task`.
+    """
+    if isinstance(error, MirrorError):
+        return error
+    _log.error("%s failed", who, exc_info=error)
+    return MirrorError(
+        f"{who} met a fault of this program: {type(error).__name__}: {error}.",
+        action="The task's log shows where; please report it.",
+    )
 
 
 class Background:

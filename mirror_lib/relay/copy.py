@@ -17,7 +17,7 @@ from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.assembler import Part
-from mirror_lib.relay.background import Background
+from mirror_lib.relay.background import Background, reported
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, Takeover
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.position_flush import PositionFlush
@@ -30,6 +30,7 @@ from mirror_lib.relay.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.writing import TargetWriter
 
 _log = logging.getLogger(__name__)
+_WHO = "the copy task"
 _REPORT_SECONDS = 10.0
 #: New objects that may hold others; Python's default is 700.
 _COLLECT_AFTER = 10_000
@@ -119,7 +120,7 @@ async def _copy_together(job: CopyJob, partitions: Sequence[OpenPartition]) -> l
         except Exception as error:
             crash = error
         if crash is not None:
-            told = _told(crash)
+            told = reported(crash, _WHO)
             copies = copies or [_new_copy(job, each) for each in ready]
             _fail_all(copies, told)
             failed += [_failed_copy(job, opened, told) for opened in pending]
@@ -157,17 +158,6 @@ def _failed_copy(job: CopyJob, opened: OpenPartition, error: MirrorError) -> Par
     copy = _new_copy(job, Recovered(opened))
     copy.fail(error, certain=False)
     return copy
-
-
-def _told(error: BaseException) -> MirrorError:
-    """What ends the task, for the accounts of its partitions: raised, it would take those of all tasks with it."""
-    if isinstance(error, MirrorError):
-        return error
-    _log.error("the copy task failed", exc_info=error)
-    return MirrorError(
-        f"the copy task met a fault of this program: {type(error).__name__}: {error}.",
-        action="The task's log shows where; please report it.",
-    )
 
 
 def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:

@@ -14,9 +14,10 @@ SPARK_SETTINGS: Mapping[str, str] = {
     "spark.python.worker.reuse": "true",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # Records never pass through the driver's JVM: what makes long-running code fast only makes its start slow, by half
-    # the processor time of a whole cold run. Left out where `spark-defaults.conf` names options for the driver's JVM
-    # (`relay.submission.submit_settings`).
+    # But for those of flows with transforms, records never pass through the driver's JVM: what makes long-running code
+    # fast only makes its start slow, by half the processor time of a whole cold run. Left out where
+    # `spark-defaults.conf` names options for the driver's JVM (`relay.submission.submit_settings`), as it should where
+    # many records are transformed (docs/transforms.md).
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 

@@ -26,7 +26,7 @@ from mirror_lib.cluster.rows.layout import place_of, with_source
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.assembler import Part
-from mirror_lib.relay.background import Background
+from mirror_lib.relay.background import Background, reported
 from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_copy import PartitionCopy
@@ -39,6 +39,7 @@ from mirror_lib.relay.transformed.assembler import RowAssembler, RowPart
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, first_number, reading_start
 
 _log = logging.getLogger(__name__)
+_WHO = "the reading half of a task"
 #: Spark and the writing half hold rows too.
 _MEMORY_PART = 4
 
@@ -141,7 +142,7 @@ class _Reading:
             self._crash = error
         finally:
             if self._crash is not None:
-                told = _told(self._crash)
+                told = reported(self._crash, _WHO)
                 for copy in self._copies:
                     if not copy.read_done:
                         copy.fail(told)
@@ -228,13 +229,3 @@ class _Reading:
 
 async def _kept_by_the_account(_copies: Sequence[PartitionCopy]) -> None:
     """What is left out here is told at the end: until then no position passes it."""
-
-
-def _told(error: BaseException) -> MirrorError:
-    if isinstance(error, MirrorError):
-        return error
-    _log.error("reading for a transform failed", exc_info=error)
-    return MirrorError(
-        f"the reading half of a task met a fault of this program: {type(error).__name__}: {error}.",
-        action="The task's log shows where; please report it.",
-    )

@@ -24,7 +24,7 @@ from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.background import Background
+from mirror_lib.relay.background import Background, reported
 from mirror_lib.relay.fencing import fence
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.open_positions import open_position
@@ -41,6 +41,7 @@ from mirror_lib.relay.writing import TargetWriter
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
+_WHO = "the writing half of a task"
 _Answer = TypeVar("_Answer")
 #: Partitions that are taken over at a time.
 _AT_A_TIME = 8
@@ -183,7 +184,7 @@ class Sending:
         """Wait until everything is settled; all partitions have an end then."""
         self._thread.join()
         if self._crash is not None:
-            told = _told(self._crash)
+            told = reported(self._crash, _WHO)
             for outlet in (outlet for sluice in self._sluices for outlet in sluice.outlets):
                 if not outlet.copy.finished:
                     outlet.copy.fail(told, certain=outlet.copy.unacknowledged_batches == 0)
@@ -204,7 +205,7 @@ class Sending:
         """
         if self._loop is None or self._crash is not None:
             work.close()
-            raise _told(self._crash or RuntimeError("the event loop has ended"))
+            raise reported(self._crash or RuntimeError("the event loop has ended"), _WHO)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
@@ -222,7 +223,9 @@ class Sending:
             if not self._sluices:
                 # It could not even begin.
                 assert self._crash is not None
-                self._sluices = [self._failed(each, _told(self._crash)) for each in self._job.bins[self._number]]
+                self._sluices = [
+                    self._failed(each, reported(self._crash, _WHO)) for each in self._job.bins[self._number]
+                ]
             self._ready.set()
             with self._room:
                 self._room.notify_all()
@@ -419,13 +422,3 @@ class Sending:
 
 async def _kept_by_all(_copies: Sequence[PartitionCopy]) -> None:
     """What is left out is found again by whoever takes over: no position lies between the outlets of a partition."""
-
-
-def _told(error: BaseException) -> MirrorError:
-    if isinstance(error, MirrorError):
-        return error
-    _log.error("writing what a transform made failed", exc_info=error)
-    return MirrorError(
-        f"the writing half of a task met a fault of this program: {type(error).__name__}: {error}.",
-        action="The task's log shows where; please report it.",
-    )

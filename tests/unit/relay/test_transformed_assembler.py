@@ -1,4 +1,4 @@
-"""From fetches to rows: every record that a reader sees, once, whatever the fetches bring and what fails is left out."""
+"""From fetches to rows: every record that a reader sees, once, whatever the fetches bring; what fails is left out."""
 
 from __future__ import annotations
 

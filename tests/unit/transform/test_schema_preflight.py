@@ -1,0 +1,432 @@
+"""Which schemas records name, and what becomes of them on the target; registries are asked that run here."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.dev.schema_registry import LocalSchemaRegistry
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.schemas.avro import AvroCodec
+from mirror_lib.schemas.errors import SchemaMissingError, SchemaRefusedError
+from mirror_lib.schemas.model import Schema, SchemaReference, SchemaType
+from mirror_lib.schemas.registry import SchemaRegistry
+from mirror_lib.schemas.rest import RegistryAccess
+from mirror_lib.schemas.wire import (
+    KEY_SCHEMA_HEADER,
+    LARGEST_ID,
+    VALUE_SCHEMA_HEADER,
+    Place,
+    frame_bytes,
+)
+from mirror_lib.transform import model
+from mirror_lib.transform.model import (
+    ColumnExpressions,
+    DataFormat,
+    DecodeSettings,
+    Decoding,
+    FlowTransforms,
+    FunctionKind,
+    FunctionReference,
+    Transform,
+    TransformChain,
+)
+from mirror_lib.transform.preview import RecordPlace, SourceRecord
+from mirror_lib.transform.registry_sides import SchemaRenumbering, SideRenumbering
+from mirror_lib.transform.schema_answers import Registries, ask, register, registries_of, written_by
+from mirror_lib.transform.schema_preflight import (
+    Finding,
+    Lookalike,
+    Outcome,
+    SchemaPreflight,
+    SchemaUse,
+    SideUses,
+    TopicSample,
+    decoded_formats,
+    is_written,
+    used_schemas,
+)
+
+GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
+IN_FRONT, IN_HEADER = Place.PREFIX, Place.HEADER
+ORDER = Schema(SchemaType.AVRO, json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
+STRING, LONG = Schema(SchemaType.AVRO, '"string"'), Schema(SchemaType.AVRO, '"long"')
+AVRO = Decoding(DataFormat.AVRO)
+
+
+def record(value: bytes | None = None, key: bytes | None = None, **headers: bytes) -> SourceRecord:
+    return SourceRecord(RecordPlace(0, 0), key, value, tuple(headers.items()))
+
+
+def uses(*records: SourceRecord, decoded: bool = True, side: str = "value") -> SideUses:
+    return SideUses("orders", "A.orders", side, decoded, used_schemas(records, side))
+
+
+def framed(number: int | UUID) -> SourceRecord:
+    return record(frame_bytes(number) + b"payload")
+
+
+class TestUsedSchemas:
+    def test_given_frames_in_all_places_then_each_is_counted(self) -> None:
+        found = used_schemas(
+            [
+                framed(7),
+                framed(7),
+                framed(GUID),
+                record(b"payload", **{VALUE_SCHEMA_HEADER: frame_bytes(7)}),
+                record(b"payload", **{VALUE_SCHEMA_HEADER: frame_bytes(GUID)}),
+                record(b"payload", **{KEY_SCHEMA_HEADER: frame_bytes(9)}),
+            ],
+            "value",
+        )
+
+        assert found == {
+            SchemaUse(7, IN_FRONT): 2,
+            SchemaUse(GUID, IN_FRONT): 1,
+            SchemaUse(7, IN_HEADER): 1,
+            SchemaUse(GUID, IN_HEADER): 1,
+        }
+
+    def test_given_keys_and_values_then_each_side_has_its_own(self) -> None:
+        given_record = record(frame_bytes(1) + b"v", frame_bytes(2) + b"k")
+
+        assert used_schemas([given_record], "key") == {SchemaUse(2, IN_FRONT): 1}
+        assert used_schemas([given_record], "value") == {SchemaUse(1, IN_FRONT): 1}
+
+    @pytest.mark.parametrize("value", [None, b"", b"{}", b"\0\0\0\1", b"\0\0\0\0\0x", b"\1short"])
+    def test_given_no_frame_then_there_is_nothing(self, value: bytes | None) -> None:
+        assert not used_schemas([record(value)], "value")
+
+    @given(st.lists(st.one_of(st.integers(1, LARGEST_ID), st.uuids())))
+    def test_given_any_records_then_every_one_is_counted_once(self, named: list[int | UUID]) -> None:
+        found = used_schemas(map(framed, named), "value")
+
+        assert found == Counter(SchemaUse(each, IN_FRONT) for each in named)
+
+
+class TestChains:
+    def test_given_transforms_then_the_formats_of_the_registry_are_those_of_a_side(self) -> None:
+        as_json = Transform("a", decode=DecodeSettings(Decoding(DataFormat.JSON, "a INT"), AVRO))
+        as_protobuf = Transform("b", decode=DecodeSettings(value=Decoding(DataFormat.PROTOBUF)))
+        chain = TransformChain((as_json, as_protobuf, as_json))
+
+        assert decoded_formats(chain, "key") == ()
+        assert decoded_formats(chain, "value") == (DataFormat.AVRO, DataFormat.PROTOBUF)
+
+    @pytest.mark.parametrize(
+        ("transform", "expected"),
+        [
+            (Transform("filter", filter="true", decode=DecodeSettings(value=AVRO)), False),
+            (Transform("key", columns=ColumnExpressions(key="value.a"), decode=DecodeSettings(value=AVRO)), False),
+            (Transform("undecoded", columns=ColumnExpressions(value="value")), False),
+            (Transform("value", columns=ColumnExpressions(value="value"), decode=DecodeSettings(value=AVRO)), True),
+            (
+                Transform(
+                    "function",
+                    function=FunctionReference("shop", "mask", FunctionKind.ARROW),
+                    decode=DecodeSettings(value=AVRO),
+                ),
+                True,
+            ),
+        ],
+        ids=lambda each: each.name if isinstance(each, Transform) else "",
+    )
+    def test_given_a_transform_then_it_is_known_whether_it_writes_by_a_schema(
+        self, transform: Transform, expected: bool
+    ) -> None:
+        assert is_written(TransformChain((transform,)), "value") is expected
+
+
+@pytest.fixture
+def local() -> Iterator[tuple[LocalSchemaRegistry, LocalSchemaRegistry]]:
+    with LocalSchemaRegistry() as source, LocalSchemaRegistry() as target:
+        yield source, target
+
+
+@pytest.fixture
+def registries(local: tuple[LocalSchemaRegistry, LocalSchemaRegistry]) -> Registries:
+    return Registries(*(SchemaRegistry(RegistryAccess((each.url,))) for each in local))
+
+
+@pytest.fixture
+def order(registries: Registries) -> SourceRecord:
+    """A record whose schema the target does not have; its id is free there."""
+    number = registries.source.register("orders-value", ORDER)
+    return record(AvroCodec(registries.source).encode(number, {"a": 1}))
+
+
+def outcomes(registries: Registries, asked: SideUses) -> list[tuple[Outcome, int | None, bool]]:
+    found = ask(registries, asked)
+    assert not isinstance(found, Lookalike)
+    return [(each.outcome, each.target_id, each.is_taken) for each in found]
+
+
+class TestAsk:
+    def test_given_the_same_id_on_both_sides_then_it_is_the_same(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        registries.target.register("whatever", ORDER)
+
+        for decoded in (True, False):
+            assert outcomes(registries, uses(order, decoded=decoded)) == [(Outcome.SAME, 1, False)]
+
+    def test_given_another_id_on_the_target_then_only_a_decoded_side_is_rewritten(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        registries.target.register("other", STRING)
+        registries.target.register("A.orders-value", ORDER)
+
+        assert outcomes(registries, uses(order)) == [(Outcome.REWRITTEN, 2, True)]
+        assert outcomes(registries, uses(order, decoded=False)) == [(Outcome.NOT_REWRITTEN, 2, True)]
+
+    def test_given_a_target_without_the_schema_then_its_subject_there_is_told(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        (found,) = ask(registries, uses(order))  # type: ignore[misc]
+
+        assert isinstance(found, Finding)
+        assert (found.outcome, found.subject, found.is_taken) == (Outcome.MISSING, "A.orders-value", False)
+        assert not found.resolves
+
+    def test_given_an_id_that_the_source_does_not_know_then_a_decoded_side_says_so(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        assert outcomes(registries, uses(framed(99))) == [(Outcome.UNKNOWN, None, False)]
+        assert [each for each, *_ in outcomes(registries, uses(order, framed(99), decoded=False))] == [
+            Outcome.MISSING,
+            Outcome.UNKNOWN,
+        ]
+
+    def test_given_numbers_that_look_like_ids_then_a_kept_side_is_a_lookalike_after_few_questions(
+        self, registries: Registries, local: tuple[LocalSchemaRegistry, LocalSchemaRegistry]
+    ) -> None:
+        # Longs as Java serializes them, such as microseconds since 1970.
+        records = [record(key=(2**50 + number * 2**24).to_bytes(8)) for number in range(1_000)]
+        asked = uses(*records, decoded=False, side="key")
+        assert len(asked.ids) == 1_000
+
+        found = ask(registries, asked)
+
+        assert isinstance(found, Lookalike)
+        assert found.records == 1_000
+        assert len(local[0].asked) < 50
+        assert not local[1].asked
+
+    def test_given_ids_that_transforms_do_not_read_then_a_decoded_side_says_so_and_a_kept_one_is_asked(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        registries.target.register("A.orders-value", ORDER)
+        in_header = record(b"payload", **{VALUE_SCHEMA_HEADER: frame_bytes(1)})
+
+        assert [each for each, *_ in outcomes(registries, uses(in_header))] == [Outcome.NOT_READ]
+        assert [each for each, *_ in outcomes(registries, uses(framed(GUID)))] == [Outcome.NOT_READ]
+        assert [each for each, *_ in outcomes(registries, uses(in_header, decoded=False))] == [Outcome.SAME]
+
+    def test_given_guids_then_the_target_is_asked_and_they_are_registered(
+        self, registries: Registries, local: tuple[LocalSchemaRegistry, LocalSchemaRegistry], order: SourceRecord
+    ) -> None:
+        _, answer = local[0].answer("GET", "/schemas/ids/1", None, b"")
+        asked = uses(order, framed(UUID(answer["guid"])), framed(GUID), decoded=False)
+        registries.target.register("other", STRING)
+
+        found = ask(registries, asked)
+        assert not isinstance(found, Lookalike)
+        by_guid = {each.use.schema: each for each in found}
+        assert by_guid[GUID].outcome is Outcome.UNKNOWN
+        assert by_guid[UUID(answer["guid"])].outcome is Outcome.MISSING
+
+        # The id is taken by another schema: only the GUID can be helped.
+        done = list(register(registries, asked, found))
+
+        assert [each.subject for each in done] == ["A.orders-value"]
+        again = ask(registries, asked)
+        assert not isinstance(again, Lookalike)
+        assert {each.outcome for each in again if each.use.schema == UUID(answer["guid"])} == {Outcome.SAME}
+
+    def test_given_any_outcome_of_an_id_then_a_run_finds_the_same(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        asked = uses(order, framed(99))
+        topics = {asked.topic: asked.remote_topic}
+        source, target = registries.source.access, registries.target.access
+        run = SchemaRenumbering(SideRenumbering("value", source, target, topics))
+        for number in (1, 99):
+            with pytest.raises(SchemaMissingError):
+                run.target_id(asked.topic, number)
+        found = ask(registries, asked)
+        assert not isinstance(found, Lookalike)
+        assert [each.outcome for each in found] == [Outcome.MISSING, Outcome.UNKNOWN]
+        registries.target.register("other", STRING)
+
+        list(register(registries, asked, found))
+
+        assert outcomes(registries, asked)[0] == (Outcome.REWRITTEN, run.target_id(asked.topic, 1), True)
+
+
+class TestRegister:
+    def test_given_what_is_missing_when_registered_then_all_is_rewritten_and_again_changes_nothing(
+        self, registries: Registries
+    ) -> None:
+        registries.target.register("other", STRING)
+        registries.source.register("address", LONG)
+        imports = Schema(SchemaType.AVRO, ORDER.text, (SchemaReference("x", "address", 1),))
+        number = registries.source.register("orders-value", imports)
+        asked = uses(framed(number))
+        found = ask(registries, asked)
+        assert not isinstance(found, Lookalike)
+
+        done = [each.subject for each in register(registries, asked, found)]
+
+        assert done == ["address", "A.orders-value"]
+        # The address has got the id that the order has at the source.
+        assert number == 2
+        assert outcomes(registries, asked) == [(Outcome.REWRITTEN, 3, True)]
+        assert registries.target.subjects() == ("A.orders-value", "address", "other")
+        list(register(registries, asked, found))
+        assert registries.target.subjects() == ("A.orders-value", "address", "other")
+
+    def test_given_nothing_missing_then_nothing_is_registered(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        registries.target.register("A.orders-value", ORDER)
+        asked = uses(order)
+        found = ask(registries, asked)
+        assert not isinstance(found, Lookalike)
+
+        assert list(register(registries, asked, found)) == []
+
+    def test_given_a_kept_id_that_is_another_schemas_then_registering_would_not_help(
+        self, registries: Registries, order: SourceRecord
+    ) -> None:
+        registries.target.register("other", STRING)
+        asked = uses(order, decoded=False)
+        found = ask(registries, asked)
+        assert not isinstance(found, Lookalike)
+
+        assert list(register(registries, asked, found)) == []
+        assert registries.target.subjects() == ("other",)
+
+    def test_given_a_read_only_target_then_its_refusal_is_told(
+        self,
+        registries: Registries,
+        local: tuple[LocalSchemaRegistry, LocalSchemaRegistry],
+        order: SourceRecord,
+    ) -> None:
+        local[1].answer("PUT", "/mode", None, b'{"mode": "READONLY"}')
+        asked = uses(order)
+        found = ask(registries, asked)
+        assert not isinstance(found, Lookalike)
+
+        with pytest.raises(SchemaRefusedError):
+            list(register(registries, asked, found))
+
+
+class TestSettings:
+    SET = model.SchemaRegistry(("http://registry:8081",))
+
+    @pytest.mark.parametrize(
+        ("transforms", "lacking"),
+        [
+            (FlowTransforms(), ["source", "target"]),
+            (FlowTransforms(source_registry=SET), ["target"]),
+            (FlowTransforms(target_registry=SET), ["source"]),
+        ],
+    )
+    def test_given_a_registry_that_is_not_set_then_its_key_is_named(
+        self, transforms: FlowTransforms, lacking: list[str]
+    ) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            registries_of(transforms, "A->B")
+
+        for side in ("source", "target"):
+            assert (f"mirror.transform.registry.{side}.url" in caught.value.action) is (side in lacking)
+
+    def test_given_a_written_side_then_the_latest_version_is_used_and_a_missing_subject_is_refused(
+        self, registries: Registries
+    ) -> None:
+        chain = TransformChain(
+            (Transform("set", columns=ColumnExpressions(value="value"), decode=DecodeSettings(value=AVRO)),),
+            source_registry=model.SchemaRegistry(registries.source.access.urls),
+        )
+        with pytest.raises(ConfigurationError, match="no subject orders-value"):
+            written_by(chain, "value", "orders", "A.orders")
+        registries.source.register("orders-value", LONG)
+        latest = registries.source.register("orders-value", ORDER)
+
+        assert written_by(chain, "value", "orders", "A.orders") == latest
+        assert written_by(chain, "key", "orders", "A.orders") is None
+
+
+def finding(outcome: Outcome, *, topic: str = "orders", number: int = 7, records: int = 3) -> Finding:
+    return Finding(topic, "value", SchemaUse(number, IN_FRONT), records, outcome, 9, f"A.{topic}-value")
+
+
+class TestReport:
+    SAMPLES = (TopicSample("orders", 1_000, 5_000), TopicSample("carts", 10, 10, 1), TopicSample("empty", 0, 0))
+
+    @pytest.mark.parametrize(
+        ("outcome", "in_order"),
+        [(each, each in (Outcome.SAME, Outcome.REWRITTEN)) for each in Outcome],
+    )
+    def test_given_an_outcome_then_it_is_in_order_when_readers_find_the_schema(
+        self, outcome: Outcome, in_order: bool
+    ) -> None:
+        report = SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME), finding(outcome, number=8)))
+
+        assert report.in_order is in_order
+        assert report.to_dict()["in_order"] is in_order
+        assert [each["resolves"] for each in report.to_dict()["schemas"]] == [True, in_order]
+
+    def test_given_lookalikes_then_they_count_only_where_the_source_knows_nothing_at_all(self) -> None:
+        numbers = (Lookalike("carts", "key", ("232", "233"), 10),)
+
+        assert SchemaPreflight(self.SAMPLES, (finding(Outcome.SAME),), numbers).in_order
+        strange = SchemaPreflight(self.SAMPLES, (), numbers)
+        assert not strange.in_order
+        assert any("Is it that of the records' producers?" in line for line in strange.summary())
+
+    def test_given_nothing_found_then_it_is_in_order_and_says_so(self) -> None:
+        report = SchemaPreflight(self.SAMPLES, ())
+
+        assert report.in_order
+        assert list(report.lines()) == []
+        assert list(report.summary())[-1] == "No schemas were found."
+
+    def test_given_several_topics_then_those_that_need_something_come_first_and_the_sample_is_told(self) -> None:
+        report = SchemaPreflight(
+            self.SAMPLES,
+            (
+                finding(Outcome.SAME, topic="carts"),
+                finding(Outcome.REWRITTEN),
+                finding(Outcome.MISSING, number=8, records=1),
+            ),
+        )
+
+        assert list(report.lines()) == [
+            "orders: 1,000 of at most 5,000 records looked at",
+            "  value id 8 (in 1 record): missing on the target, where A.orders-value is to have it",
+            "  value id 7 (in 3 records): rewritten to 9 (A.orders-value)",
+            "carts: 10 of at most 10 records looked at, 1 more could not be read",
+            "  value id 7 (in 3 records): the same on the target",
+        ]
+        first, last = report.summary()
+        assert first.startswith("A sample: 1,010 of at most 5,010 records of 3 topics, the oldest and the newest")
+        assert last == "Schemas in use: 3. On the target: 2 in order, 1 missing."
+
+    def test_given_a_report_then_its_data_is_json_and_tells_ids_and_guids_apart(self) -> None:
+        by_guid = Finding("orders", "key", SchemaUse(GUID, IN_HEADER), 1, Outcome.SAME)
+        report = SchemaPreflight(self.SAMPLES, (finding(Outcome.MISSING), by_guid))
+
+        found = json.loads(json.dumps(report.to_dict()))
+
+        assert [(each["id"], each["guid"], each["place"]) for each in found["schemas"]] == [
+            (7, None, "prefix"),
+            (None, str(GUID), "header"),
+        ]
+        assert found["topics"][1] == {"topic": "carts", "records": 10, "held": 10, "unreadable": 1}
