@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.relay.copy import copy_attempt
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from spark_jobs.sealing import unseal
+from spark_jobs.task_place import task_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,11 +33,4 @@ def copy_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield to_arrow(copy_attempt(job, number, _attempt()))
-
-
-def _attempt() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.attemptNumber() if context is not None else 0
+            yield to_arrow(copy_attempt(job, number, task_place().attempt))

@@ -9,6 +9,7 @@ from mirror_lib.cluster.rows.hand_over import HandOver
 from mirror_lib.relay.model import PartitionResult
 from mirror_lib.relay.transformed.model import RowJob
 from spark_jobs.sealing import unseal
+from spark_jobs.task_place import task_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
     job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
     from mirror_lib.relay.transformed.reading import read_bin
 
-    return read_bin(job, number, _task()[1])
+    return read_bin(job, number, task_place().attempt)
 
 
 def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -42,7 +43,7 @@ def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
     from mirror_lib.relay.rows import to_arrow
     from mirror_lib.relay.transformed.writing import write_bin
 
-    yield to_arrow(write_bin(job, *_task(), rows))
+    yield to_arrow(write_bin(job, *task_place(), rows))
 
 
 def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +54,7 @@ def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[p
 
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            yield to_arrow(finish_bin(job, number, _task()[1]))
+            yield to_arrow(finish_bin(job, number, task_place().attempt))
 
 
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -64,13 +65,5 @@ def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
 
     count = np.array([sum(batch.num_rows for batch in rows)], dtype=np.int64)
     if not job.whole:
-        HandOver(job.nonce, *_task()).take()
+        HandOver(job.nonce, *task_place()).take()
     yield pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(count)])], ["rows"])
-
-
-def _task() -> tuple[int, int]:
-    """The number of the bin, and of the attempt: partitions of Spark are bins all the way through."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return (context.partitionId(), context.attemptNumber()) if context is not None else (0, 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import DataFormat, Decoding
 from mirror_lib.transform.record_mark import mark
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 #: The hidden column that ties a row to its record.
-SOURCE = "__mirror_source"
+SOURCE = SOURCE_COLUMN
 #: Before the names of sides on their way through a decoder.
 _TEXT, _DOCUMENTS = "__mirror_text_", "__mirror_documents_"
 HEADERS_DDL = "array<struct<key:string,value:binary>>"

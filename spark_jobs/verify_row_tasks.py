@@ -11,6 +11,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.verify.model import PartitionVerdict
 from mirror_lib.verify.transformed.model import RowVerifyJob
 from spark_jobs.sealing import unseal
+from spark_jobs.task_place import task_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
     from mirror_lib.verify.transformed.reading import read_bin
 
-    return read_bin(job, number, _task()[1])
+    return read_bin(job, number, task_place().attempt)
 
 
 def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -44,7 +45,7 @@ def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.
     from mirror_lib.verify.rows import to_arrow
     from mirror_lib.verify.transformed.comparing import compare_bin
 
-    yield to_arrow(compare_bin(job, *_task(), rows))
+    yield to_arrow(compare_bin(job, *task_place(), rows))
 
 
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -54,13 +55,5 @@ def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
 
     for _ in rows:
         pass
-    HandOver(job.nonce, *_task()).take()
+    HandOver(job.nonce, *task_place()).take()
     yield from ()
-
-
-def _task() -> tuple[int, int]:
-    """The number of the bin, and of the attempt: partitions of Spark are bins all the way through."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return (context.partitionId(), context.attemptNumber()) if context is not None else (0, 0)

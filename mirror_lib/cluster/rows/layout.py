@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mirror_lib.cluster.batches.arrow_rows import HEADERS_TYPE, KAFKA_SCHEMA
+from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
 from mirror_lib.cluster.batches.header import Codec
 
 #: Every row carries it unchanged from the reader to the writer.
@@ -37,8 +37,6 @@ _CODEC_BITS = 3
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
-
-__all__ = ["HEADERS_TYPE", "READ_DDL", "READ_SCHEMA", "SOURCE_COLUMN", "SOURCE_DDL", "WRITTEN_DDL"]
 
 
 class Sources(NamedTuple):
