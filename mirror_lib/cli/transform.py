@@ -58,7 +58,9 @@ def _paths(output: Output, settings: FlowConfig, topics: list[str] | tuple[()]) 
     topology = flow_topology(settings, topics)
     with output.progress(f"Listing the topics of {settings.flow.source}"), source_admin(settings) as admin:
         found = [topic for topic in admin.list_topics() if topology.replicates(topic)]
-    return topic_paths(found, settings.transforms, topology.policy.is_heartbeats_topic)
+    return topic_paths(
+        found, settings.transforms, topology.policy.is_heartbeats_topic, transactions=settings.transactions
+    )
 
 
 def _show_paths(output: Output, paths: tuple[TopicPath, ...]) -> None:

@@ -51,7 +51,9 @@ def show_preview(output: Output, config: Path, flow: FlowConfig, wanted: Wanted,
     """
     topology = flow_topology(flow)
     _check_topic(flow, topology, wanted.topic)
-    (path,) = topic_paths([wanted.topic], flow.transforms, topology.policy.is_heartbeats_topic)
+    (path,) = topic_paths(
+        [wanted.topic], flow.transforms, topology.policy.is_heartbeats_topic, transactions=flow.transactions
+    )
     output.document({"flow": str(flow.flow), "topic": wanted.topic, "path": path.to_dict()})
     chain = chain_of(flow, wanted.topic)
     if not chain:

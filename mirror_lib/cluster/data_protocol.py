@@ -22,10 +22,11 @@ OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION = 23, 3
 #: The request with the least in it: every broker speaks its first version, and answers without looking anything up.
 API_VERSIONS, API_VERSIONS_VERSION = 18, 0
 
-#: Transactional id, acks, timeout, number of topics; partition and size of its batch.
-_PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hhii"), struct.Struct(">ii")
+#: Acks, timeout, number of topics; partition and size of its batch.
+_PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hii"), struct.Struct(">ii")
 _PRODUCED_PARTITION = struct.Struct(">ihqqq")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+_NO_STRING = _INT16.pack(-1)
 
 
 class ProducedPartition(NamedTuple):
@@ -114,10 +115,17 @@ def parse_log_dirs(view: memoryview) -> list[tuple[str, int, int]]:
     return result
 
 
-def encode_produce(batches: Sequence[tuple[str, int, Buffer]], *, timeout_ms: int) -> list[Buffer]:
-    """A Produce request with acks=all, not transactional; at most one batch for a partition."""
+def encode_produce(
+    batches: Sequence[tuple[str, int, Buffer]], *, timeout_ms: int, transactional_id: str | None = None
+) -> list[Buffer]:
+    """A Produce request with acks=all; at most one batch for a partition.
+
+    Args:
+        transactional_id: of the producer in whose open transaction all the batches are (KIP-98).
+    """
     grouped = by_topic(batches)
-    head = _PRODUCE_HEAD.pack(-1, -1, timeout_ms, len(grouped))
+    head = _NO_STRING if transactional_id is None else encode_string(transactional_id)
+    head += _PRODUCE_HEAD.pack(-1, timeout_ms, len(grouped))
     parts: list[Buffer] = []
     for topic, wanted in grouped.items():
         head += encode_string(topic) + _INT32.pack(len(wanted))

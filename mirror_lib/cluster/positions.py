@@ -87,6 +87,9 @@ class Position:
     backfill: str | None = None
     #: Of an open position: where else its run has written since.
     routes: tuple[Route, ...] = ()
+    #: Of an open position: all that its run writes behind it is in transactions that store the next position too, so
+    #: that who reads committed records alone finds nothing behind it.
+    in_transactions: bool = False
 
     @property
     def source(self) -> TopicPartition:
@@ -157,6 +160,7 @@ def encode_value(position: Position) -> bytes:
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
         "backfill": position.backfill,
         "routes": position.routes or None,
+        "in_transactions": position.in_transactions or None,
     }
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()
@@ -253,6 +257,12 @@ def _runs(name: str, value: Any) -> tuple[OffsetRun, ...]:
         raise RecordFormatError(f"{name} is no offset map", action=_ACTION) from None
 
 
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise RecordFormatError(f"{name} is neither true nor false", action=_ACTION)
+    return value
+
+
 def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
     if not isinstance(value, list):
         raise RecordFormatError(f"{name} is not a list", action=_ACTION)
@@ -300,4 +310,5 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "runs": _runs,
     "backfill": _text,
     "routes": _routes,
+    "in_transactions": _flag,
 }

@@ -46,6 +46,7 @@ from mirror_lib.cluster.data_protocol import (
     PRODUCE,
     PRODUCE_VERSION,
     ProducedPartition,
+    by_topic,
     encode_epoch_ends,
     encode_list_end,
     encode_local_log_start,
@@ -98,6 +99,9 @@ hide_logins()
 #: A busy broker may take its time once, hardly twice.
 _PROBES = 2
 _SURELY_NEAR_SECONDS = 0.005
+
+#: As Kafka's own producers.
+_TRANSACTION_TIMEOUT_MS = 60_000
 
 _COORDINATOR_RETRIES = frozenset(
     {
@@ -193,6 +197,7 @@ class RawClient:
         self._connection = connection
         self._client: Any = None
         self._leaders: dict[TopicPartition, int] = {}
+        self._partition_counts: dict[str, int] = {}
         self._coordinators: dict[str, int] = {}
         self._links: dict[tuple[int, int], _DataLink] = {}
         self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
@@ -375,6 +380,8 @@ class RawClient:
             error_code, name, partitions = topic[0], topic[1], topic[-1]
             if error_code:
                 failed[name] = error_code
+            else:
+                self._partition_counts[name] = len(partitions)
             for partition in partitions:
                 key, leader = TopicPartition(name, partition[1]), partition[2]
                 if leader >= 0:
@@ -386,6 +393,10 @@ class RawClient:
     def leader(self, partition: TopicPartition) -> int | None:
         """The broker that led this partition at the last refresh, None when unknown or without a leader."""
         return self._leaders.get(partition)
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions a topic had at the last refresh, those without a leader too; None when unknown."""
+        return self._partition_counts.get(topic)
 
     def brokers(self) -> list[int]:
         """The ids of all brokers of the cluster."""
@@ -455,15 +466,17 @@ class RawClient:
         timeout_ms: int,
         lane: int = 0,
         connection: object | None = None,
+        transactional_id: str | None = None,
     ) -> Awaitable[list[ProducedPartition]]:
-        """Append one ready-made batch to each of several partitions with acks=all (Produce v7, not transactional).
+        """Append one ready-made batch to each of several partitions with acks=all (Produce v7).
 
         Args:
             batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
             lane: which of the connections to the broker.
             connection: send over this connection or not at all.
+            transactional_id: of the producer in whose open transaction all the batches are.
         """
-        body = encode_produce(batches, timeout_ms=timeout_ms)
+        body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
         link = self._links.get((node, lane))
         if link is not None and link.connection is connection and link.produces and link.connection.open:
             # Without a coroutine, as thousands of these are sent in a second.
@@ -518,19 +531,22 @@ class RawClient:
             raise error_for_code(code, where=where, doing="ask for an offset", needs=needs)
         return offset
 
-    async def init_producer_id(self, transactional_id: str, *, deadline: float) -> ProducerIdentity:
+    async def init_producer_id(
+        self, transactional_id: str, *, deadline: float, transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
+    ) -> ProducerIdentity:
         """Take over a transactional id: its producer id with a raised epoch (KIP-98).
 
         Args:
             deadline: `time.monotonic()` value after which a busy coordinator is given up.
+            transaction_timeout_ms: how long a transaction of it may last before the coordinator aborts it.
         """
-        request = InitProducerIdRequest(transactional_id, 60_000)
+        request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
         response = await self._ask_coordinator(transactional_id, request, deadline, "take over transactional id")
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     async def new_producer_id(self) -> ProducerIdentity:
         """A producer id of no transactional id: nobody is fenced by it (KIP-98)."""
-        response = await self._ask_any_broker(InitProducerIdRequest(None, 60_000))
+        response = await self._ask_any_broker(InitProducerIdRequest(None, _TRANSACTION_TIMEOUT_MS))
         code = _coordinator_error(response)
         if code != ErrorCode.NONE:
             # Since Kafka 2.8 whoever may write to any topic may do so (KIP-679).
@@ -546,13 +562,41 @@ class RawClient:
         offset of the partition.
         """
         identity = await self.init_producer_id(transactional_id, deadline=deadline)
-        held = (transactional_id, identity.producer_id, identity.epoch)
-        add = AddPartitionsToTxnRequest(*held, [(target.topic, [target.partition])])
-        doing = "open a fencing transaction with"
-        await self._ask_coordinator(transactional_id, add, deadline, doing, topic=target.topic)
-        end = EndTxnRequest(*held, False)
-        await self._ask_coordinator(transactional_id, end, deadline, "abort the fencing transaction of")
+        await self.add_to_transaction(transactional_id, identity, [target], deadline=deadline)
+        await self.end_transaction(transactional_id, identity, commit=False, deadline=deadline)
         return await self.init_producer_id(transactional_id, deadline=deadline)
+
+    async def add_to_transaction(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: Iterable[TopicPartition],
+        *,
+        deadline: float,
+    ) -> None:
+        """Say that the producer's transaction writes to these partitions, before it does; begins one if there is none.
+
+        Raises:
+            FencedError: the producer has been fenced, or its transaction took too long.
+            MirrorError: the coordinator refused, or did not answer in time.
+        """
+        topics = [(topic, [each[1] for each in wanted]) for topic, wanted in by_topic(list(partitions)).items()]
+        request = AddPartitionsToTxnRequest(transactional_id, identity.producer_id, identity.epoch, topics)
+        doing, topic = "add partitions to the transaction of", ", ".join(name for name, _ in topics)
+        await self._ask_coordinator(transactional_id, request, deadline, doing, topic=topic)
+
+    async def end_transaction(
+        self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, deadline: float
+    ) -> None:
+        """Decide how the producer's transaction ends. Its markers come a little later than the answer.
+
+        Raises:
+            FencedError: the producer has been fenced, or its transaction took too long and is aborted.
+            MirrorError: the coordinator refused, or did not answer in time: how it ended is not known.
+        """
+        request = EndTxnRequest(transactional_id, identity.producer_id, identity.epoch, commit)
+        doing = f"{'commit' if commit else 'abort'} the transaction of"
+        await self._ask_coordinator(transactional_id, request, deadline, doing)
 
     async def _ask_coordinator(
         self, transactional_id: str, request: Any, deadline: float, doing: str, *, topic: str = ""

@@ -48,6 +48,8 @@ class Definition:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    #: Whether Kafka takes the choices in capitals too (`ConfigDef.CaseInsensitiveValidString`).
+    any_case: bool = False
 
     @property
     def field(self) -> str:
@@ -61,6 +63,8 @@ class Definition:
             ValueError: wrong type or outside the range; the message completes "must be".
         """
         value = parse_value(self.type, text)
+        if self.any_case and isinstance(value, str):
+            value = value.lower()
         if self.choices and value not in self.choices:
             raise ValueError("one of " + ", ".join(self.choices))
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -399,8 +403,11 @@ WORKER = (
         "disabled",
         Scope.CLUSTER,
         "3.3",
-        "Exactly-once mode of the Connect workers: disabled, preparing or enabled.",
-        _ALWAYS_EXACTLY_ONCE,
+        "`enabled` writes in transactions what can be exactly-once in no other way: topics that go through a transform "
+        "which is not deterministic, may send records elsewhere, or merges them. All else is exactly-once anyway. "
+        f"{_MORE}",
+        choices=("disabled", "preparing", "enabled"),
+        any_case=True,
     ),
 )
 

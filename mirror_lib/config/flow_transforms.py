@@ -17,7 +17,7 @@ from mirror_lib.config.connect_transforms import (
 )
 from mirror_lib.config.derive import TOP_LEVEL, FileSettings, FlowSettings, Settings
 from mirror_lib.config.file_stamps import FileStamp
-from mirror_lib.config.model import Provenance
+from mirror_lib.config.model import Fencing, Provenance
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.transform.model import NO_TRANSFORMS, Determinism, FlowTransforms, Transform
 from mirror_lib.transform.settings import (
@@ -36,8 +36,9 @@ _PARTS = ("transform", "predicates", ".converter")
 _NOT_SHOWN = "it cannot be used; why is not shown, for its value came from a config provider"
 _AT_LEAST_ONCE = (
     "a record that is copied again after a failure may become another one, so topics that it takes arrive at least "
-    "once, not exactly once"
+    "once, not exactly once, unless {target}.exactly.once.source.support=enabled has them written in transactions"
 )
+_SUPPORT, _FENCING = "exactly.once.source.support", "mirror.fencing"
 
 
 class _Text(NamedTuple):
@@ -109,7 +110,10 @@ class TransformsReader:
         places = _Places(settings, effective)
         self._problems += (places.placed(each) for each in found.problems)
         self._problems += converter_problems(settings, connect, self._file)
-        self._problems += _not_deterministic(found.transforms, places)
+        if not _in_transactions(settings):
+            self._problems += _not_deterministic(found.transforms, places)
+        elif found.transforms:
+            self._problems += _without_ids(settings)
         return found.transforms
 
     def _parse(self, texts: tuple[_Text, ...]) -> _Parsed:
@@ -126,6 +130,24 @@ class TransformsReader:
         return _Parsed(replace(transforms, smt=chain), (*problems, *more))
 
 
+def _in_transactions(settings: FlowSettings) -> bool:
+    support = settings.worker.get(_SUPPORT)
+    return support is not None and support.value.strip().lower() == "enabled"
+
+
+def _without_ids(settings: FlowSettings) -> Iterator[Problem]:
+    fencing = settings.connector.get(_FENCING)
+    if fencing is not None and fencing.value.strip() == Fencing.NONE:
+        yield Problem(
+            severity=Severity.ERROR,
+            message=f"{fencing.key}: there are no transactions without transactional ids, which "
+            f"{settings.flow.target}.{_SUPPORT}=enabled asks for",
+            key=fencing.key,
+            line=fencing.line,
+            suggestion=f"remove {fencing.key}, or set {settings.flow.target}.{_SUPPORT}=disabled",
+        )
+
+
 def own_settings(settings: FlowSettings) -> dict[str, Provenance]:
     """What counts for `mirror.transforms` of a flow, by names without a prefix."""
     return {name: setting for name, setting in settings.connector.items() if is_transform_key(name)}
@@ -137,6 +159,11 @@ class _Places:
     def __init__(self, settings: FlowSettings, effective: Settings) -> None:
         self._flow = settings.flow
         self._effective = effective
+
+    @property
+    def target(self) -> str:
+        """The alias of the flow's target."""
+        return self._flow.target
 
     def placed(self, problem: Problem) -> Problem:
         """A problem with the key and the line that the file has for its name."""
@@ -166,6 +193,7 @@ def _tells(problem: Problem, value: str) -> bool:
 
 
 def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[Problem]:
+    told = _AT_LEAST_ONCE.format(target=places.target)
     for transform in transforms.transforms:
         if transform.determinism is Determinism.YES:
             continue
@@ -180,7 +208,7 @@ def _not_deterministic(transforms: FlowTransforms, places: _Places) -> Iterator[
             if transform.determinism is Determinism.UNKNOWN
             else None
         )
-        message = f"{setting}: the transform {transform.name} is not deterministic ({reasons}): {_AT_LEAST_ONCE}"
+        message = f"{setting}: the transform {transform.name} is not deterministic ({reasons}): {told}"
         yield places.placed(Problem(severity=Severity.WARNING, message=message, key=setting, suggestion=advice))
 
 

@@ -261,6 +261,7 @@ class FlowConfig(_Frozen):
     offset_storage_partitions: int = 25
     offset_storage_replication_factor: int = 3
     offset_flush_interval_ms: int = 60_000
+    exactly_once_source_support: str = "disabled"
 
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
 
@@ -301,6 +302,11 @@ class FlowConfig(_Frozen):
     transforms: _Transforms = Field(default=NO_TRANSFORMS, repr=False)
 
     clients: FlowClients
+
+    @property
+    def transactions(self) -> bool:
+        """Whether what can be exactly-once in no other way is written in transactions."""
+        return self.exactly_once_source_support == "enabled"
 
 
 class Provenance(_Frozen):

@@ -80,9 +80,17 @@ def for_attempt(job: CopyJob, number: int, attempt: int) -> CopyJob:
 
 def from_earlier_attempt(opened: OpenPartition) -> OpenPartition:
     """The partition, to be taken over from whoever began with it as it is here."""
+    in_transactions = opened.transactions is not None
     if opened.takeover is not None:
-        return opened
-    takeover = Takeover(opened.plan.start, opened.target_offset, producer_id=opened.producer_id, epoch=opened.epoch)
+        kept = opened.takeover.in_transactions and in_transactions
+        return replace(opened, takeover=replace(opened.takeover, in_transactions=kept))
+    takeover = Takeover(
+        opened.plan.start,
+        opened.target_offset,
+        producer_id=opened.producer_id,
+        epoch=opened.epoch,
+        in_transactions=in_transactions,
+    )
     return replace(opened, takeover=takeover)
 
 

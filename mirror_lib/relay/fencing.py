@@ -10,6 +10,7 @@ from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError,
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.retry import Backoff
+from mirror_lib.topology.names import TopicPartition
 
 _FENCING_SECONDS = 60.0
 
@@ -33,14 +34,23 @@ async def fence(
     where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
     identity = await _identity(opened, client, takeover.producer_id, takeover.lease_seconds)
     end = await replicated_end(job, opened, client, log, where)
-    if end < takeover.target_offset:
+    check_not_truncated(opened.plan.target, end, takeover.target_offset, where)
+    return identity, end
+
+
+def check_not_truncated(target: TopicPartition, end: int, written: int, where: Where) -> None:
+    """See that a target's log reaches to where it was certainly written.
+
+    Raises:
+        TargetTruncatedError: it does not.
+    """
+    if end < written:
         raise TargetTruncatedError(
-            f"{opened.plan.target} ends at {end}, but this flow had written it up to {takeover.target_offset}.",
+            f"{target} ends at {end}, but this flow had written it up to {written}.",
             where=where,
             action="The target lost data or was created again: find out why, then say where copying goes on "
             "(`mirror position set`).",
         )
-    return identity, end
 
 
 async def _identity(

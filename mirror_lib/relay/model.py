@@ -196,6 +196,9 @@ class Takeover:
     runs: tuple[OffsetRun, ...] = ()
     #: Where else it had written behind this pair, as far as its position tells.
     routes: tuple[Route, ...] = ()
+    #: Whether it wrote in transactions: once it is fenced, nothing that is committed stands behind this pair, or behind
+    #: a later one that its last transaction has stored.
+    in_transactions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,9 @@ class OpenPartition:
     taken_over: bool = False
     #: The number of this claim of the partition.
     claim: int = 1
+    #: The id of the producer in whose transactions all is written for it, and its positions with it; None where it is
+    #: written without any.
+    transactions: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
+from mirror_lib.config.model import FlowConfig
 from mirror_lib.relay.model import OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import TransformChain
 
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:
     """The id that names the one writer of a target partition; used for its producer id and epoch only."""
     return f"mirror:{flow}:{target}"
+
+
+def transactions_of(
+    flow: FlowConfig, chain: TransformChain | None, target: TopicPartition, *, merged: bool
+) -> str | None:
+    """The id of the producer whose transactions hold all that is written for a source partition; None: there are none.
+
+    Transactions are for what can be exactly-once in no other way (`exactly.once.source.support=enabled`): where the
+    rows that an interrupted run has written cannot be told by making them again, or not by a partition at a time.
+
+    Args:
+        chain: what the records go through; None where they are copied as they are.
+        merged: whether several source partitions go to `target`.
+    """
+    if not flow.transactions or not chain or (chain.comparable and not merged):
+        return None
+    if not chain.may_route:
+        return transactional_id(flow.flow, target)
+    # Partitions that may meet where their rows go have one writer, and a transaction ends for all of it.
+    return f"mirror:{flow.flow}:*" if chain.sets_partition else f"mirror:{flow.flow}:*-{target.partition}"
 
 
 def open_position(opened: OpenPartition, run_id: str) -> Position:
@@ -33,6 +55,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         left_out=() if takeover is None else takeover.left_out,
         runs=() if takeover is None else takeover.runs,
         routes=() if takeover is None else takeover.routes,
+        in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
     )
 
 
@@ -56,4 +79,5 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
             for each in copy.left_out
         ),
         runs=copy.runs,
+        in_transactions=opened.transactions is not None,
     )

@@ -20,14 +20,15 @@ from mirror_lib.cluster.formats import OffsetSync
 from mirror_lib.cluster.internal_topics import PositionSnapshot
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import ProducerIdentity, open_clients
-from mirror_lib.config.flow_topology import offset_syncs_topic
+from mirror_lib.config.flow_topology import offset_syncs_topic, replication_policy
 from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
-from mirror_lib.relay.open_positions import open_position, transactional_id
+from mirror_lib.relay.open_positions import open_position, transactional_id, transactions_of
 from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import TransformChain
 
 #: Transaction coordinators are asked for this many partitions at a time.
 _CONCURRENT_TAKEOVERS = 64
@@ -46,6 +47,7 @@ def open_partitions(
     starts = _starts(flow, plan.partitions, clusters, refused)
     clean = {start.partition.target for start in starts if start.takeover is None}
     identities = _identities(flow, clean, clusters.target_data)
+    chains = chains_of(flow, {start.partition.source.topic for start in starts})
     opened: dict[TopicPartition, OpenPartition] = {}
     for start in starts:
         identity = identities.get(start.partition.target)
@@ -53,7 +55,10 @@ def open_partitions(
             refused[start.partition.source] = of_flow(flow, identity, start.partition.source)
         else:
             claim = clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1
-            opened[start.partition.source] = _opened(flow, start, identity, claim)
+            target = start.partition.target
+            merged = len(clusters.sources_of(target)) > 1
+            transactions = transactions_of(flow, chains.get(start.partition.source.topic), target, merged=merged)
+            opened[start.partition.source] = _opened(flow, start, identity, claim, transactions)
     clusters.positions.write([open_position(partition, run_id) for partition in opened.values()])
     # Of two runs that open at the same time, the later record sees the earlier one, and takes over from its run.
     claimed = _claimed_by_others(clusters, opened, run_id)
@@ -71,7 +76,19 @@ def open_partitions(
     return bins, problems
 
 
-def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int) -> OpenPartition:
+def chains_of(flow: FlowConfig, topics: Iterable[str]) -> Mapping[str, TransformChain]:
+    """What the records of those source topics go through that are not copied as they are."""
+    transforms = flow.transforms
+    if not transforms:
+        return {}
+    is_heartbeats = replication_policy(flow).is_heartbeats_topic
+    chains = {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
+    return {topic: chain for topic, chain in chains.items() if chain}
+
+
+def _opened(
+    flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, claim: int, transactions: str | None
+) -> OpenPartition:
     fenced = flow.fencing is Fencing.TRANSACTIONAL
     takeover = start.takeover
     if takeover is not None:
@@ -89,6 +106,7 @@ def _opened(flow: FlowConfig, start: _Start, identity: ProducerIdentity | None, 
         target_offset=start.ends.end if takeover is None else takeover.target_offset,
         takeover=takeover,
         claim=claim,
+        transactions=transactions,
     )
 
 
@@ -113,6 +131,7 @@ def _from_claimant(
         left_out=claim.other.left_out,
         runs=claim.other.runs,
         routes=claim.other.routes,
+        in_transactions=claim.other.in_transactions,
     )
     return replace(opened, takeover=takeover, claim=number)
 

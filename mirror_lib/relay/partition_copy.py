@@ -110,6 +110,10 @@ class PartitionCopy:
         self.unacknowledged_batches -= 1
         self.unacknowledged_bytes -= size
 
+    def ended_transaction(self, target_next: int) -> None:
+        """Note that a transaction's marker stands behind all that is acknowledged."""
+        self._target_next = target_next
+
     def found(self, runs: Sequence[OffsetRun], source_next: int) -> None:
         """Note what an earlier attempt had written, before anything of this one is: all before `source_next`."""
         for run in runs:

@@ -102,6 +102,8 @@ class PartitionWriter:
         self.copies: list[PartitionCopy] = []
         self.producer_id = opened.producer_id
         self.epoch = opened.epoch
+        #: The id of the producer whose transactions all batches are in; None where they are in none.
+        self.transactional_id = opened.transactions
         self.next_sequence = 0
         self.next_offset = opened.target_offset
         self.waiting: deque[Outgoing] = deque()
@@ -141,6 +143,10 @@ class PartitionWriter:
         together = connection is not None and connection == self.connection == self.known_over
         return self.sendable and (together or not self.in_flight)
 
+    def stamp(self, batch: ReadyBatch, sequence: int) -> None:
+        """Make a batch this writer's, at a place in its sequence."""
+        stamp(batch, self.producer_id, self.epoch, sequence, in_transaction=self.transactional_id is not None)
+
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
         """Put several batches with the same records in the place of the first that waits."""
         outgoing = self.waiting.popleft()
@@ -161,7 +167,7 @@ class PartitionWriter:
         sequence = (self.next_sequence - (self.next_offset - offset)) % SEQUENCES
         for outgoing in placed:
             outgoing.expected_offset = offset
-            stamp(outgoing.batch, self.producer_id, self.epoch, sequence)
+            self.stamp(outgoing.batch, sequence)
             sequence = (sequence + outgoing.batch.count) % SEQUENCES
             offset += outgoing.batch.count
         self.waiting.extendleft(reversed(placed))

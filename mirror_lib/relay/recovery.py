@@ -109,7 +109,12 @@ class _Recovery:
 
     async def run(self) -> Recovered:
         identity, end = await fence(self._job, self._opened, self._client, self._target)
-        found, left_out = await self._match(end)
+        if self._takeover.in_transactions:
+            # What was not committed is aborted by now.
+            found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=())
+            left_out: Sequence[OmittedRange] = self._takeover.left_out
+        else:
+            found, left_out = await self._match(end)
         if found.source_next < self._opened.plan.start:
             raise TargetTruncatedError(
                 f"{self._opened.plan.target} holds the source's records only up to offset {found.source_next - 1}, "
@@ -128,7 +133,7 @@ class _Recovery:
             takeover=None,
             taken_over=True,
         )
-        poison = [_known_poison(each) for each in left_out if each.first_offset < found.source_next]
+        poison = [known_poison(each) for each in left_out if each.first_offset < found.source_next]
         poison += [self._poison(record) for record in found.left_out]
         runs = merge((*self._takeover.runs, *found.runs))
         return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
@@ -263,7 +268,8 @@ class _Recovery:
         return found
 
 
-def _known_poison(omitted: OmittedRange) -> Poison:
+def known_poison(omitted: OmittedRange) -> Poison:
+    """What a position says was left out, as a partition's account tells it."""
     return Poison(
         first_offset=omitted.first_offset,
         next_offset=omitted.next_offset,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -23,21 +23,19 @@ from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.limits import limit_warnings
 from mirror_lib.relay.model import (
     CopyJob,
-    OpenPartition,
     PartitionFacts,
     PartitionProblem,
     PartitionResult,
     PositionTopic,
     RunPlan,
 )
-from mirror_lib.relay.opening import open_partitions, store_starts_at_end
+from mirror_lib.relay.opening import chains_of, open_partitions, store_starts_at_end
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.transformed.split import whole_takeovers
-from mirror_lib.transform.model import TransformChain
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
 #: Copies every bin of a job and returns a result for every partition; Spark in production.
@@ -167,7 +165,8 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
 def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
     """The ways of the topics of a flow, also of those with nothing new and of those that no run has created yet."""
     topics = sorted({each.source.topic for each in found})
-    return topic_paths(topics, flow.transforms, replication_policy(flow).is_heartbeats_topic)
+    is_heartbeats = replication_policy(flow).is_heartbeats_topic
+    return topic_paths(topics, flow.transforms, is_heartbeats, transactions=flow.transactions)
 
 
 def replicate(
@@ -334,7 +333,7 @@ class _Run:
         bins = tuple(bin_ for bin_ in opened if bin_)
         if not bins:
             return False
-        chains = self._chains(bins)
+        chains = chains_of(self._flow, {opened.plan.source.topic for bin_ in bins for opened in bin_})
         bins = whole_takeovers(bins, whole, chains)
         job = CopyJob(
             flow=self._flow.flow,
@@ -369,16 +368,6 @@ class _Run:
         if self._planner is not None:
             self._planner.copied(results)
         return self.goes_on or all(result.error is None for result in self._results)
-
-    def _chains(self, bins: Sequence[Sequence[OpenPartition]]) -> Mapping[str, TransformChain]:
-        """What the records of those topics go through that are not copied as they are."""
-        transforms = self._flow.transforms
-        if not transforms:
-            return {}
-        is_heartbeats = replication_policy(self._flow).is_heartbeats_topic
-        topics = {opened.plan.source.topic for bin_ in bins for opened in bin_}
-        chains = {topic: transforms.chain_of(topic, heartbeats=is_heartbeats(topic)) for topic in topics}
-        return {topic: chain for topic, chain in chains.items() if chain}
 
     @property
     def goes_on(self) -> bool:

@@ -77,9 +77,14 @@ def start_of(
     if all(position.offset == NOTHING_COPIED and position.target_offset is None for position in known):
         _check_first_start(rules, partition, ends)
         return None
-    if len(list(writers)) > 1:
-        raise _merged(rules, partition, known, ends)
-    (position,) = known
+    position = last.get(partition.source)
+    merged = len(list(writers)) > 1
+    if merged:
+        if closed or not all(each.in_transactions or each.state is PositionState.CLOSED for each in known):
+            raise _merged(rules, partition, known, ends)
+        # One that is new in the merge begins where it is planned to.
+        position = position or Position(*partition.source, partition.start - 1, expected, in_transactions=True)
+    assert position is not None
     if position.target_offset is not None:
         return Takeover(
             source_offset=position.offset + 1,
@@ -91,6 +96,8 @@ def start_of(
             left_out=position.left_out,
             runs=position.runs,
             routes=position.routes,
+            # Of those that are merged some may have been closed before the others were opened.
+            in_transactions=position.in_transactions or merged,
         )
     return _from_mirror_maker(rules, partition, position, ends)
 

@@ -24,7 +24,6 @@ from functools import partial
 
 from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
 from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
-from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
@@ -105,6 +104,17 @@ class TargetWriter:
         writer = self._writers.get(target)
         return None if writer is None else writer.next_offset
 
+    def ended_transaction(self, target: TopicPartition) -> int:
+        """Note that a transaction's marker stands behind all that was written to a partition, each acknowledged.
+
+        Returns where the log ends now.
+        """
+        writer = self._writers[target]
+        assert not writer.waiting
+        assert not writer.in_flight
+        writer.next_offset += 1
+        return writer.next_offset
+
     async def start(self) -> None:
         """Find the leaders, and how far away they are: that decides about the size of the first batches."""
         await self._client.refresh_leaders({target.topic for target in self._writers})
@@ -134,7 +144,7 @@ class TargetWriter:
             return 0
         taken, sequence, offset = 0, writer.next_sequence, writer.next_offset
         for batch in batches:
-            stamp(batch, writer.producer_id, writer.epoch, sequence)
+            writer.stamp(batch, sequence)
             writer.waiting.append(Outgoing(batch, copy, offset))
             sequence = (sequence + batch.count) % SEQUENCES
             offset += batch.count
@@ -203,6 +213,9 @@ class TargetWriter:
             chosen: list[tuple[PartitionWriter, Outgoing]] = []
             size = 0
             while queue and (not chosen or size < _REQUEST_BYTES):
+                if chosen and queue[0].transactional_id != chosen[0][0].transactional_id:
+                    # A request speaks for one producer's transaction, or for none.
+                    break
                 writer = queue.popleft()
                 writer.queued = False
                 if not writer.sendable_over(connection):
@@ -225,7 +238,12 @@ class TargetWriter:
     def _produce(self, lane: Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
         request = [(*writer.target, outgoing.batch.payload) for writer, outgoing in chosen]
         produced = self._client.produce(
-            lane.leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, lane=lane.connection, connection=connection
+            lane.leader,
+            request,
+            timeout_ms=_PRODUCE_TIMEOUT_MS,
+            lane=lane.connection,
+            connection=connection,
+            transactional_id=chosen[0][0].transactional_id,
         )
         self._background.when_done(produced, partial(self._answered, lane, chosen))
 

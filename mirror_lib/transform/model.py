@@ -278,6 +278,11 @@ class TransformChain:
         return any("partition" in each.sets for each in self.transforms)
 
     @property
+    def comparable(self) -> bool:
+        """Whether what an interrupted run has written can always be told by making the rows again."""
+        return self.determinism is Determinism.YES and not self.may_route
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What its members are called, in their order."""
         of_smt = () if self.smt is None else tuple(stage.name for stage in self.smt.settings.stages)

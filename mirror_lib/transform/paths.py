@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from mirror_lib.transform.model import FlowTransforms, TransformChain
+from mirror_lib.transform.model import Determinism, FlowTransforms, TransformChain
 
 
 class Path(StrEnum):
@@ -46,7 +46,11 @@ def _none(topic: str) -> bool:  # noqa: ARG001 - the signature of `topic_paths`'
 
 
 def topic_paths(
-    topics: Iterable[str], transforms: FlowTransforms, is_heartbeats: Callable[[str], bool] = _none
+    topics: Iterable[str],
+    transforms: FlowTransforms,
+    is_heartbeats: Callable[[str], bool] = _none,
+    *,
+    transactions: bool = False,
 ) -> tuple[TopicPath, ...]:
     """The ways of source topics, in their order.
 
@@ -55,21 +59,31 @@ def topic_paths(
         transforms: of the flow.
         is_heartbeats: whether a topic holds heartbeats (`ReplicationPolicy.is_heartbeats_topic`), which monitoring
             reads and no transform may touch unless it names them.
+        transactions: whether the flow writes in transactions what can be exactly-once in no other way.
     """
-    return tuple(_topic_path(topic, transforms, heartbeats=is_heartbeats(topic)) for topic in topics)
+    return tuple(
+        _topic_path(topic, transforms, heartbeats=is_heartbeats(topic), transactions=transactions) for topic in topics
+    )
 
 
-def _topic_path(topic: str, transforms: FlowTransforms, *, heartbeats: bool) -> TopicPath:
+def _topic_path(topic: str, transforms: FlowTransforms, *, heartbeats: bool, transactions: bool) -> TopicPath:
     if not transforms:
         return TopicPath(topic, Path.RAW_COPY, (), "the flow has no transforms")
     chain = transforms.chain_of(topic, heartbeats=heartbeats)
     if chain:
-        reason = "; ".join(_why(chain, topic))
+        reason = "; ".join((*_why(chain, topic), *_how(chain, transactions=transactions)))
         return TopicPath(topic, Path.TRANSFORM, chain.names, reason)
     if heartbeats:
         return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform names")
     names = ", ".join(each.name for each in transforms.transforms)
     return TopicPath(topic, Path.RAW_COPY, (), f"no transform takes it: {names}")
+
+
+def _how(chain: TransformChain, *, transactions: bool) -> Iterator[str]:
+    if not chain.comparable and transactions:
+        yield "written in transactions, for readers of committed records"
+    elif chain.determinism is not Determinism.YES:
+        yield "at least once, since it is not known to give the same each time"
 
 
 def _why(chain: TransformChain, topic: str) -> Iterator[str]:

@@ -232,6 +232,7 @@ class FakeCluster:
         timeout_ms: int,
         lane: int = 0,
         connection: object | None = None,
+        transactional_id: str | None = None,
     ) -> list[ProducedPartition]:
         keys = [TopicPartition(topic, partition) for topic, partition, _ in batches]
         assert len(set(keys)) == len(keys), "a request may hold one batch for a partition"

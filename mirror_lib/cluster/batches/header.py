@@ -127,13 +127,18 @@ def stamp_producer(
     base_sequence: int,
     *,
     source_checksums: tuple[int, int] | None = None,
+    in_transaction: bool = False,
 ) -> None:
     """Write who sends the batch and its place in the sender's sequence, then the checksum over all that.
 
     Args:
         source_checksums: as in `ReadyBatch`.
+        in_transaction: whether the batch belongs to the sender's open transaction.
     """
     _PRODUCER.pack_into(payload, PRODUCER_AT, producer_id, epoch, base_sequence)
+    if in_transaction:
+        # The attributes are two bytes, and all that is used stands in the second.
+        payload[ATTRIBUTES_AT + 1] |= TRANSACTIONAL_BIT
     view = memoryview(payload)
     if source_checksums is None:
         checksum = crc32c(view[ATTRIBUTES_AT:])

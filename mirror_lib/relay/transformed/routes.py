@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import TopicExistsError, error_for_code
-from mirror_lib.cluster.positions import PositionState, Route
+from mirror_lib.cluster.positions import Position, PositionState, Route
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.relay.fencing import replicated_end
@@ -24,6 +25,21 @@ from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 _OPENING_SECONDS = 60.0
+
+
+def stored_positions(job: CopyJob) -> Mapping[TopicPartition, Position]:
+    """The position of every source partition of the flow that counts now.
+
+    Raises:
+        MirrorError: the position topic cannot be read to its end.
+    """
+    from mirror_lib.cluster.internal_topics import PositionStore
+
+    topic = job.positions
+    if topic is None:
+        return {}
+    with PositionStore(topic.connection, topic.topic, topic.source_alias, connector=topic.connector) as store:
+        return {source: stored.position for source, stored in store.read_all().positions.items()}
 
 
 def stored_routes(job: CopyJob, opened: OpenPartition) -> tuple[Route, ...]:
@@ -58,7 +74,9 @@ class RouteOpener:
 
     def partition(self, main: OpenPartition, target: TopicPartition) -> OpenPartition:
         """A partition as `main` is, but for where it writes; nobody's writer yet."""
-        name = None if main.transactional_id is None else transactional_id(self._job.flow, target)
+        name = main.transactions
+        if name is None and main.transactional_id is not None:
+            name = transactional_id(self._job.flow, target)
         return replace(main, plan=replace(main.plan, target=target), transactional_id=name)
 
     async def opened(self, main: OpenPartition, target: TopicPartition, end: int | None) -> OpenPartition:
@@ -88,6 +106,9 @@ class RouteOpener:
         )
 
     async def _identity(self, opened: OpenPartition) -> ProducerIdentity:
+        if opened.transactions is not None:
+            # The producer of the transaction writes wherever its rows go.
+            return ProducerIdentity(opened.producer_id, opened.epoch)
         if opened.transactional_id is None:
             return await self._client.new_producer_id()
         deadline = time.monotonic() + _OPENING_SECONDS

@@ -11,8 +11,8 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import uvloop
@@ -21,70 +21,30 @@ from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.positions import Position, Route
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.background import Background, reported
-from mirror_lib.relay.fencing import fence
-from mirror_lib.relay.model import CopyJob, OpenPartition
-from mirror_lib.relay.open_positions import open_position
+from mirror_lib.relay.model import CopyJob, Poison
+from mirror_lib.relay.open_positions import open_position, open_position_of
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.position_flush import PositionFlush
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.retry import Backoff
-from mirror_lib.relay.transformed.model import ReadEnd, reading_start
-from mirror_lib.relay.transformed.outgoing import OutgoingBatches
-from mirror_lib.relay.transformed.routes import RouteOpener, stored_routes
-from mirror_lib.relay.transformed.tail import Tail
+from mirror_lib.relay.transformed.beginning import Beginning, ends_in_parts, failed, new_outlet
+from mirror_lib.relay.transformed.model import ReadEnd
+from mirror_lib.relay.transformed.routes import RouteOpener
+from mirror_lib.relay.transformed.sluices import Outlet, Sluice
+from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.relay.writing import TargetWriter
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _WHO = "the writing half of a task"
 _Answer = TypeVar("_Answer")
-#: Partitions that are taken over at a time.
-_AT_A_TIME = 8
 #: Spark and the reading half hold rows too.
 _MEMORY_PART = 4
-
-
-@dataclass(slots=True, eq=False)
-class Outlet:
-    """One target partition as a place for rows of one source partition."""
-
-    #: Used by the event loop alone once rows come.
-    copy: PartitionCopy
-    #: As the tail, used by the rows' thread alone.
-    batches: OutgoingBatches
-    #: What an interrupted run has written there, as long as not all of it was found again.
-    tail: Tail | None = None
-    #: Where copying was to begin by what is stored: what was found must reach it.
-    known_to: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class Sluice:
-    """A source partition of the bin, and where its rows go: its own target partition, and those that are named."""
-
-    #: As it was claimed.
-    opened: OpenPartition
-    main: Outlet
-    routed: dict[TopicPartition, Outlet] = field(default_factory=dict)
-    #: What its position says of `routed`.
-    routes: tuple[Route, ...] = ()
-    #: It has ended for another reason than that its source was not read further.
-    broken: bool = False
-
-    @property
-    def outlets(self) -> tuple[Outlet, ...]:
-        """All of them, its own first."""
-        return (self.main, *self.routed.values())
-
-    @property
-    def failed(self) -> bool:
-        """Whether nothing more is written for it."""
-        return any(outlet.copy.error is not None for outlet in self.outlets)
+#: Of the offset map in a position; they take two or three bytes each, and a record a megabyte.
+_MOST_RUNS = 100_000
 
 
 class Sending:
@@ -102,7 +62,7 @@ class Sending:
         self._number = number
         self._exact = exact
         self._routes = routes
-        self._leave_out = job.settings.poison_policy is not PoisonPolicy.FAIL
+        self._in_parts = ends_in_parts(job)
         self._limit = job.settings.task_memory_bytes // _MEMORY_PART
         self._room = threading.Condition()
         #: Bytes that are sent or wait to be, and not acknowledged.
@@ -111,7 +71,9 @@ class Sending:
         self._crash: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done: asyncio.Event | None = None
+        self._answers = asyncio.Event()
         self._sluices: list[Sluice] = []
+        self._transactions: Sequence[Transaction] = ()
         #: Outlets that are not settled, and those of which it was said that no more comes.
         self._open = 0
         self._over: set[int] = set()
@@ -127,8 +89,15 @@ class Sending:
         self._ready.wait()
         return self._sluices
 
-    def send(self, outlet: Outlet, batch: ReadyBatch) -> None:
-        """Hand over a batch; waits while too many are on their way."""
+    def send(self, sluice: Sluice, outlet: Outlet, batch: ReadyBatch) -> None:
+        """Hand over a batch; waits while too many are on their way.
+
+        Raises:
+            MirrorError: its target partition cannot become a part of the transaction.
+        """
+        transaction = sluice.transaction
+        if transaction is not None and outlet.copy.target not in transaction.covered:
+            self.run(transaction.cover(outlet.copy.target))
         size = len(batch.payload)
         with self._room:
             # One more than fits is let through: no batch is too large to be sent at all.
@@ -163,18 +132,56 @@ class Sending:
         self.run(note())
 
     def fail(self, sluice: Sluice, error: MirrorError, *, certain: bool) -> None:
-        """End a partition, wherever its rows go."""
+        """End a partition, wherever its rows go, and all that are in a transaction with it."""
+        transaction = sluice.transaction
+        together = [sluice] if transaction is None else self.sharing(transaction)
 
         async def failed() -> None:
-            sluice.broken = True
-            for outlet in sluice.outlets:
-                outlet.copy.fail(error, certain=certain)
+            for each in together:
+                each.broken = True
+                for outlet in each.outlets:
+                    outlet.copy.fail(error, certain=certain and transaction is None)
+            if transaction is not None:
+                await transaction.abort()
 
-        for outlet in sluice.outlets:
+        for outlet in (outlet for each in together for outlet in each.outlets):
             outlet.batches.discard()
         # After a crash of the loop all partitions fail anyway.
         if self._crash is None:
             self.run(failed())
+
+    @property
+    def transactions(self) -> Sequence[Transaction]:
+        """All that rows of the bin are written in, once it is known how each partition begins."""
+        self._ready.wait()
+        return self._transactions
+
+    def due(self, seconds: float) -> Sequence[Transaction]:
+        """The transactions that have been open for so long, where they may be committed before all rows have come."""
+        if not self._in_parts:
+            return ()
+        before = time.monotonic() - seconds
+        return [each for each in self.transactions if each.began is not None and each.began <= before]
+
+    def sharing(self, transaction: Transaction) -> list[Sluice]:
+        """The partitions whose rows are in a transaction."""
+        return [sluice for sluice in self._sluices if sluice.transaction is transaction]
+
+    def commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
+        """Commit all rows that were sent in a transaction, and how far each source partition came.
+
+        Args:
+            nexts: by source partition, the offset before which all its rows are sent; of all that have failed nothing.
+
+        Raises:
+            MirrorError: it does not count, or it is not known whether it does.
+        """
+        if transaction.began is not None:
+            self.run(self._commit(transaction, nexts))
+
+    def note_poison(self, sluice: Sluice, poison: Sequence[Poison]) -> None:
+        """Note what the reading half has left out."""
+        self._call(sluice.main.copy.note_poison, poison)
 
     def end(self, sluice: Sluice, end: ReadEnd) -> None:
         """No more rows come."""
@@ -185,9 +192,9 @@ class Sending:
         self._thread.join()
         if self._crash is not None:
             told = reported(self._crash, _WHO)
-            for outlet in (outlet for sluice in self._sluices for outlet in sluice.outlets):
-                if not outlet.copy.finished:
-                    outlet.copy.fail(told, certain=outlet.copy.unacknowledged_batches == 0)
+            for sluice in self._sluices:
+                for copy in (outlet.copy for outlet in sluice.outlets if not outlet.copy.finished):
+                    copy.fail(told, certain=copy.unacknowledged_batches == 0 and sluice.transaction is None)
         return self._sluices
 
     def stop(self) -> None:
@@ -223,9 +230,8 @@ class Sending:
             if not self._sluices:
                 # It could not even begin.
                 assert self._crash is not None
-                self._sluices = [
-                    self._failed(each, reported(self._crash, _WHO)) for each in self._job.bins[self._number]
-                ]
+                told = reported(self._crash, _WHO)
+                self._sluices = [failed(self._job, opened, told) for opened in self._job.bins[self._number]]
             self._ready.set()
             with self._room:
                 self._room.notify_all()
@@ -238,7 +244,10 @@ class Sending:
             try:
                 async with open_clients(self._job.target) as (target,):
                     self._opener = RouteOpener(self._job, target)
-                    self._sluices = await self._begun(target)
+                    begin = Beginning(self._job, target, self._opener, exact=self._exact, routes=self._routes)
+                    self._sluices = await begin.sluices(self._job.bins[self._number])
+                    found = (sluice.transaction for sluice in self._sluices)
+                    self._transactions = tuple(dict.fromkeys(each for each in found if each is not None))
                     await self._send_all(target)
                     return
             except MirrorError as error:
@@ -247,95 +256,13 @@ class Sending:
                     raise
                 await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
 
-    async def _begun(self, target: RawClient) -> list[Sluice]:
-        limit = asyncio.Semaphore(_AT_A_TIME)
-
-        async def one(opened: OpenPartition) -> Sluice:
-            async with limit:
-                try:
-                    return await self._begin(opened, target)
-                except MirrorError as error:
-                    return self._failed(opened, error)
-
-        return list(await asyncio.gather(*(one(opened) for opened in self._job.bins[self._number])))
-
-    async def _begin(self, opened: OpenPartition, target: RawClient) -> Sluice:
-        if opened.takeover is None:
-            return Sluice(opened, self._outlet(opened))
-        sluice = Sluice(opened, await self._taken_over(opened, target))
-        sluice.main.known_to = opened.plan.start
-        if self._routes:
-            assert self._opener is not None
-            # What was written elsewhere since the certain pair; a later attempt's job does not know of it.
-            for route in await asyncio.to_thread(stored_routes, self._job, opened):
-                await self._take_over_route(sluice, opened, route, target)
-        return sluice
-
-    async def _taken_over(
-        self, opened: OpenPartition, target: RawClient, recovered: Sequence[OffsetRun] | None = None
-    ) -> Outlet:
-        takeover = opened.takeover
-        assert takeover is not None
-        log = PatientReader(target, opened.plan.target, self._job.settings, read_committed=False)
-        identity, end = await fence(self._job, opened, target, log)
-        taken = replace(
-            opened,
-            plan=replace(opened.plan, start=reading_start(opened), leader_epoch=None),
-            producer_id=identity.producer_id,
-            epoch=identity.epoch,
-            target_offset=end,
-            takeover=None,
-            taken_over=True,
-        )
-        outlet = self._outlet(taken, recovered=takeover.runs if recovered is None else recovered)
-        if self._exact:
-            retry_seconds = self._job.settings.retry_max_seconds
-            first = max(takeover.target_offset, takeover.target_log_start)
-            outlet.tail = Tail(log, opened.plan.target, first, end, retry_seconds=retry_seconds)
-        return outlet
-
-    async def _take_over_route(self, sluice: Sluice, opened: OpenPartition, route: Route, target: RawClient) -> None:
-        assert self._opener is not None
-        assert opened.takeover is not None
-        elsewhere = self._opener.partition(sluice.main.copy.opened, TopicPartition(route.topic, route.partition))
-        takeover = replace(
-            opened.takeover,
-            target_offset=route.target_offset,
-            target_log_start=0,
-            # Whoever wrote there had an identity of its own; fencing by the name reaches it.
-            producer_id=None,
-            epoch=None,
-            left_out=(),
-            runs=(),
-        )
-        outlet = await self._taken_over(replace(elsewhere, takeover=takeover, taken_over=False), target)
-        sluice.routed[outlet.copy.target] = outlet
-        sluice.routes = (*sluice.routes, route)
-
-    def _outlet(self, opened: OpenPartition, recovered: Sequence[OffsetRun] = ()) -> Outlet:
-        settings = self._job.settings
-        batches = OutgoingBatches(opened.plan, settings, start=opened.plan.start, leave_out=self._leave_out)
-        copy = PartitionCopy(
-            self._job.flow,
-            opened,
-            settings,
-            read_committed=self._job.read_committed,
-            recovered=recovered,
-            assembler=batches,
-        )
-        return Outlet(copy, batches)
-
-    def _failed(self, opened: OpenPartition, error: MirrorError) -> Sluice:
-        """A partition that could not be taken over, or not even tried; its position stays open."""
-        outlet = self._outlet(replace(opened, plan=replace(opened.plan, start=reading_start(opened))))
-        outlet.copy.fail(error, certain=opened.takeover is None)
-        return Sluice(opened, outlet, broken=True)
-
     async def _send_all(self, target: RawClient) -> None:
         assert self._done is not None
         copies = [outlet.copy for sluice in self._sluices for outlet in sluice.outlets]
         background = Background(self._crashed)
-        flush = self._flush = PositionFlush(self._job, [sluice.main.copy for sluice in self._sluices])
+        # Positions are a part of the transaction where there is one.
+        flushed = [sluice.main.copy for sluice in self._sluices if sluice.transaction is None]
+        flush = self._flush = PositionFlush(self._job, flushed)
         self._omissions = Omissions(self._job, target, kept=_kept_by_all if self._routes else flush.keep)
         self._writer = TargetWriter(
             target,
@@ -351,7 +278,7 @@ class Sending:
             await self._writer.start()
             # A position must not pass what only the reading half knows to be left out, nor rows that are on their way
             # to several partitions.
-            if not self._leave_out and not self._routes:
+            if self._in_parts and not self._routes:
                 background.start(flush.run())
             self._ready.set()
             await self._done.wait()
@@ -364,10 +291,11 @@ class Sending:
         assert self._writer is not None
         main = sluice.main.copy
         opened = await self._opener.opened(main.opened, target, self._writer.end_of(target))
-        outlet = self._outlet(replace(opened, plan=replace(opened.plan, start=main.source_next)))
+        outlet = new_outlet(self._job, replace(opened, plan=replace(opened.plan, start=main.source_next)))
         routes = (*sluice.routes, Route(target.topic, target.partition, opened.target_offset))
-        # Whoever takes over must know where to look, before anything is there.
-        await self._flush.declare(replace(self._declared(sluice), routes=routes))
+        if sluice.transaction is None:
+            # Whoever takes over must know where to look, before anything is there.
+            await self._flush.declare(replace(self._declared(sluice), routes=routes))
         sluice.routes = routes
         sluice.routed[target] = outlet
         self._open += 1
@@ -385,7 +313,55 @@ class Sending:
         if copy.read_done or not self._writer.write(copy, [batch]):
             self._release(size)
 
+    async def _commit(self, transaction: Transaction, nexts: Mapping[TopicPartition, int]) -> None:
+        assert self._writer is not None
+        sluices = self.sharing(transaction)
+        await self._settled([outlet.copy for sluice in sluices for outlet in sluice.outlets])
+        for error in (outlet.copy.error for sluice in sluices for outlet in sluice.outlets):
+            if error is not None:
+                raise error
+        ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.covered}
+        positions = [
+            self._committed(sluice, nexts[sluice.opened.plan.source], ends)
+            for sluice in sluices
+            if sluice.opened.plan.source in nexts
+        ]
+        await transaction.commit(positions, ends)
+        for target in ends:
+            self._writer.ended_transaction(target)
+        for copy in (outlet.copy for sluice in sluices for outlet in sluice.outlets):
+            if copy.target in ends:
+                copy.ended_transaction(ends[copy.target])
+
+    def _committed(self, sluice: Sluice, source_next: int, ends: Mapping[TopicPartition, int]) -> Position:
+        """How far a partition is once the transaction is committed."""
+        copy = sluice.main.copy
+        known = open_position_of(copy, self._job.run_id)
+        few = copy.run_count <= _MOST_RUNS
+        if not few:
+            _log.warning(
+                "flow %s: the offset map of %s has %d stretches by now, which would be lost if this run were "
+                "interrupted: no position can hold them",
+                self._job.flow,
+                copy.source,
+                copy.run_count,
+            )
+        return replace(
+            known,
+            offset=source_next - 1,
+            target_offset=ends.get(copy.target, copy.target_next),
+            routes=sluice.routes,
+            runs=known.runs if few else (),
+        )
+
+    async def _settled(self, copies: Sequence[PartitionCopy]) -> None:
+        """Wait until the target has answered for all that was sent."""
+        while any(copy.unacknowledged_batches and copy.error is None for copy in copies):
+            self._answers.clear()
+            await self._answers.wait()
+
     def _acknowledged(self, copy: PartitionCopy, size: int) -> None:
+        self._answers.set()
         self._release(size)
         self._settle(copy)
 
@@ -395,7 +371,6 @@ class Sending:
             self._room.notify()
 
     def _ended(self, sluice: Sluice, end: ReadEnd) -> None:
-        sluice.main.copy.note_poison(end.poison)
         for outlet in sluice.outlets:
             copy, batches = outlet.copy, outlet.batches
             self._over.add(id(copy))

@@ -8,9 +8,10 @@ numpy and Arrow are not for the copy task: nothing that it imports may import th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from mirror_lib.cluster.batches.header import Codec
@@ -22,8 +23,15 @@ from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import PartitionResult, RoutedRecords
 from mirror_lib.relay.patient_reader import CHOICES
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, first_number
-from mirror_lib.relay.transformed.sending import Outlet, Sending, Sluice
+from mirror_lib.relay.transformed.sending import Sending
+from mirror_lib.relay.transformed.sluices import Outlet, Sluice
+from mirror_lib.relay.transformed.transactions import Transaction
+from mirror_lib.relay.transformed.whole_records import WholeRecords
 from mirror_lib.topology.names import TopicPartition
+
+#: How long a transaction stays open while rows come: readers of committed records see nothing of it for so long, and
+#: so much is written again when a run dies.
+TRANSACTION_SECONDS = 10.0
 
 
 def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBatch]) -> list[PartitionResult]:
@@ -39,8 +47,7 @@ def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBa
     writing = _Writing(sending, first_number(job.copy, number))
     try:
         for batch in rows:
-            for each in by_place(batch, routes=job.routes):
-                writing.write(each)
+            writing.take(by_place(batch, routes=job.routes))
         return writing.results(HandOver(job.nonce, number, attempt).take())
     except BaseException:
         sending.stop()
@@ -61,26 +68,79 @@ class _Writing:
     def __init__(self, sending: Sending, first: int) -> None:
         self._sending = sending
         self._first = first
+        self._whole = WholeRecords(lambda number: self._sluice(number).transaction is not None)
 
-    def write(self, rows: Slice) -> None:
+    def take(self, slices: Iterable[Slice]) -> None:
+        """Take the rows of one batch of Spark's."""
+        for each in self._whole.passed(slices):
+            self._take(each)
+        for transaction in self._sending.due(TRANSACTION_SECONDS):
+            self._commit(transaction, self._whole.next_offset)
+
+    def results(self, ends: ReadEnds) -> list[PartitionResult]:
+        """End every partition as its reading did, and wait until all is acknowledged."""
+        for each in self._whole.rest():
+            self._take(each)
+        for number, sluice in enumerate(self._sending.sluices, self._first):
+            self._finish(sluice, ends[number])
+        for transaction in self._sending.transactions:
+            self._commit(transaction, lambda number: ends[number].source_next)
+        for number, sluice in enumerate(self._sending.sluices, self._first):
+            self._sending.end(sluice, ends[number])
+        finished = enumerate(self._sending.finish(), self._first)
+        return [_result(sluice, ends[number]) for number, sluice in finished]
+
+    def _sluice(self, number: int) -> Sluice:
+        return self._sending.sluices[number - self._first]
+
+    def _take(self, rows: Slice) -> None:
         """Take rows of one partition that go to the same one."""
         number, codec = number_and_codec(rows.place)
-        sluice = self._sending.sluices[number - self._first]
+        sluice = self._sluice(number)
         if sluice.failed:
+            return
+        columns = rows.rows
+        if sluice.transaction is not None:
+            # What is before was committed by an earlier attempt, whose job is read again from its beginning.
+            columns = columns.part(int(np.searchsorted(columns.offsets, sluice.start)), len(columns))
+        if not len(columns):
             return
         try:
             outlet = self._outlet(sluice, rows)
         except MirrorError as error:
             self._sending.fail(sluice, error, certain=all(each.tail is None for each in sluice.outlets))
             return
-        self._write(sluice, outlet, rows.rows, codec)
+        self._write(sluice, outlet, columns, codec)
 
-    def results(self, ends: ReadEnds) -> list[PartitionResult]:
-        """End every partition as its reading did, and wait until all is acknowledged."""
+    def _commit(self, transaction: Transaction, source_next_of: Callable[[int], int | None]) -> None:
+        """End a transaction: all rows of the source before these offsets have been taken.
+
+        Args:
+            source_next_of: given the number of a partition; None where no row of it has come.
+        """
+        nexts: dict[TopicPartition, int] = {}
+        sharing = self._sending.sharing(transaction)
         for number, sluice in enumerate(self._sending.sluices, self._first):
-            self._finish(sluice, ends[number])
-        finished = enumerate(self._sending.finish(), self._first)
-        return [_result(sluice, ends[number]) for number, sluice in finished]
+            source_next = source_next_of(number) if sluice.transaction is transaction else None
+            if source_next is None:
+                continue
+            nexts[sluice.opened.plan.source] = max(source_next, sluice.start)
+            self._flush(sluice, source_next)
+        try:
+            self._sending.commit(transaction, nexts)
+        except MirrorError as error:
+            self._sending.fail(sharing[0], error, certain=False)
+
+    def _flush(self, sluice: Sluice, source_next: int) -> None:
+        """Send what waits for more rows."""
+        for outlet in sluice.outlets:
+            if sluice.failed:
+                return
+            try:
+                for batch in outlet.batches.end(source_next):
+                    self._sending.send(sluice, outlet, batch)
+            except MirrorError as error:
+                self._sending.fail(sluice, error, certain=True)
 
     def _outlet(self, sluice: Sluice, rows: Slice) -> Outlet:
         main = sluice.main.copy
@@ -103,7 +163,7 @@ class _Writing:
                 return
             try:
                 for batch in outlet.batches.take(rest, codec):
-                    self._sending.send(outlet, batch)
+                    self._sending.send(sluice, outlet, batch)
             except MirrorError as error:
                 self._sending.fail(sluice, error, certain=True)
                 return
@@ -143,15 +203,8 @@ class _Writing:
         for outlet in sluice.outlets:
             if outlet.tail is not None and not sluice.failed:
                 self._finish_tail(sluice, outlet, end)
-        for outlet in sluice.outlets:
-            if sluice.failed:
-                break
-            try:
-                for batch in outlet.batches.end(end.source_next):
-                    self._sending.send(outlet, batch)
-            except MirrorError as error:
-                self._sending.fail(sluice, error, certain=True)
-        self._sending.end(sluice, end)
+        self._flush(sluice, end.source_next)
+        self._sending.note_poison(sluice, end.poison)
 
     def _finish_tail(self, sluice: Sluice, outlet: Outlet, end: ReadEnd) -> None:
         """No more rows come, and there was none behind what was found so far."""
@@ -193,6 +246,8 @@ def _result(sluice: Sluice, end: ReadEnd) -> PartitionResult:
     if not others:
         return main
     everything = [main, *others]
+    # What an interrupted run had sent there counts too, where this one has taken over from it.
+    began = {TopicPartition(route.topic, route.partition): route.target_offset for route in sluice.routes}
     first = [each.first_timestamp for each in everything if each.first_timestamp is not None]
     last = [each.last_timestamp for each in everything if each.last_timestamp is not None]
     error = next((each.error for each in everything if each.error is not None), None)
@@ -208,7 +263,12 @@ def _result(sluice: Sluice, end: ReadEnd) -> PartitionResult:
         first_timestamp=min(first, default=None),
         last_timestamp=max(last, default=None),
         routed=tuple(
-            RoutedRecords(each.target, each.target_first, each.target_next, each.records + each.recovered)
+            RoutedRecords(
+                each.target,
+                began.get(each.target, each.target_first),
+                each.target_next,
+                each.records + each.recovered,
+            )
             for each in others
         ),
     )

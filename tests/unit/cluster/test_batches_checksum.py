@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
 from mirror_lib.cluster.batches.checksum import behind
-from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CRC_AT, parse_header
+from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CRC_AT, TRANSACTIONAL_BIT, parse_header
 from mirror_lib.cluster.batches.stamp import stamp
 from tests.support.record_batches import SourceRecord, batch
 
@@ -52,16 +52,19 @@ def test_the_difference_of_two_beginnings_tells_the_difference_of_two_messages(
     epoch=st.integers(-1, 2**15 - 1),
     sequence=st.integers(-1, 2**31 - 1),
     size=st.integers(0, 3 * _STEP),
+    in_transaction=st.booleans(),
 )
 def test_whoever_sends_it_the_checksum_is_that_of_the_whole_batch(
-    producer_id: int, epoch: int, sequence: int, size: int
+    producer_id: int, epoch: int, sequence: int, size: int, *, in_transaction: bool
 ) -> None:
     ready = passed_on(size)
 
-    stamp(ready, 1, 2, 3)
-    stamp(ready, producer_id, epoch, sequence)
+    stamp(ready, 1, 2, 3, in_transaction=in_transaction)
+    stamp(ready, producer_id, epoch, sequence, in_transaction=in_transaction)
 
-    assert parse_header(ready.payload).crc == crc32c(ready.payload[ATTRIBUTES_AT:])
+    header = parse_header(ready.payload)
+    assert header.crc == crc32c(ready.payload[ATTRIBUTES_AT:])
+    assert bool(header.attributes & TRANSACTIONAL_BIT) == in_transaction
 
 
 def test_what_happens_to_the_body_after_the_check_does_not_get_a_valid_checksum() -> None:

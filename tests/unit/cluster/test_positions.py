@@ -13,6 +13,7 @@ from mirror_lib.cluster.positions import (
     Position,
     PositionKeys,
     PositionState,
+    claim_of,
     decode_value,
     encode_value,
     supersedes,
@@ -123,6 +124,16 @@ def test_what_was_left_out_stands_in_the_value() -> None:
         [9, 10, 1, "record-too-large", True],
     ]
     assert decode_value(SOURCE, value) == position
+
+
+def test_a_position_that_its_run_stores_in_transactions_says_so() -> None:
+    position = Position("foo", 0, 41, 40, PositionState.OPEN, claim=7, in_transactions=True)
+
+    assert json.loads(encode_value(position))["in_transactions"] is True
+    assert decode_value(SOURCE, encode_value(position)) == position
+    assert claim_of(encode_value(position)) is None
+    with pytest.raises(RecordFormatError, match="in_transactions"):
+        decode_value(SOURCE, b'{"offset":41,"in_transactions":1}')
 
 
 OPEN, CLOSED = PositionState.OPEN, PositionState.CLOSED

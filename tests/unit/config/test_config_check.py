@@ -129,7 +129,6 @@ def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
         "transforms.x.type = y",
         "A.predicates.x.type = y",
         "A->B.exactly.once.support = required",
-        "B.exactly.once.source.support = enabled",
         "dedicated.mode.enable.internal.rest = true",
         "forwarding.admin.class = com.example.Admin",
         "key.converter = x",

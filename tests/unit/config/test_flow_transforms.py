@@ -134,6 +134,22 @@ class TestOwnTransforms:
         assert "rand() depends on chance" in problem.message
         assert "at least once" in problem.message
 
+    def test_a_result_by_chance_is_none_where_it_is_written_in_transactions(self, file: Path) -> None:
+        chance = "mirror.transforms = t\nmirror.transform.t.filter = rand() < 0.1\n"
+        flow = _flow(file, f"B.exactly.once.source.support = ENABLED\n{chance}")
+
+        assert flow.transactions
+        assert load(file).warnings == ()
+
+    def test_transactions_without_ids_are_refused(self, file: Path) -> None:
+        chance = "mirror.transforms = t\nmirror.transform.t.filter = rand() < 0.1\n"
+        enabled = "B.exactly.once.source.support = enabled\nmirror.fencing = none\n"
+
+        problem = _one(file, f"{enabled}{chance}")
+
+        assert (problem.severity, problem.key) == (Severity.ERROR, "mirror.fencing")
+        assert "transactional ids" in problem.message
+
     def test_files_with_statements_are_read_from_the_folder_of_the_file_and_are_sources(self, file: Path) -> None:
         statement = file.parent / "mask.sql"
         statement.write_text("SELECT value FROM records")

@@ -20,6 +20,7 @@ from mirror_lib.errors import UncleanStartError
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, RunPlan, Takeover
 from mirror_lib.relay.opening import open_partitions
 from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.transform.model import NO_TRANSFORMS
 
 FLOW = FlowId("A", "B")
 FIRST, SECOND, MERGED = (TopicPartition(name, 0) for name in ("first", "second", "merged"))
@@ -32,6 +33,8 @@ class FlowOnly:
     fencing = Fencing.TRANSACTIONAL
     existing_target = ExistingTarget.FAIL
     run_lease_seconds = 30.0
+    transforms = NO_TRANSFORMS
+    transactions = False
 
 
 def closed(source: TopicPartition, target_offset: int, *, run_id: str = "before", **other: Any) -> Position:

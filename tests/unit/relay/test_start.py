@@ -121,3 +121,47 @@ def test_a_merge_that_did_not_end_well_cannot_be_told_apart(last: Position, end:
 
 def test_a_merge_that_ended_well_starts_clean() -> None:
     assert start(closed(40), TargetEnds(0, 40), writers=(SOURCE, OTHER)) is None
+
+
+def merged(*last: Position, end: int) -> Takeover | None:
+    plan = PartitionPlan(SOURCE, TARGET, 100, 150, "id", 1_000_000, 0)
+    return start_of(RULES, plan, {each.source: each for each in last}, (SOURCE, OTHER), TargetEnds(0, end))
+
+
+def of_other(offset: int, target_offset: int, state: PositionState, **fields: Any) -> Position:
+    return Position("sales", 0, offset, target_offset=target_offset, state=state, **fields)
+
+
+def test_given_a_merge_that_was_interrupted_in_transactions_then_each_position_tells_where_it_goes_on() -> None:
+    ours = opened(40, in_transactions=True)
+
+    takeover = merged(ours, of_other(7, 44, PositionState.OPEN, in_transactions=True), end=60)
+
+    assert takeover is not None
+    assert (takeover.source_offset, takeover.target_offset, takeover.in_transactions) == (100, 40, True)
+
+
+def test_given_such_a_merge_then_a_partition_that_is_closed_or_new_in_it_goes_on_too() -> None:
+    other = of_other(7, 44, PositionState.OPEN, in_transactions=True)
+
+    for last in ((closed(40), other), (other,)):
+        takeover = merged(*last, end=60)
+        assert takeover is not None
+        assert (takeover.source_offset, takeover.in_transactions) == (100, True)
+
+
+def test_given_a_merge_of_which_one_was_interrupted_without_transactions_then_it_cannot_be_told_apart() -> None:
+    with pytest.raises(UncleanStartError, match="merged"):
+        merged(opened(40, in_transactions=True), of_other(7, 44, PositionState.OPEN), end=60)
+
+
+def test_given_a_closed_merge_whose_target_goes_on_then_somebody_else_wrote_there() -> None:
+    with pytest.raises(UncleanStartError, match="merged"):
+        merged(closed(40), of_other(7, 44, PositionState.CLOSED), end=60)
+
+
+def test_given_an_open_position_of_a_transaction_then_nothing_is_to_be_looked_for_behind_it() -> None:
+    takeover = start(opened(40, in_transactions=True), TargetEnds(0, 60))
+
+    assert takeover is not None
+    assert takeover.in_transactions

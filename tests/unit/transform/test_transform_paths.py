@@ -64,6 +64,23 @@ def test_transforms_of_connect_take_all_topics_heartbeats_too_and_come_first() -
     assert heartbeats.transforms == ("route",)
 
 
+def test_what_is_not_the_same_each_time_says_how_often_its_records_arrive() -> None:
+    by_chance = FlowTransforms((Transform("t", stated_deterministic=False),))
+
+    (at_least_once,) = topic_paths(["orders"], by_chance)
+    (in_transactions,) = topic_paths(["orders"], by_chance, transactions=True)
+
+    assert "at least once" in at_least_once.reason
+    assert "in transactions" in in_transactions.reason
+    assert "at least once" not in in_transactions.reason
+
+
+def test_what_is_the_same_each_time_needs_no_transactions() -> None:
+    (path,) = topic_paths(["orders"], FlowTransforms((MASK,)), transactions=True)
+
+    assert "transactions" not in path.reason
+
+
 @given(st.lists(st.text(alphabet="abc.-", min_size=1)), st.lists(st.sampled_from(["a.*", "b", "[ab]c*", ".*"])))
 def test_every_topic_has_exactly_one_way_that_agrees_with_its_transforms(
     topics: list[str], patterns: list[str]

@@ -1,0 +1,220 @@
+"""One producer's transactions: rows of some source partitions, and in each transaction how far every one of them came.
+
+The positions are written by the producer of the rows (as Connect's `ExactlyOnceWorkerSourceTask` does), so they count
+when the rows count, and whoever is fenced can store none. What a run that died has left open is aborted by whoever
+takes over the transactional id (KIP-98).
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from mirror_lib.cluster.batches.header import Codec
+from mirror_lib.cluster.batches.ready import ReadyBatch
+from mirror_lib.cluster.batches.rebuild import rebuild
+from mirror_lib.cluster.batches.records import Record
+from mirror_lib.cluster.batches.stamp import stamp
+from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.murmur2 import partition_for
+from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
+from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.errors import MirrorError, TransientError, Where
+from mirror_lib.relay.model import CopyJob
+from mirror_lib.relay.partition_writer import SEQUENCES
+from mirror_lib.relay.patient_reader import PatientReader
+from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
+_COORDINATOR_SECONDS = 60.0
+_PRODUCE_TIMEOUT_MS = 30_000
+_FIRST_LOOK, _LAST_LOOK = 0.005, 0.2
+#: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
+_BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
+
+
+class Transaction:
+    """The transactions of one producer, one after the other. All but `covers` and `began` is for the event loop."""
+
+    def __init__(self, job: CopyJob, client: RawClient, name: str, identity: ProducerIdentity) -> None:
+        """No transaction is open.
+
+        Args:
+            job: with a position topic.
+            client: of the target, which holds the positions too.
+            name: the transactional id.
+            identity: which nobody has taken over.
+        """
+        assert job.positions is not None
+        self.name = name
+        self.identity = identity
+        #: When the open transaction began, by the monotonic clock; None when there is none.
+        self.began: float | None = None
+        self._covered: frozenset[TopicPartition] = frozenset()
+        self._job = job
+        self._client = client
+        self._topic = job.positions.topic
+        self._keys = PositionKeys(job.positions.source_alias, job.positions.connector)
+        #: By the partition of the position topic; they go on from one transaction to the next.
+        self._sequences: dict[int, int] = {}
+
+    @property
+    def covered(self) -> frozenset[TopicPartition]:
+        """The target partitions that the open transaction writes to."""
+        return self._covered
+
+    async def cover(self, target: TopicPartition) -> None:
+        """Take a target partition into the transaction, before anything is written there; begins one if need be.
+
+        Raises:
+            MirrorError: the coordinator refused, or did not answer in time.
+        """
+        await self._client.add_to_transaction(self.name, self.identity, [target], deadline=_deadline())
+        self.began = self.began or time.monotonic()
+        self._covered |= {target}
+
+    async def commit(self, positions: Sequence[Position], ends: Mapping[TopicPartition, int]) -> None:
+        """Store positions and end the transaction, all of whose rows are acknowledged.
+
+        Args:
+            ends: of all that it covers, where the log ends behind its marker.
+
+        Raises:
+            FencedError: somebody has taken over, or it took too long; nothing of it counts.
+            MirrorError: a broker refused, or did not answer in time: whether it counts is told by the positions.
+        """
+        if await self._partitions() is None:
+            raise self._unknown_positions()
+        by_partition = self._records(positions)
+        wanted = [TopicPartition(self._topic, number) for number in by_partition]
+        await self._client.add_to_transaction(self.name, self.identity, wanted, deadline=_deadline())
+        for partition, records in zip(wanted, by_partition.values(), strict=True):
+            for batch in _batches(records):
+                await self._append(partition, batch)
+        await self._client.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
+        self._ended()
+        # The next batch must find the marker in front of it.
+        await asyncio.gather(*(self._marked(target, end) for target, end in ends.items()))
+
+    async def abort(self) -> None:
+        """Give up what is open, so that readers need not wait for its timeout; that it fails is only logged."""
+        if self.began is None:
+            return
+        self._ended()
+        try:
+            await self._client.end_transaction(self.name, self.identity, commit=False, deadline=_deadline())
+        except MirrorError as error:
+            _log.warning("the transaction of %s was not aborted; it ends by its timeout: %s", self.name, error)
+
+    def _ended(self) -> None:
+        self.began, self._covered = None, frozenset()
+
+    # ------------------------------------------------------------ positions
+
+    async def _partitions(self) -> int | None:
+        found = self._client.partition_count(self._topic)
+        if found is None:
+            await self._client.refresh_leaders([self._topic])
+            found = self._client.partition_count(self._topic)
+        return found
+
+    def _records(self, positions: Sequence[Position]) -> dict[int, list[Record]]:
+        """The records that hold the positions, by their partition of the position topic."""
+        count = self._client.partition_count(self._topic) or 0
+        now_ms = int(time.time() * 1000)
+        found: dict[int, list[Record]] = {}
+        for position in positions:
+            key = self._keys.encode(position.source)
+            records = found.setdefault(partition_for(key, count), [])
+            records.append(Record(len(records), now_ms, _sized(key) + _sized(encode_value(position)) + _NO_HEADERS))
+        return found
+
+    async def _append(self, partition: TopicPartition, batch: ReadyBatch) -> None:
+        sequence = self._sequences.get(partition.partition, 0)
+        stamp(batch, self.identity.producer_id, self.identity.epoch, sequence, in_transaction=True)
+        self._sequences[partition.partition] = (sequence + batch.count) % SEQUENCES
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        while True:
+            try:
+                await self._try_to_append(partition, batch)
+            except MirrorError as error:
+                if not may_pass(error) or not backoff.failed(error):
+                    raise
+            else:
+                return
+            await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+            try:
+                await self._client.refresh_leaders([self._topic])
+            except MirrorError as silence:
+                if not may_pass(silence):
+                    raise
+
+    async def _try_to_append(self, partition: TopicPartition, batch: ReadyBatch) -> None:
+        leader = self._client.leader(partition)
+        code: int = ErrorCode.LEADER_NOT_AVAILABLE
+        if leader is not None:
+            request = [(*partition, batch.payload)]
+            answers = await self._client.produce(
+                leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, transactional_id=self.name
+            )
+            code = answers[0].error_code
+        # The answer to an earlier try may have been lost.
+        if code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            where = Where(flow=str(self._job.flow), cluster=self._client.cluster, topic=self._topic)
+            needs = Grant.on_topic(Operation.WRITE, self._topic)
+            raise error_for_code(code, where=where, doing=f"store positions in {partition}", needs=needs)
+
+    def _unknown_positions(self) -> MirrorError:
+        where = Where(flow=str(self._job.flow), cluster=self._client.cluster, topic=self._topic)
+        needs = Grant.on_topic(Operation.DESCRIBE, self._topic)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return error_for_code(code, where=where, doing="store positions", needs=needs)
+
+    # ------------------------------------------------------------ markers
+
+    async def _marked(self, target: TopicPartition, end: int) -> None:
+        """Wait until the marker stands on a partition and is replicated: the answer to a commit comes before it."""
+        log = PatientReader(self._client, target, self._job.settings, read_committed=False)
+        backoff = Backoff(self._job.settings.retry_max_seconds)
+        pause, until = _FIRST_LOOK, time.monotonic() + self._job.settings.retry_max_seconds
+        while True:
+            try:
+                high_watermark, _ = await self._client.log_ends(await log.leader(), target)
+            except MirrorError as error:
+                await log.pause(backoff, error)
+                continue
+            if high_watermark >= end:
+                return
+            if time.monotonic() > until:
+                raise TransientError(
+                    f"the marker of the transaction of {self.name} does not appear on {target}, which ends at "
+                    f"{high_watermark} where {end} is expected.",
+                    where=Where(flow=str(self._job.flow), cluster=self._client.cluster),
+                    action="Check that the target's brokers reach each other; the next run goes on behind what is "
+                    "committed.",
+                )
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_LOOK)
+
+
+def _deadline() -> float:
+    return time.monotonic() + _COORDINATOR_SECONDS
+
+
+_NO_HEADERS = encode_varint(0)
+
+
+def _sized(content: bytes) -> bytes:
+    return encode_varint(len(content)) + content
+
+
+def _batches(records: Sequence[Record]) -> Iterator[ReadyBatch]:
+    return rebuild(iter(records), codec=Codec.NONE, batch_max_bytes=_BATCH_BYTES, max_message_bytes=_MESSAGE_BYTES)
