@@ -42,10 +42,10 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
             raise spark_failure(error, "the copy", str(job.flow)) from error
 
     def run(job: CopyJob) -> list[PartitionResult]:
-        if not job.chains:
-            return copy(job)
         raw, transformed = split_job(job)
         results = copy(raw) if raw.bins else []
+        if not transformed:
+            return results
         # Most flows transform nothing: what it takes is not loaded for them.
         from spark_jobs.transform_job import transform_copy
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.cluster.rows.hand_over import HandOver
 from mirror_lib.relay.model import PartitionResult
 from mirror_lib.relay.transformed.model import RowJob
+from spark_jobs.input_end import to_the_end
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
 
@@ -43,7 +44,9 @@ def write_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
     from mirror_lib.relay.rows import to_arrow
     from mirror_lib.relay.transformed.writing import write_bin
 
-    yield to_arrow(write_bin(job, *task_place(), rows))
+    number, attempt = task_place()
+    in_transactions = any(opened.transactions is not None for opened in job.copy.bins[number])
+    yield to_arrow(write_bin(job, number, attempt, to_the_end(rows, must_know=in_transactions)))
 
 
 def finish_bins(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:

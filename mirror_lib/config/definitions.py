@@ -403,9 +403,9 @@ WORKER = (
         "disabled",
         Scope.CLUSTER,
         "3.3",
-        "`enabled` writes in transactions what can be exactly-once in no other way: topics that go through a transform "
-        "which is not deterministic, may send records elsewhere, or merges them. All else is exactly-once anyway. "
-        f"{_MORE}",
+        "`enabled` writes in transactions what can be exactly-once in no other way: topics that are merged, or go "
+        "through a transform which is not deterministic or may send records elsewhere. All else is exactly-once "
+        f"anyway. {_MORE}",
         choices=("disabled", "preparing", "enabled"),
         any_case=True,
     ),

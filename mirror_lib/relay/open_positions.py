@@ -27,9 +27,9 @@ def transactions_of(
         chain: what the records go through; None where they are copied as they are.
         merged: whether several source partitions go to `target`.
     """
-    if not flow.transactions or not chain or (chain.comparable and not merged):
+    if not flow.transactions or not (merged or (chain and not chain.comparable)):
         return None
-    if not chain.may_route:
+    if not chain or not chain.may_route:
         return transactional_id(flow.flow, target)
     # Partitions that may meet where their rows go have one writer, and a transaction ends for all of it.
     return f"mirror:{flow.flow}:*" if chain.sets_partition else f"mirror:{flow.flow}:*-{target.partition}"

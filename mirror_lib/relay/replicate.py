@@ -164,9 +164,18 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
 
 def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
     """The ways of the topics of a flow, also of those with nothing new and of those that no run has created yet."""
-    topics = sorted({each.source.topic for each in found})
-    is_heartbeats = replication_policy(flow).is_heartbeats_topic
-    return topic_paths(topics, flow.transforms, is_heartbeats, transactions=flow.transactions)
+    found = tuple(found)
+    by_target: dict[str, set[str]] = {}
+    for each in found:
+        if isinstance(each, PartitionFacts):
+            by_target.setdefault(each.target.topic, set()).add(each.source.topic)
+    return topic_paths(
+        sorted({each.source.topic for each in found}),
+        flow.transforms,
+        replication_policy(flow).is_heartbeats_topic,
+        transactions=flow.transactions,
+        merged={topic for topics in by_target.values() if len(topics) > 1 for topic in topics},
+    )
 
 
 def replicate(

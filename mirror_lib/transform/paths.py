@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from mirror_lib.transform.model import Determinism, FlowTransforms, TransformChain
+
+_IN_TRANSACTIONS = "written in transactions, for readers of committed records"
 
 
 class Path(StrEnum):
@@ -14,7 +16,7 @@ class Path(StrEnum):
 
     #: Batches are sent as they were read.
     RAW_COPY = "raw copy"
-    #: Spark reads, changes and writes single records.
+    #: Spark reads, changes and writes single records; also those that are merged in transactions, unchanged.
     TRANSFORM = "transform"
 
 
@@ -51,6 +53,7 @@ def topic_paths(
     is_heartbeats: Callable[[str], bool] = _none,
     *,
     transactions: bool = False,
+    merged: Collection[str] = (),
 ) -> tuple[TopicPath, ...]:
     """The ways of source topics, in their order.
 
@@ -60,18 +63,26 @@ def topic_paths(
         is_heartbeats: whether a topic holds heartbeats (`ReplicationPolicy.is_heartbeats_topic`), which monitoring
             reads and no transform may touch unless it names them.
         transactions: whether the flow writes in transactions what can be exactly-once in no other way.
+        merged: those of the topics that share a target topic with others.
     """
     return tuple(
-        _topic_path(topic, transforms, heartbeats=is_heartbeats(topic), transactions=transactions) for topic in topics
+        _topic_path(
+            topic, transforms, heartbeats=is_heartbeats(topic), transactions=transactions, merged=topic in merged
+        )
+        for topic in topics
     )
 
 
-def _topic_path(topic: str, transforms: FlowTransforms, *, heartbeats: bool, transactions: bool) -> TopicPath:
+def _topic_path(
+    topic: str, transforms: FlowTransforms, *, heartbeats: bool, transactions: bool, merged: bool
+) -> TopicPath:
+    chain = transforms.chain_of(topic, heartbeats=heartbeats)
+    if merged and transactions and not chain:
+        return TopicPath(topic, Path.TRANSFORM, (), f"it is merged with others; {_IN_TRANSACTIONS}")
     if not transforms:
         return TopicPath(topic, Path.RAW_COPY, (), "the flow has no transforms")
-    chain = transforms.chain_of(topic, heartbeats=heartbeats)
     if chain:
-        reason = "; ".join((*_why(chain, topic), *_how(chain, transactions=transactions)))
+        reason = "; ".join((*_why(chain, topic), *_how(chain, transactions=transactions, merged=merged)))
         return TopicPath(topic, Path.TRANSFORM, chain.names, reason)
     if heartbeats:
         return TopicPath(topic, Path.RAW_COPY, (), "heartbeats, which no transform names")
@@ -79,9 +90,9 @@ def _topic_path(topic: str, transforms: FlowTransforms, *, heartbeats: bool, tra
     return TopicPath(topic, Path.RAW_COPY, (), f"no transform takes it: {names}")
 
 
-def _how(chain: TransformChain, *, transactions: bool) -> Iterator[str]:
-    if not chain.comparable and transactions:
-        yield "written in transactions, for readers of committed records"
+def _how(chain: TransformChain, *, transactions: bool, merged: bool) -> Iterator[str]:
+    if transactions and (merged or not chain.comparable):
+        yield _IN_TRANSACTIONS
     elif chain.determinism is not Determinism.YES:
         yield "at least once, since it is not known to give the same each time"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -150,3 +151,17 @@ def one_at_a_time(batch: pa.RecordBatch) -> pa.RecordBatch:
     if len(batch) > 1:
         raise ValueError("too many")
     return batch
+
+
+def nothing_at_first_sight(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """All records, but none of those that it sees for the first time; each value names the file that tells."""
+    seen = Path(batch.column("value")[0].as_py().decode())
+    known = seen.exists()
+    seen.touch()
+    return batch if known else batch.slice(0, 0)
+
+
+def fails_at_last(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows as they are, and then a failure."""
+    yield from batches
+    raise ValueError("no more")

@@ -21,13 +21,16 @@ class ChainJob(NamedTuple):
 def split_job(job: CopyJob) -> tuple[CopyJob, tuple[ChainJob, ...]]:
     """What is copied as it is (maybe without any bin), and what is transformed.
 
+    What is written in transactions goes the way of what is transformed, though nothing may happen to it there.
+
     Partitions that share a target partition stay in one bin, and in the order of the job.
     """
     raw: list[OpenPartition] = []
     by_chain: dict[TransformChain, list[OpenPartition]] = {}
     for opened in (opened for bin_ in job.bins for opened in bin_):
-        chain = job.chains.get(opened.plan.source.topic)
-        (by_chain.setdefault(chain, []) if chain else raw).append(opened)
+        chain = job.chains.get(opened.plan.source.topic, TransformChain())
+        rows = bool(chain) or opened.transactions is not None
+        (by_chain.setdefault(chain, []) if rows else raw).append(opened)
     if not by_chain:
         return job, ()
     tasks = len(job.bins)
@@ -71,7 +74,7 @@ def whole_takeovers(
 
     def whole(opened: OpenPartition) -> OpenPartition:
         source = opened.plan.source
-        if opened.takeover is None or source.topic not in chains:
+        if opened.takeover is None or opened.takeover.in_transactions or source.topic not in chains:
             return opened
         return replace(opened, plan=replace(opened.plan, end=ends[source]))
 

@@ -246,9 +246,9 @@ def test_given_two_topics_that_meet_in_a_third_when_a_worker_died_then_each_reco
     assert by_value(consume(kafka_pair.target, f"{topic_name}-all")) == by_value(wanted)
 
 
-@pytest.mark.parametrize("chance", [True, False], ids=["with chance", "deterministic"])
+@pytest.mark.parametrize("transform", ["with chance", "deterministic", "none"])
 def test_given_topics_that_are_merged_when_a_run_died_then_the_next_one_goes_on(
-    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, *, chance: bool
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, transform: str
 ) -> None:
     topics = [f"{topic_name}-a", f"{topic_name}-b"]
     for topic in topics:
@@ -256,11 +256,13 @@ def test_given_topics_that_are_merged_when_a_run_died_then_the_next_one_goes_on(
         produce(kafka_pair.source, topic, [*records(300), *records(200, partition=1)])
     renamed = ", ".join(f"{topic}:{topic_name}" for topic in topics)
     settings = {**_ENABLED, "mirror.topics.rename": renamed, "mirror.topics.merge.enabled": "true"}
-    if not chance:
+    if transform != "with chance":
         del settings["A->B.mirror.transform.stamp.headers"]
         settings["A->B.mirror.transform.stamp.value"] = "value"
+    if transform == "none":
+        settings = {name: text for name, text in settings.items() if "mirror.transform" not in name}
     flow = pair_flow(tmp_path, kafka_pair, topics=",".join(topics), settings=settings)
-    runner = once() if chance else TransformHere(unchanged, rows_at_once=50)
+    runner = once() if transform == "with chance" else TransformHere(unchanged, rows_at_once=50)
     with pytest.raises(Killed):
         flow.run(runner=replace(runner, dies_after=230))
 

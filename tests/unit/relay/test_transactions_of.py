@@ -54,8 +54,10 @@ def test_given_a_transform_whose_rows_can_be_made_again_then_it_needs_none_unles
     assert transactions_of(flow(), PLAIN, TARGET, merged=True)
 
 
-def test_given_a_topic_that_is_copied_as_it_is_then_it_needs_none() -> None:
-    assert transactions_of(flow(), None, TARGET, merged=True) is None
+def test_given_a_topic_that_is_copied_as_it_is_then_it_needs_none_unless_it_is_merged() -> None:
+    assert transactions_of(flow(), None, TARGET, merged=False) is None
+    assert transactions_of(flow(), None, TARGET, merged=True) == "mirror:A->B:A.orders-3"
+    assert transactions_of(flow(transactions=False), None, TARGET, merged=True) is None
 
 
 def test_given_rows_that_stay_then_a_target_partition_has_the_id_that_fences_it() -> None:

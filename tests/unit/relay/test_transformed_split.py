@@ -102,3 +102,14 @@ def test_given_a_part_of_a_plan_when_a_transformed_partition_is_taken_over_then_
 
     assert changed.plan.end == 900
     assert (kept, raw) == (second, taken[1])
+
+
+def test_given_partitions_that_are_written_in_transactions_when_split_then_they_go_through_rows_unchanged() -> None:
+    given = job_of()
+    merged = tuple(replace(each, transactions="mirror:A->B:A.orders-0") for each in given.bins[0])
+
+    raw, chains = split_job(replace(given, bins=(merged, given.bins[1])))
+
+    assert sorted(name for bin_ in names(raw) for name in bin_) == ["payments-0", "payments-1", "payments-2"]
+    assert [each.chain for each in chains] == [TransformChain()]
+    assert sorted(name for bin_ in names(chains[0].job) for name in bin_) == ["orders-0", "orders-1", "orders-2"]

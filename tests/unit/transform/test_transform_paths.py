@@ -75,6 +75,17 @@ def test_what_is_not_the_same_each_time_says_how_often_its_records_arrive() -> N
     assert "at least once" not in in_transactions.reason
 
 
+def test_topics_that_share_a_target_are_written_in_transactions_where_they_are_enabled() -> None:
+    merged = ("orders", "sales")
+
+    orders, other = topic_paths(("orders", "other"), NO_TRANSFORMS, transactions=True, merged=merged)
+    (without,) = topic_paths(("orders",), NO_TRANSFORMS, merged=merged)
+
+    assert (orders.path, orders.transforms) == (Path.TRANSFORM, ())
+    assert "in transactions" in orders.reason
+    assert (other.path, without.path) == (Path.RAW_COPY, Path.RAW_COPY)
+
+
 def test_what_is_the_same_each_time_needs_no_transactions() -> None:
     (path,) = topic_paths(["orders"], FlowTransforms((MASK,)), transactions=True)
 

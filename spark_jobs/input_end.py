@@ -1,0 +1,61 @@
+"""Whether Spark has sent a Python worker all of its input.
+
+When a stage before fails, Spark closes the connection to the worker, and Arrow takes that for the end of its stream:
+the function in the worker sees its rows end as they do when there are no more. What it makes of them counts for
+nothing then, since the task has failed; unless it does something that lasts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from io import BufferedReader, BufferedRWPair
+from typing import Any
+
+from mirror_lib.errors import MirrorError
+
+
+def to_the_end(rows: Iterable[Any], *, must_know: bool) -> Iterator[Any]:
+    """The rows of a worker's input.
+
+    Args:
+        must_know: whether rows must not seem to end where this cannot be told.
+
+    Raises:
+        MirrorError: they broke off, because a stage before has failed.
+    """
+    yield from rows
+    ended = _ended()
+    if ended is False:
+        raise MirrorError(
+            "the rows of a Spark task broke off: what makes them has failed.",
+            action="Spark's own error says why.",
+        )
+    if ended is None and must_know:
+        raise MirrorError(
+            "this PySpark does not show whether the rows of a task have ended or broken off, and transactions must not "
+            "be committed without.",
+            action="Use the version of PySpark that this package asks for, or exactly.once.source.support=disabled.",
+        )
+
+
+def _ended() -> bool | None:
+    """Whether anything follows behind the rows: Spark's own word that there are no more. None: it cannot be seen."""
+    connection = _connection()
+    if connection is None:
+        return None
+    try:
+        return bool(connection.peek(1))
+    except OSError:
+        return False
+
+
+def _connection() -> BufferedReader | BufferedRWPair | None:
+    """What the worker reads from (`infile` of PySpark's `worker.main`, which hands it to nobody)."""
+    frame = sys._getframe()  # noqa: SLF001 - there is no other way to it
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "main" and frame.f_code.co_filename.endswith("worker.py"):
+            found = frame.f_locals.get("infile")
+            return found if isinstance(found, (BufferedReader, BufferedRWPair)) else None
+    return None
