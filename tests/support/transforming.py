@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -15,10 +16,12 @@ from mirror_lib.relay.transformed.model import FailedRecord, RowJob
 from mirror_lib.relay.transformed.reading import read_bin
 from mirror_lib.relay.transformed.writing import write_bin
 from mirror_lib.topology.names import TopicPartition
+from tests.support.kafka import Record
 
 #: Given rows as the reading half gives them, those that are to be written.
 RowFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 _WRITTEN = ("key", "value", "headers", "timestamp")
+_numbers = itertools.count()
 
 
 def unchanged(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -52,6 +55,23 @@ def repeated(times: int) -> RowFunction:
         return rows.take(pa.array([row for row in range(rows.num_rows) for _ in range(times)], pa.int64()))
 
     return repeat
+
+
+def marked(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Every record with a number behind its value that no other row ever has."""
+    values = [(value or b"") + b"#%d" % next(_numbers) for value in rows.column("value").to_pylist()]
+    return rows.set_column(rows.schema.get_field_index("value"), "value", pa.array(values, pa.binary()))
+
+
+def marked_twice(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Two such rows for each record."""
+    return marked(rows.take(pa.array([row for row in range(rows.num_rows) for _ in range(2)], pa.int64())))
+
+
+def originals(found: Sequence[Record]) -> list[Record]:
+    """The records that rows were made of, in the order of each partition."""
+    plain = [replace(each, offset=None, value=(each.value or b"").split(b"#")[0]) for each in found]
+    return sorted(plain, key=lambda each: each.partition)
 
 
 class Killed(Exception):

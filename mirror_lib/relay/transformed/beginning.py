@@ -31,9 +31,10 @@ from mirror_lib.topology.names import TopicPartition
 #: Partitions that are taken over at a time.
 _AT_A_TIME = 8
 _TAKEOVER_SECONDS = 60.0
-#: A transaction that is not ended in parts lasts as long as the copy: what brokers allow at the most unless told
-#: otherwise (`transaction.max.timeout.ms`). Of one that is, little is left open for long by a run that dies.
-_WHOLE_TRANSACTION_MS, _TRANSACTION_MS = 900_000, 60_000
+#: What brokers allow at the most unless told otherwise (`transaction.max.timeout.ms`).
+_LONGEST_TRANSACTION_MS = 900_000
+#: What a transaction that is ended in parts takes beside waiting for a cluster that does not answer.
+_TRANSACTION_SECONDS = 60.0
 
 
 class Beginning:
@@ -151,7 +152,7 @@ class Beginning:
         identity = await self._client.init_producer_id(
             name,
             deadline=time.monotonic() + _TAKEOVER_SECONDS,
-            transaction_timeout_ms=_TRANSACTION_MS if ends_in_parts(self._job) else _WHOLE_TRANSACTION_MS,
+            transaction_timeout_ms=_transaction_timeout_ms(self._job),
         )
         transaction = Transaction(self._job, self._client, name, identity)
         sluices = []
@@ -208,6 +209,17 @@ def ends_in_parts(job: CopyJob) -> bool:
     A position must not pass what only the reading half knows to be left out.
     """
     return job.settings.poison_policy is PoisonPolicy.FAIL
+
+
+def _transaction_timeout_ms(job: CopyJob) -> int:
+    """How long readers may have to wait for what a run that died has left open, which the next run ends sooner.
+
+    A transaction that is not ended in parts lasts as long as the copy.
+    """
+    if not ends_in_parts(job):
+        return _LONGEST_TRANSACTION_MS
+    seconds = job.settings.retry_max_seconds + _TRANSACTION_SECONDS
+    return min(int(seconds * 1000), _LONGEST_TRANSACTION_MS)
 
 
 def _told(position: Position | None) -> bool:

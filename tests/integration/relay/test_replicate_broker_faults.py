@@ -7,10 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.relay.transformed import writing
 from tests.support.flows import Flow, copy_here, make_flow
 from tests.support.kafka import admin, consume, create_topic, produce, records, watermarks
+from tests.support.transforming import TransformHere, marked, originals
 
 _PARTITIONS = 3
 _PER_PARTITION = 15_000
@@ -49,13 +53,16 @@ def fill(cluster: KafkaCluster, topic: str) -> None:
 
 
 def while_copying(
-    target: KafkaCluster, topic: str, fault: Callable[[], None]
+    target: KafkaCluster,
+    topic: str,
+    fault: Callable[[], None],
+    copy: Callable[[CopyJob], list[PartitionResult]] = copy_here,
 ) -> Callable[[CopyJob], list[PartitionResult]]:
     """A runner in which `fault` happens once the first records have arrived."""
 
     def run(job: CopyJob) -> list[PartitionResult]:
         with ThreadPoolExecutor(max_workers=1) as pool:
-            copying = pool.submit(copy_here, job)
+            copying = pool.submit(copy, job)
             while watermarks(target, topic, 0)[1] < 500:
                 assert not copying.done(), "the copy ended before the fault"
                 time.sleep(0.01)
@@ -128,3 +135,61 @@ def test_retries_end_after_their_time_and_the_next_run_is_told(
             assert error.action
             # What was acknowledged is there, whether or not a lost answer hides more.
             assert watermarks(cluster, remote, result.target.partition)[1] >= result.target_next
+
+
+def in_transactions(folder: Path, cluster: KafkaCluster, topic: str) -> Flow:
+    """A flow whose records are never the same twice, in many short transactions."""
+    settings = {
+        "A->B.replication.factor": str(cluster.brokers),
+        "offset-syncs.topic.replication.factor": str(cluster.brokers),
+        "B.offset.storage.replication.factor": str(cluster.brokers),
+        "A->B.tasks.max": "2",
+        "mirror.retry.max.seconds": "60",
+        "mirror.batch.max.bytes": "20000",
+        "B.exactly.once.source.support": "enabled",
+        "A->B.mirror.transforms": "stamp",
+        "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
+    }
+    servers = cluster.bootstrap_servers
+    return make_flow(folder, servers, servers, topics=topic, settings=settings)
+
+
+def test_given_transactions_when_a_broker_is_killed_then_committed_records_are_there_once(
+    three_brokers: KafkaCluster, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "TRANSACTION_SECONDS", 0.2)
+    fill(three_brokers, topic_name)
+    flow = in_transactions(tmp_path, three_brokers, topic_name)
+    remote = f"A.{topic_name}"
+    flow.sync_topics()
+    killed = leader(three_brokers, remote)
+    copy = TransformHere(marked, exact=False, rows_at_once=200)
+
+    flow.run(runner=while_copying(three_brokers, remote, lambda: three_brokers.kill(killed), copy), sync=False)
+    three_brokers.restart(killed)
+    # Whatever a transaction lost by that, the next run makes up for.
+    until = time.monotonic() + 120
+    while (report := flow.run(runner=copy, sync=False)).errors:
+        assert time.monotonic() < until, report.errors
+
+    assert originals(consume(three_brokers, remote)) == originals(consume(three_brokers, topic_name))
+
+
+def test_given_transactions_when_the_only_broker_restarts_then_committed_records_are_there_once(
+    cluster_folder: Path, kafka_jars: Path, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "TRANSACTION_SECONDS", 0.2)
+    with KafkaCluster("restarting", directory=cluster_folder, jars=kafka_jars) as cluster:
+        fill(cluster, topic_name)
+        flow = in_transactions(tmp_path, cluster, topic_name)
+        remote = f"A.{topic_name}"
+        flow.sync_topics()
+        copy = TransformHere(marked, exact=False, rows_at_once=200)
+
+        broker = leader(cluster, remote)
+        flow.run(runner=while_copying(cluster, remote, lambda: cluster.restart(broker), copy), sync=False)
+        until = time.monotonic() + 120
+        while (report := flow.run(runner=copy, sync=False)).errors:
+            assert time.monotonic() < until, report.errors
+
+        assert originals(consume(cluster, remote)) == originals(consume(cluster, topic_name))

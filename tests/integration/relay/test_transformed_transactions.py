@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import Counter
@@ -19,7 +18,15 @@ from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
-from tests.support.transforming import Killed, RowFunction, TransformHere, unchanged
+from tests.support.transforming import (
+    Killed,
+    RowFunction,
+    TransformHere,
+    marked,
+    marked_twice,
+    originals,
+    unchanged,
+)
 
 _ENABLED = {
     "B.exactly.once.source.support": "enabled",
@@ -27,24 +34,6 @@ _ENABLED = {
     "A->B.mirror.transform.stamp.headers": "array(struct('at' as key, cast(rand() as binary) as value))",
     "mirror.batch.max.bytes": "4096",
 }
-_numbers = itertools.count()
-
-
-def marked(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Every record with a number behind its value that no other row ever has."""
-    values = [(value or b"") + b"#%d" % next(_numbers) for value in rows.column("value").to_pylist()]
-    return rows.set_column(rows.schema.get_field_index("value"), "value", pa.array(values, pa.binary()))
-
-
-def marked_twice(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Two such rows for each record."""
-    return marked(rows.take(pa.array([row for row in range(rows.num_rows) for _ in range(2)], pa.int64())))
-
-
-def originals(found: list[Record]) -> list[Record]:
-    """The records that rows were made of, in the order of each partition."""
-    plain = [replace(each, offset=None, value=(each.value or b"").split(b"#")[0]) for each in found]
-    return sorted(plain, key=lambda each: each.partition)
 
 
 @pytest.fixture
