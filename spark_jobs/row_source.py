@@ -39,14 +39,20 @@ class RowReader(DataSourceReader):  # type: ignore[misc]  # PySpark is not typed
 
 
 def read_frame(
-    spark: SparkSession, name: str, sealed: tuple[str, bytes], bins: int, read: ReadRows = read_rows
+    spark: SparkSession,
+    name: str,
+    sealed: tuple[str, bytes],
+    bins: int,
+    read: ReadRows = read_rows,
+    columns: str = READ_DDL,
 ) -> DataFrame:
-    """The rows of all bins, with the columns of `layout.READ_DDL`.
+    """The rows of all bins.
 
     Args:
         name: of the source in the session; reading it again under the same name replaces it.
         sealed: the job, with its stamp.
         read: given the stamp, the job and the number of a bin, its rows; workers import it.
+        columns: of these rows.
     """
 
     # Made here, so that it takes the job with it to the workers: options would be shown by Spark, and the job holds
@@ -57,7 +63,7 @@ def read_frame(
             return name
 
         def schema(self) -> str:
-            return READ_DDL
+            return columns
 
         def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002 - Spark's interface
             return RowReader(*sealed, bins, read)

@@ -23,11 +23,20 @@ if TYPE_CHECKING:
 #: The hidden column that ties a row to its record.
 SOURCE = SOURCE_COLUMN
 #: Before the names of sides on their way through a decoder.
-_TEXT, _DOCUMENTS = "__mirror_text_", "__mirror_documents_"
+_TEXT, _PARSED, _DOCUMENTS = "__mirror_text_", "__mirror_parsed_", "__mirror_documents_"
+#: What goes around a document while it is parsed: the field that it is in, and the one for what cannot be parsed.
+_WRAPPED, _CORRUPT = "__mirror_document", "__mirror_corrupt"
 HEADERS_DDL = "array<struct<key:string,value:binary>>"
 #: Timestamps as they mean the same everywhere, without the loss of microseconds that Spark's own default has.
 _TO_JSON = {"ignoreNullFields": "false", "timeZone": "UTC", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-_FROM_JSON = {"mode": "FAILFAST", "timeZone": "UTC"}
+_FROM_JSON = {
+    # Unlike FAILFAST, this lets us say which record is meant.
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "timeZone": "UTC",
+    # As deep as Jackson allows by itself, behind the array that a document is the only element of.
+    "maxNestingDepth": "1001",
+}
 _AS_JSON = frozenset({"struct", "map", "array", "variant"})
 _AS_TEXT = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal", "boolean"})
 
@@ -69,15 +78,34 @@ def _from_json(frame: DataFrame, text: Column, schema: str | None, side: str) ->
 
     only = F.concat(F.lit("["), text, F.lit("]"))
     if schema is None or schema.strip().lower() == "variant":
-        parsed = F.parse_json(only).cast("array<variant>")
+        malformed = F.when(only.isNotNull(), _raised(side, "no JSON"))
+        documents = F.coalesce(F.try_parse_json(only).cast("array<variant>"), malformed)
     else:
-        parsed = F.from_json(only, f"array<{_as_type(schema)}>", _FROM_JSON)
+        frame, documents = _by_schema(frame, only, _as_type(schema), side)
     name = f"{_DOCUMENTS}{side}"
     found = F.col(name)
     document = F.when(F.size(found) == 1, found[0]).otherwise(
         F.when(found.isNotNull(), _raised(side, "no JSON")),
     )
-    return frame.withColumn(name, _once(parsed)), document
+    return frame.withColumn(name, _once(documents)), document
+
+
+def _by_schema(frame: DataFrame, array: Column, kind: str, side: str) -> tuple[DataFrame, Column]:
+    """The elements of an array, all of which must be of a type.
+
+    Spark tells apart what it cannot parse, and what is null, in an object alone. Where any part of that is not of its
+    type, the whole is told to be corrupt, as FAILFAST fails for it.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    wrapped = F.concat(F.lit(f'{{"{_WRAPPED}":'), array, F.lit("}"))
+    schema = f"struct<{_WRAPPED}: array<{kind}>, {_CORRUPT}: string>"
+    name = f"{_PARSED}{side}"
+    found = F.col(name)
+    malformed = _raised(side, "no JSON of its schema")
+    elements = F.when(found[_CORRUPT].isNull(), found[_WRAPPED]).otherwise(malformed)
+    # Only what is computed in a projection of its own is computed for each record, whatever a filter asks for.
+    return frame.withColumn(name, _once(F.from_json(wrapped, schema, _FROM_JSON))), elements
 
 
 def _once(column: Column) -> Column:

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 TargetTopicOf = Mapping[str, str] | Callable[[str], str]
 
 
-def frame_of(source: DataFrame, chain: TransformChain, *, target_topic_of: TargetTopicOf) -> DataFrame:
+def frame_of(
+    source: DataFrame, chain: TransformChain, *, target_topic_of: TargetTopicOf, through_smts: bool = False
+) -> DataFrame:
     """What a chain makes of records.
 
     Nothing is read yet: records that a transform cannot take fail while the result is, and where one of our own stages
@@ -57,6 +59,8 @@ def frame_of(source: DataFrame, chain: TransformChain, *, target_topic_of: Targe
             `offset` that every row of a record carries through.
         chain: of the topics of these records.
         target_topic_of: what a topic is called on the target, which Connect's transforms see.
+        through_smts: whether the records have gone through Connect's transforms already; then there is one more column,
+            `__mirror_topic`.
 
     Returns:
         `key`, `value`, `headers`, `timestamp`, `topic`, `partition` and `__mirror_source`; topic and partition are null
@@ -65,8 +69,10 @@ def frame_of(source: DataFrame, chain: TransformChain, *, target_topic_of: Targe
     Raises:
         ConfigurationError: Spark refuses a transform; the error names it.
     """
-    frame = begun(source)
-    if chain.smt is not None and chain.smt.settings.stages:
+    frame = begun(source, has_topic=through_smts)
+    if through_smts:
+        frame = _seen_under_new_topic(frame)
+    elif chain.smt is not None and chain.smt.settings.stages:
         frame = _through_smts(frame, chain.smt, target_topic_of)
     registry = RegistrySides(chain, target_topic_of)
     for transform in chain.transforms:
@@ -75,11 +81,16 @@ def frame_of(source: DataFrame, chain: TransformChain, *, target_topic_of: Targe
 
 
 def _through_smts(frame: DataFrame, chain: SmtChain, target_topic_of: TargetTopicOf) -> DataFrame:
-    """Connect's transforms. A topic that they set is what the next transform sees."""
+    """Connect's transforms."""
+    made = frame.mapInArrow(partial(apply_smts, *seal(chain, SMT_CLASSES), target_topic_of), frame.schema)
+    return _seen_under_new_topic(made)
+
+
+def _seen_under_new_topic(frame: DataFrame) -> DataFrame:
+    """A topic that Connect's transforms set is what the next transform sees."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    made = frame.mapInArrow(partial(apply_smts, *seal(chain, SMT_CLASSES), target_topic_of), frame.schema)
-    return made.withColumn("topic", F.coalesce(TOPIC, "topic"))
+    return frame.withColumn("topic", F.coalesce(TOPIC, "topic"))
 
 
 def _transformed(frame: DataFrame, transform: Transform, registry: RegistrySides) -> DataFrame:

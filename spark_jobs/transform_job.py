@@ -27,8 +27,9 @@ from mirror_lib.transform.model import Determinism
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
 from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
 from spark_jobs.row_source import read_frame
-from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, write_rows
+from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.sealing import seal
+from spark_jobs.smt_row_tasks import READ_THROUGH_SMTS_DDL, copy_rows, read_through_smts, sealed_smts
 from spark_jobs.transform_frame import frame_of
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ class _TransformedCopy:
         self._flow = str(each.job.flow)
         exact = each.chain.determinism is Determinism.YES
         self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, nonce=uuid.uuid4().hex)
+        self._results: list[PartitionResult] = []
         self._targets = {
             opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_
         }
+        self._smts = None if each.chain.smt is None else sealed_smts(each.chain.smt, self._targets)
 
     def run(self) -> list[PartitionResult]:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -75,7 +78,9 @@ class _TransformedCopy:
 
         for left in reversed(range(_MOST_TRIES)):
             try:
-                return self._write(self._job)
+                self._keep(self._write())
+                self._finish()
+                return self._results
             except (PySparkException, Py4JError) as error:
                 found = self._found(error)
                 if found is None or not left:
@@ -83,36 +88,61 @@ class _TransformedCopy:
                 self._job = self._without(found, last=left == 1)
         raise AssertionError("the last try either ends or raises")
 
-    def _write(self, job: RowJob) -> list[PartitionResult]:
+    def _keep(self, results: list[PartitionResult]) -> None:
+        """Take results; the job is the rest from then on."""
+        self._results += results
+        done = {result.source for result in results}
+        left = tuple(bin_ for bin_ in self._job.copy.bins if bin_[0].plan.source not in done)
+        self._job = replace(self._job, copy=replace(self._job.copy, bins=left), nonce=uuid.uuid4().hex)
+
+    def _write(self) -> list[PartitionResult]:
+        """The results of all bins for which Spark has started a writing half."""
+        job = self._job
         sealed = seal(job, ROW_CLASSES)
+        if not self._chain.transforms:
+            # Rows need not go through Spark's JVM for what Python does alone: Connect's transforms, or nothing at all.
+            numbers = self._spark.range(0, len(job.copy.bins), 1, len(job.copy.bins))
+            return from_arrow([numbers.mapInArrow(partial(copy_rows, *sealed, self._smts), RESULT_DDL).toArrow()])
         made = self._made(job, sealed)
-        results = from_arrow([made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL).toArrow()])
-        written = {result.source for result in results}
-        empty = tuple(bin_ for bin_ in job.copy.bins if bin_[0].plan.source not in written)
-        return [*results, *self._finish(job, empty)] if empty else results
+        return from_arrow([made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL).toArrow()])
 
-    def _finish(self, job: RowJob, empty: tuple[tuple[OpenPartition, ...], ...]) -> list[PartitionResult]:
-        """The results of bins of which nothing was left: Spark starts no writing half without rows.
+    def _finish(self) -> None:
+        """End bins that nobody writes: Spark starts no task where it sees beforehand that no row will be left.
 
-        That nothing is left of all that was planned must be certain, and only the reading half knows how far it came.
+        That nothing is left of all that was planned must be certain, and only the reading half knows how far it came:
+        so it reads once more, to the end. With chance, or a clock, in the transforms there may be rows then.
         """
-        rest = replace(job, copy=replace(job.copy, bins=empty), whole=True, nonce=uuid.uuid4().hex)
-        sealed = seal(rest, ROW_CLASSES)
-        counted = self._made(rest, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
-        if sum(counted.column(0).to_pylist()):
-            raise MirrorError(
-                "rows came out of a transform that had left none of the same records a moment before.",
-                where=Where(flow=self._flow),
-                action="The transform must give the same result for the same record: look for chance or a clock in it.",
-            )
-        numbers = self._spark.range(0, len(empty), 1, len(empty))
-        return from_arrow([numbers.mapInArrow(partial(finish_bins, *sealed), RESULT_DDL).toArrow()])
+        while self._job.copy.bins and self._has_rows():
+            if self._job.exact:
+                raise MirrorError(
+                    "rows came out of a transform that had left none of the same records a moment before.",
+                    where=Where(flow=self._flow),
+                    action="The transform must give the same result for the same record: look for chance or a clock in "
+                    "it, and do not set deterministic=true for it.",
+                )
+            self._keep(self._write())
+        count = len(self._job.copy.bins)
+        if count:
+            numbers = self._spark.range(0, count, 1, count)
+            task = partial(finish_bins, *seal(self._job, ROW_CLASSES))
+            self._keep(from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()]))
+
+    def _has_rows(self) -> bool:
+        """Whether the transforms leave anything of the bins."""
+        job = replace(self._job, whole=True)
+        sealed = seal(job, ROW_CLASSES)
+        counted = self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+        return any(counted.column(0).to_pylist())
 
     def _made(self, job: RowJob, sealed: tuple[str, bytes]) -> DataFrame:
         # One flow runs once at a time, so a name that is used again is of nobody else.
         name = "mirror_" + re.sub(r"\W", "_", self._flow)
-        source = read_frame(self._spark, name, sealed, len(job.copy.bins))
-        return frame_of(source, self._chain, target_topic_of=self._targets)
+        count = len(job.copy.bins)
+        if self._smts is None:
+            return frame_of(read_frame(self._spark, name, sealed, count), self._chain, target_topic_of=self._targets)
+        read = partial(read_through_smts, read_rows, self._smts)
+        source = read_frame(self._spark, name, sealed, count, read, READ_THROUGH_SMTS_DDL)
+        return frame_of(source, self._chain, target_topic_of=self._targets, through_smts=True)
 
     # ------------------------------------------------------------ records that fail
 

@@ -31,16 +31,22 @@ CARRIED = (SOURCE, FROM, TOPIC, PARTITION, *(f"{_OLD}{name}" for name in SOURCE_
 SIDES = ("key", "value")
 
 
-def begun(source: DataFrame) -> DataFrame:
-    """The source's frame before the first transform."""
+def begun(source: DataFrame, *, has_topic: bool = False) -> DataFrame:
+    """The source's frame before the first transform.
+
+    Args:
+        has_topic: whether the source has a column `TOPIC`.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     if type(source).__module__.startswith("pyspark.sql.connect."):
         # As PySpark's own builder of sessions does: `pyspark.sql.functions`, which users' functions import as well,
         # takes this process for one with a Spark of its own otherwise.
         os.environ.setdefault(_CONNECT_MODE, "1")
-    unset = (F.lit(None).cast("string").alias(TOPIC), F.lit(None).cast("int").alias(PARTITION))
-    return source.select(*SOURCE_COLUMNS, SOURCE, F.col("topic").alias(FROM), *unset)
+    topic = F.col(TOPIC) if has_topic else F.lit(None).cast("string").alias(TOPIC)
+    return source.select(
+        *SOURCE_COLUMNS, SOURCE, F.col("topic").alias(FROM), topic, F.lit(None).cast("int").alias(PARTITION)
+    )
 
 
 def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:

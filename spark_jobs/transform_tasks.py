@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from mirror_lib.errors import ConfigurationError, Where
@@ -15,12 +13,13 @@ from mirror_lib.transform.model import TARGET_COLUMNS
 from mirror_lib.transform.record_mark import refuse_record
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.chain import SmtChain
-from mirror_lib.transform.smt.errors import SmtError
 from mirror_lib.transform.smt.record import RawRecord
 from spark_jobs.sealing import unseal
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from mirror_lib.transform.smt.rows.model import MadeRows
 
 #: What travels to the workers with an `SmtChain`: fields name a stage's transform only by what all have in common.
 SMT_CLASSES = (
@@ -29,14 +28,14 @@ SMT_CLASSES = (
     *(model.ReplaceField, model.TimestampConverter, model.TimestampRouter, model.ValueToKey),
 )
 # As `transform_state` has them, which only the driver imports.
-_SOURCE, _FROM, _TOPIC = "__mirror_source", "__mirror_from", "__mirror_topic"
+_SOURCE, _FROM, TOPIC = "__mirror_source", "__mirror_from", "__mirror_topic"
 _NEW, _BYTES = "__mirror_new_", "__mirror_bytes_"
-_NO_TIMESTAMP_TYPE = -1
-_MICROSECONDS = 1000
+#: The remote topic of a source topic.
+TargetTopicOf = Mapping[str, str] | Callable[[str], str]
 
 
 def apply_smts(
-    stamp: str, sealed: bytes, target_topics: Mapping[str, str] | Callable[[str], str], batches: Iterable[Any]
+    stamp: str, sealed: bytes, target_topics: TargetTopicOf, batches: Iterable[Any]
 ) -> Iterator[pa.RecordBatch]:
     """Connect's transforms on rows as `transform_state` has them between two transforms.
 
@@ -49,74 +48,39 @@ def apply_smts(
         UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
         ConfigurationError: the driver has another version of this package.
     """
-    chain: SmtChain = unseal(stamp, sealed, SMT_CLASSES)
-    target_topic = target_topics if callable(target_topics) else target_topics.__getitem__
-    stage = _SmtStage(chain, lru_cache(maxsize=None)(target_topic))
+    stage = SmtStage(unseal(stamp, sealed, SMT_CLASSES), target_topics)
     for batch in batches:
         if batch.num_rows:
             yield stage.run(batch)
 
 
-class _SmtStage:
+class SmtStage:
     """One chain for all batches of a task."""
 
-    def __init__(self, chain: SmtChain, target_topic: Callable[[str], str]) -> None:
-        self._chain = chain
-        self._transform = chain.runner().transform
-        self._target_topic = target_topic
+    def __init__(self, chain: SmtChain, target_topics: TargetTopicOf) -> None:
+        # numpy and Arrow are imported where rows are.
+        from mirror_lib.transform.smt.rows.stage import SmtRows
+
+        self._rows = SmtRows(chain, target_topics if callable(target_topics) else target_topics.__getitem__)
 
     def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that are left, with what the chain has made of them."""
-        rows: list[int] = []
-        found: list[RawRecord] = []
-        topics: list[str | None] = []
-        for row, raw in enumerate(self._records(batch)):
-            try:
-                made = self._transform(raw)
-            except SmtError as error:
-                refuse_row(error, batch, row)
-            if made is not None:
-                rows.append(row)
-                found.append(made)
-                topics.append(None if made.topic == raw.topic else made.topic)
-        return self._batch(batch, rows, found, topics)
-
-    def _records(self, batch: pa.RecordBatch) -> Iterator[RawRecord]:
-        topics = [self._target_topic(name) for name in batch.column("topic").to_pylist()]
-        times = _plain_times(batch)
-        columns = (batch.column(name).to_pylist() for name in ("partition", "key", "value"))
-        for topic, time, headers, partition, key, value in zip(
-            topics, times, _headers(batch.column("headers")), *columns, strict=True
-        ):
-            yield RawRecord(topic, partition, key, value, headers, time)
-
-    def _batch(
-        self, batch: pa.RecordBatch, rows: list[int], found: list[RawRecord], topics: list[str | None]
-    ) -> pa.RecordBatch:
-        import numpy as np
         import pyarrow as pa
 
-        from mirror_lib.transform.arrow_values import array_of
-
-        if len(rows) < batch.num_rows:
-            places = np.array(rows, dtype=np.int64)
-            batch = batch.take(pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(places)]))
-        made: dict[str, Any] = {}
-        # A chain that does not decode writes what came by the converters, changed or not.
-        if self._chain.may_change_key or not self._chain.decodes:
-            made["key"] = array_of([record.key for record in found], pa.binary())
-        if self._chain.may_change_value or not self._chain.decodes:
-            made["value"] = array_of([record.value for record in found], pa.binary())
-        if self._chain.may_change_headers:
-            kind = batch.schema.field("headers").type
-            entries = [
-                [{"key": name, "value": content} for name, content in record.headers] or None for record in found
-            ]
-            made["headers"] = array_of(entries, kind)
-        if self._chain.may_route:
-            made[_TOPIC] = array_of(topics, pa.string())
-        columns = [made.get(name, batch.column(number)) for number, name in enumerate(batch.schema.names)]
+        made = self._made(batch)
+        if made.kept is not None:
+            batch = batch.take(made.kept)
+        new = {TOPIC if name == "topic" else name: column for name, column in made.columns.items()}
+        columns = [new.get(name, batch.column(number)) for number, name in enumerate(batch.schema.names)]
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+    def _made(self, batch: pa.RecordBatch) -> MadeRows:
+        from mirror_lib.transform.smt.rows.model import RefusedRowError
+
+        try:
+            return self._rows.run(batch)
+        except RefusedRowError as refused:
+            refuse_row(refused.error, batch, refused.row)
 
 
 def apply_arrow_function(
@@ -276,34 +240,13 @@ def _sources(batch: pa.RecordBatch) -> list[tuple[int, int]]:
     return list(zip(column.field(0).to_pylist(), column.field(1).to_pylist(), strict=True))
 
 
-def _plain_times(batch: pa.RecordBatch) -> list[int | None]:
-    """Epoch milliseconds; None for records of a time before Kafka had them."""
-    import pyarrow as pa
-
-    microseconds = batch.column("timestamp").cast(pa.int64()).to_pylist()
-    types = batch.column("timestampType").to_pylist()
-    return [
-        None if time is None or kind == _NO_TIMESTAMP_TYPE else time // _MICROSECONDS
-        for time, kind in zip(microseconds, types, strict=True)
-    ]
-
-
-def _headers(column: pa.ListArray) -> list[tuple[tuple[str, bytes | None], ...]]:
-    """The headers of each row; most topics have none."""
-    if column.null_count == len(column):
-        return [()] * len(column)
-    # Not `to_pylist` of the whole, which makes a dict of each header.
-    entries = column.values
-    names, contents = entries.field(0).to_pylist(), entries.field(1).to_pylist()
-    pairs = list(zip(names, contents, strict=True))
-    edges = column.offsets.to_pylist()
-    return [tuple(pairs[begin:end]) for begin, end in pairwise(edges)]
-
-
 def refuse_row(error: Exception, batch: pa.RecordBatch, row: int) -> NoReturn:
     """Raise an error with the coordinates of its record."""
     source = batch.column(_SOURCE).field(0)[row].as_py(), batch.column(_SOURCE).field(1)[row].as_py()
+    names = batch.schema.names
+    # Rows as they were read have no other topic than that.
     topic, partition = (
-        batch.column(name)[row].as_py() if name in batch.schema.names else None for name in (_FROM, "partition")
+        batch.column(name)[row].as_py() if name in names else None
+        for name in (_FROM if _FROM in names else "topic", "partition")
     )
     refuse_record(error, *source, where=Where(topic=topic, partition=partition, offset=source[1]))

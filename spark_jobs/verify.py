@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mirror_lib.verify.job import main
 from mirror_lib.verify.model import PartitionVerdict, VerifyJob
+from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.transformed.split import split_job
 from mirror_lib.verify.verification import VerifyRunner
@@ -39,14 +40,14 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
         except (PySparkException, Py4JError) as error:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
 
-    def run(job: VerifyJob) -> list[PartitionVerdict]:
+    def run(job: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
         raw, transformed = split_job(job)
-        verdicts = compare(raw) if raw.bins else []
-        if transformed:
+        verdicts: list[PartitionVerdict | RoutedVerdict] = [*compare(raw)] if raw.bins else []
+        if transformed or job.routed.checks:
             # Most flows transform nothing: what it takes is not loaded for them.
             from spark_jobs.verify_transformed import verify_transformed
 
-            verdicts += [verdict for each in transformed for verdict in verify_transformed(spark, each)]
+            verdicts += verify_transformed(spark, job, transformed)
         return verdicts
 
     return run

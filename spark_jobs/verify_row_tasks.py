@@ -4,11 +4,14 @@ this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.verify.model import PartitionVerdict
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.standing import StandingJob
+from mirror_lib.verify.transformed.elsewhere import FoundRow
 from mirror_lib.verify.transformed.model import RowVerifyJob
 from spark_jobs.sealing import unseal
 from spark_jobs.task_place import task_place
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What travels to the workers, and back.
-ROW_VERIFY_CLASSES = (RowVerifyJob, PartitionVerdict, Connection)
+ROW_VERIFY_CLASSES = (RowVerifyJob, PartitionVerdict, Connection, RoutedFindings, FoundRow)
+STANDING_CLASSES = (StandingJob, Standing, Connection)
 #: What `drain_rows` gives.
 DRAINED_DDL = "batches bigint"
 
@@ -40,12 +44,43 @@ def read_rows(stamp: str, sealed: bytes, number: int) -> Iterator[pa.RecordBatch
 
 
 def compare_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    """Compare what the transforms made of a bin; gives one row with the verdicts of its partitions (`verify.rows`)."""
+    """Compare what the transforms made of a bin; gives one row (`verify.rows`) with the verdicts of its partitions, and
+    behind them what was made for others.
+    """
     job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
     from mirror_lib.verify.rows import to_arrow
     from mirror_lib.verify.transformed.comparing import compare_bin
 
-    yield to_arrow(compare_bin(job, *task_place(), rows))
+    verdicts, routed = compare_bin(job, *task_place(), rows)
+    yield to_arrow([*verdicts, routed])
+
+
+def find_rows(
+    stamp: str, sealed: bytes, wanted: Mapping[Place, frozenset[bytes]], rows: Iterable[Any]
+) -> Iterator[pa.RecordBatch]:
+    """Look for rows by their digests; gives one row with each `FoundRow`."""
+    job: RowVerifyJob = unseal(stamp, sealed, ROW_VERIFY_CLASSES)
+    from mirror_lib.verify.rows import to_arrow
+    from mirror_lib.verify.transformed.comparing import find_bin
+
+    yield to_arrow(find_bin(job, *task_place(), rows, wanted))
+
+
+def read_targets(stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """What stands in target partitions that records are sent to; gives one row for each bin.
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `STANDING_CLASSES`.
+        sealed: the `StandingJob`.
+        numbers: of bins, as Arrow batches.
+    """
+    job: StandingJob = unseal(stamp, sealed, STANDING_CLASSES)
+    from mirror_lib.verify.routed.standing import read_standing
+    from mirror_lib.verify.rows import to_arrow
+
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield to_arrow(read_standing(job, number))
 
 
 def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:

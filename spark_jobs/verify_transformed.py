@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,15 +18,29 @@ from mirror_lib.errors import Where
 from mirror_lib.offsets.runs import encode
 from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from mirror_lib.verify.model import CheckRange, PartitionCheck, PartitionVerdict
+from mirror_lib.verify.model import CheckRange, PartitionCheck, PartitionVerdict, VerifyJob
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.judging import judge_routed
+from mirror_lib.verify.routed.standing import StandingJob
+from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
+from mirror_lib.verify.transformed.elsewhere import FoundRow
 from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob, first_refusal, numbered_ranges
-from mirror_lib.verify.transformed.split import ChainChecks, judged_together
+from mirror_lib.verify.transformed.split import ChainChecks, searched
 from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
 from spark_jobs.row_source import read_frame
 from spark_jobs.sealing import seal
 from spark_jobs.transform_frame import frame_of
-from spark_jobs.verify_row_tasks import DRAINED_DDL, ROW_VERIFY_CLASSES, compare_rows, drain_rows, read_rows
+from spark_jobs.verify_row_tasks import (
+    DRAINED_DDL,
+    ROW_VERIFY_CLASSES,
+    STANDING_CLASSES,
+    compare_rows,
+    drain_rows,
+    find_rows,
+    read_rows,
+    read_targets,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,16 +50,52 @@ _log = logging.getLogger(__name__)
 _MOST_TRIES = 20
 
 
-def verify_transformed(spark: SparkSession, each: ChainChecks) -> list[PartitionVerdict]:
-    """Compare partitions with what their transforms make of the source.
+def verify_transformed(
+    spark: SparkSession, job: VerifyJob, chains: Sequence[ChainChecks]
+) -> list[PartitionVerdict | RoutedVerdict]:
+    """Compare partitions with what their transforms make of the source, and all that these send elsewhere.
+
+    Args:
+        job: of all that is verified.
+        chains: what of it goes through transforms.
 
     Raises:
         MirrorError: Spark gave up, or refuses a transform.
     """
-    return judged_together(_TransformedVerification(spark, each).run())
+    verifications = [TransformedVerification(spark, each) for each in chains]
+    verdicts: list[PartitionVerdict | RoutedVerdict] = []
+    made = RoutedFindings()
+    for each in verifications:
+        found, routed = each.run()
+        verdicts += found
+        made.take(routed)
+
+    def find(wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
+        return [row for each in verifications for row in each.find(wanted)]
+
+    return [*verdicts, *judge_routed(job, made, partial(read_targets_with, spark), find)]
 
 
-class _TransformedVerification:
+def read_targets_with(spark: SparkSession, job: StandingJob) -> list[Standing]:
+    """Read target partitions, each bin in a Spark task of its own.
+
+    Raises:
+        MirrorError: Spark gave up.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    count = len(job.bins)
+    try:
+        task = partial(read_targets, *seal(job, STANDING_CLASSES))
+        return from_arrow([spark.range(0, count, 1, count).mapInArrow(task, VERDICT_DDL).toArrow()])
+    except (PySparkException, Py4JError) as error:
+        raise spark_failure(error, "the comparison", job.flow) from error
+
+
+class TransformedVerification:
+    """The partitions of one chain."""
+
     def __init__(self, spark: SparkSession, each: ChainChecks) -> None:
         self._spark = spark
         self._chain = each.chain
@@ -55,21 +105,46 @@ class _TransformedVerification:
         self._name = f"mirror_verify_{uuid.uuid4().hex}"
         self._targets = {check.source.topic: check.target.topic for bin_ in each.job.bins for check in bin_}
 
-    def run(self) -> list[PartitionVerdict]:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    def run(self) -> tuple[list[PartitionVerdict], RoutedFindings]:
+        """Make the rows again: the verdicts of the partitions, and what goes elsewhere.
+
+        Raises:
+            MirrorError: Spark gave up, or refuses a transform.
+        """
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         for left in reversed(range(_MOST_TRIES)):
             try:
                 sealed = seal(self._job, ROW_VERIFY_CLASSES)
                 made = self._made(self._job, sealed)
-                return from_arrow([made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL).toArrow()])
+                return _parted(from_arrow([made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL).toArrow()]))
             except (PySparkException, Py4JError) as error:
                 found = self._found(error) if left else None
                 if found is None:
                     raise spark_failure(error, "the comparison", self._flow) from error
                 self._job = self._without(found)
         raise AssertionError("the last try either ends or raises")
+
+    def find(self, wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
+        """Of which records the rows are made whose digests are looked for; call behind `run`.
+
+        Raises:
+            MirrorError: Spark gave up.
+        """
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        verify = searched(self._job.verify, wanted)
+        if not verify.bins:
+            return []
+        job = replace(self._job, verify=verify, nonce=uuid.uuid4().hex)
+        sealed = seal(job, ROW_VERIFY_CLASSES)
+        try:
+            made = self._made(job, sealed).mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL)
+            return from_arrow([made.toArrow()])
+        except (PySparkException, Py4JError) as error:
+            raise spark_failure(error, "the comparison", self._flow) from error
 
     def _made(self, job: RowVerifyJob, sealed: tuple[str, bytes]) -> DataFrame:
         source = read_frame(self._spark, self._name, sealed, len(job.verify.bins), read_rows)
@@ -129,6 +204,17 @@ class _TransformedVerification:
         refused = (*known.get(found.source, ()), RefusedRecord(found.offset, told))
         known[found.source] = tuple(sorted(refused, key=lambda each: each.offset))
         return replace(self._job, refused=known, nonce=uuid.uuid4().hex)
+
+
+def _parted(found: Iterable[object]) -> tuple[list[PartitionVerdict], RoutedFindings]:
+    """What `compare_rows` gives of all bins."""
+    verdicts, routed = [], RoutedFindings()
+    for each in found:
+        if isinstance(each, PartitionVerdict):
+            verdicts.append(each)
+        elif isinstance(each, RoutedFindings):
+            routed.take(each)
+    return verdicts, routed
 
 
 def _only(check: PartitionCheck, wanted: OffsetRange) -> PartitionCheck:

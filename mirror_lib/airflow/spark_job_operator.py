@@ -59,10 +59,10 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
             TransientError: Airflow does not give what it keeps.
             MirrorError: what `_judge` makes of its end.
         """
-        handed_over = self._values_for_the_driver()
+        handed_over, transforms = self._asked_of_the_file()
         self.log.info("%s", describe_master(self.spark_conn_id))
         server = connect_address(self.spark_conn_id)
-        self.conf = submit_settings(master_of(self.spark_conn_id))
+        self.conf = submit_settings(master_of(self.spark_conn_id), transforms=transforms)
         if os.environ.get(DRIVER_PYTHON):
             del self.conf["spark.pyspark.driver.python"]
         self.env_vars = {_LOG_LEVEL: context["params"].get("log_level") or USUAL_LOG_LEVEL}
@@ -88,16 +88,17 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
         else:
             super().on_kill()
 
-    def _values_for_the_driver(self) -> dict[str, str]:
-        """What the file takes from Airflow, which the driver cannot ask, as a variable of its environment.
+    def _asked_of_the_file(self) -> tuple[dict[str, str], bool]:
+        """What the file takes from Airflow, which the driver cannot ask, as a variable of its environment, and whether
+        the flow has transforms.
 
         From then on Airflow hides all secrets of the file in what Spark prints.
         """
         if not Path(self.config_path).exists():
             # The job's machine may have it; if not, the job says so.
-            return {}
+            return {}, False
         with task_secrets() as lookups:
-            load(self.config_path)
+            config = load(self.config_path)
         if lookups.found and runs_driver_elsewhere(self.spark_conn_id):
             raise ConfigurationError(
                 f"{self.config_path} takes values from Airflow's connections or variables, and the connection "
@@ -115,7 +116,8 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
                 action=f"Together it must stay below {_LONGEST_VARIABLE:,} characters: put large values such as stores "
                 "into files, and name those.",
             )
-        return handed_over
+        transforms = any(each.transforms for each in config.enabled_flows if str(each.flow) == self.flow)
+        return handed_over, transforms
 
     @abstractmethod
     def _command_line(self, context: Context, report: Path) -> list[str]:

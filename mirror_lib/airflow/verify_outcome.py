@@ -66,8 +66,9 @@ class VerifyOutcome:
         return cls(content["exit_code"], error, content)
 
     def partitions(self, verdict: str) -> tuple[Mapping[str, Any], ...]:
-        """What the report says of the partitions with a verdict."""
-        return tuple(row for row in self.content.get("partitions", ()) if row["verdict"] == verdict)
+        """What the report says of the partitions with a verdict, and of those that records are routed to."""
+        rows = (*self.content.get("partitions", ()), *self.content.get("routed", ()))
+        return tuple(row for row in rows if row["verdict"] == verdict)
 
     @property
     def differences(self) -> Iterator[str]:

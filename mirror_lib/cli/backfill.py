@@ -151,7 +151,7 @@ def run(
                 bytes_per_second=bytes_per_second,
             )
             output.document({"run_id": run_id, "flow": arguments.flow})
-            report = copy_by_job(output, arguments, files, master, ledger)
+            report = copy_by_job(output, arguments, files, master, ledger, transforms=bool(settings.transforms))
             show_report(output, report, ledger.partition_runs(run_id), files)
 
 

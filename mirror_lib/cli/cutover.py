@@ -285,6 +285,7 @@ def _run_job(output: Output, arguments: list[str], name: str, files: RunFiles, m
         arguments=arguments,
         interrupted=f"cutover {name} was interrupted.",
         what_then=f"Nothing is lost: go on by `mirror cutover run {name}`, or take it back by rollback.",
+        transforms=any(each.transforms for each in desk.config.enabled_flows if str(each.flow) == desk.definition.flow),
     )
     with (
         output.progress(f"Cutover {name}: starting Spark", total=1) as progress,

@@ -107,7 +107,7 @@ def run(
         )
         output.document({"run_id": run_id, "flow": arguments.flow})
         with open_ledger(file) as ledger:
-            report = copy_by_job(output, arguments, files, master, ledger)
+            report = copy_by_job(output, arguments, files, master, ledger, transforms=bool(settings.transforms))
             show_report(output, report, ledger.partition_runs(run_id), files)
             observe_after_run(output, settings, ledger, run_id)
 
@@ -156,8 +156,13 @@ def _show_plan(
     show_plan(output, planned)
 
 
-def copy_by_job(output: Output, arguments: JobArguments, files: RunFiles, master: str, ledger: Ledger) -> JobReport:
+def copy_by_job(
+    output: Output, arguments: JobArguments, files: RunFiles, master: str, ledger: Ledger, *, transforms: bool
+) -> JobReport:
     """Run the job to its end.
+
+    Args:
+        transforms: whether the flow has any.
 
     Raises:
         MirrorError: it could not be started, was interrupted, failed as a whole, or ended without a report.
@@ -167,7 +172,7 @@ def copy_by_job(output: Output, arguments: JobArguments, files: RunFiles, master
     try:
         with (
             output.progress(f"Flow {arguments.flow}: starting Spark") as progress,
-            running_job(Job.replicate(arguments), master=master, log=files.log) as child,
+            running_job(Job.replicate(arguments, transforms=transforms), master=master, log=files.log) as child,
         ):
             while (code := child.wait(_POLL_SECONDS)) is None:
                 _follow(progress, arguments, ledger)

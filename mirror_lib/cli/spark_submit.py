@@ -71,9 +71,11 @@ class Job:
     #: What is said when somebody ends it.
     interrupted: str
     what_then: str
+    #: Whether records go through transforms.
+    transforms: bool = False
 
     @classmethod
-    def replicate(cls, arguments: JobArguments) -> Self:
+    def replicate(cls, arguments: JobArguments, *, transforms: bool = False) -> Self:
         """A flow's run."""
         return cls(
             title=f"mirror {arguments.flow}",
@@ -82,6 +84,7 @@ class Job:
             interrupted=f"the run {arguments.run_id} was interrupted.",
             what_then="What was copied is kept, and the next run takes over where it stopped. "
             f"See it by: mirror status --run {arguments.run_id}",
+            transforms=transforms,
         )
 
 
@@ -92,11 +95,12 @@ def driver_command(job: Job) -> list[str]:
 
 def submit_command(job: Job, master: str, spark_home: Path) -> list[str]:
     """The whole command line of the child that brings its Spark along."""
+    settings = submit_settings(master, transforms=job.transforms)
     return [
         str(spark_submit(spark_home)),
         f"--master={master}",
         f"--name={job.title}",
-        *(f"--conf={key}={value}" for key, value in submit_settings(master).items()),
+        *(f"--conf={key}={value}" for key, value in settings.items()),
         str(job.file),
         *job.arguments,
     ]

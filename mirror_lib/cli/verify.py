@@ -147,12 +147,29 @@ def _show(output: Output, report: VerifyReport) -> None:
             (*verdict.source, *difference_cells(each)) for verdict in report.verdicts for each in verdict.differences
         ]
         capped_table(output, "differences", _DIFFERENCE_COLUMNS, rows)
+    if report.routed:
+        _show_routed(output, report)
     if report.confidence is not None:
         output.note(report.confidence.sentence)
     output.note(
         f"{report.sentence} {report.source_bytes / 1e6:,.1f} MB of the source's logs read in {report.seconds:,.1f} s."
     )
     output.exit_code = report.exit_code
+
+
+def _show_routed(output: Output, report: VerifyReport) -> None:
+    from mirror_lib.verify.html import (
+        ROUTED_COLUMNS,
+        ROUTED_DIFFERENCE_COLUMNS,
+        routed_cells,
+        routed_difference_cells,
+    )
+
+    order = sorted(report.routed, key=lambda verdict: (verdict.verdict.value == "equal", verdict.target))
+    capped_table(output, "routed_verdicts", ROUTED_COLUMNS, [routed_cells(each) for each in order])
+    rows = [cells for verdict in order for cells in routed_difference_cells(verdict)]
+    if rows:
+        capped_table(output, "routed_differences", ROUTED_DIFFERENCE_COLUMNS, rows)
 
 
 def _show_verdicts(output: Output, name: str, verdicts: tuple[PartitionVerdict, ...]) -> None:

@@ -184,6 +184,26 @@ class OffsetSegment(Base):
     run_id: Mapped[str]
 
 
+class RoutedRange(Base):
+    """See `rows.RoutedRangeRow`."""
+
+    __tablename__ = "routed_range"
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    target_topic: Mapped[str] = mapped_column(primary_key=True)
+    target_partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    stretch: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    own: Mapped[bool]
+    source_first: Mapped[int]
+    source_next: Mapped[int]
+    target_first: Mapped[int]
+    target_next: Mapped[int]
+    records: Mapped[int]
+    run_id: Mapped[str]
+
+
 class RunLock(Base):
     """See `rows.RunLockRow`. A flow without a row is free."""
 

@@ -198,6 +198,34 @@ class SegmentRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedRangeRow:
+    """What transforms made of source [source_first, source_next) for one target partition stands there within
+    [target_first, target_next), maybe among what they made of other source partitions.
+
+    A source partition whose transforms choose where records go has such rows for every target partition that it wrote
+    to, and always for its own: where those reach, all that it sent elsewhere is known.
+    """
+
+    flow: str
+    target_topic: str
+    target_partition: int
+    #: Rows of one target partition with the same number were written by the same runs; assigned by the ledger.
+    stretch: int = 0
+    topic: str
+    partition: int
+    #: Whether it is the partition that the source partition is copied to where nothing is chosen.
+    own: bool
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    #: That were written there, by the account of the runs.
+    records: int
+    #: The run that wrote the newest part.
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MapSize:
     """What the ledger stores of one partition's offset map."""
 

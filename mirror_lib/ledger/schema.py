@@ -9,7 +9,7 @@ from mirror_lib.ledger.database import Database
 #: Not Alembic's own name: the database may be shared with Airflow's.
 VERSION_TABLE = "mirror_ledger_version"
 #: The newest of `migrations/versions`.
-HEAD = "0008"
+HEAD = "0009"
 
 
 def upgrade(database: Database) -> None:

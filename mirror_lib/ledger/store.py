@@ -16,6 +16,7 @@ from mirror_lib.ledger import (
     positions,
     rate_claims,
     rounds,
+    routed,
     runs,
     schema,
     segments,
@@ -40,6 +41,7 @@ from mirror_lib.ledger.rows import (
     RateClaimRow,
     ReplicatedAclRow,
     RoundRow,
+    RoutedRangeRow,
     RunLockRow,
     RunRow,
     SegmentRow,
@@ -223,6 +225,24 @@ class Ledger:
         """Put another offset map in the place of a partition's; the rows ascend on both sides."""
         with self._database.write() as connection:
             segments.replace_partition(connection, flow, topic, partition, rows)
+
+    def append_routed(self, rows: Sequence[RoutedRangeRow], *, resumed: Iterable[TopicPartition] = ()) -> None:
+        """Note where runs have written what transforms send to other partitions; see `routed.append`."""
+        with self._database.write() as connection:
+            routed.append(connection, rows, resumed=frozenset((each.topic, each.partition) for each in resumed))
+
+    def routed(self, flow: str) -> tuple[RoutedRangeRow, ...]:
+        """Where a flow's transforms have sent records, by target partition and stretch."""
+        with self._database.read() as connection:
+            return routed.of_flow(connection, flow)
+
+    def routed_by_others(self, flow: str) -> frozenset[tuple[str, TopicPartition]]:
+        """The flows beside this one whose transforms have sent records to partitions of other topics, and to which."""
+        with self._database.read() as connection:
+            return frozenset(
+                (name, TopicPartition(topic, partition))
+                for name, topic, partition in routed.of_others(connection, flow)
+            )
 
     def compact_segments(self, flow: str, topic: str, partition: int) -> int:
         """Store a partition's offset map in fewer rows; returns how many fewer. `append_segments` does it when due."""

@@ -21,7 +21,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.offsets.syncs import EmissionState, flush_syncs
 from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, RoutedRecords
 from mirror_lib.relay.quarantine import gap_rows
 from mirror_lib.topology.names import TopicPartition
 
@@ -49,6 +49,9 @@ def commit_round(
     ledger.append_segments(
         [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
     )
+    routed = [row for result in results for row in routed_rows(flow, job, opened[result.source], result)]
+    if routed:
+        ledger.append_routed(routed, resumed=[source for source, each in opened.items() if each.takeover is not None])
     try:
         clusters.positions.write(positions)
         stored = positions
@@ -138,6 +141,41 @@ def segment_rows(
             run_id=run_id,
         )
         for part in parts
+    ]
+
+
+def routed_rows(
+    flow: FlowConfig, job: CopyJob, opened: OpenPartition, result: PartitionResult
+) -> list[rows.RoutedRangeRow]:
+    """Where a partition's run has written, if its transforms may choose that.
+
+    Of an end that is not certain nothing is noted: the next run finds all of it again, and notes it.
+    """
+    # An attempt before may have committed transactions, behind which the last one began.
+    first = min(result.start, opened.plan.start)
+    own_first = min([result.target_first, *(run.target_first for run in result.runs[:1])])
+    chain = job.chains.get(result.source.topic)
+    routes = bool(result.routed) or (chain is not None and chain.may_route)
+    if not routes or not result.certain or result.source_next <= first:
+        return []
+    elsewhere = sum(each.records for each in result.routed)
+    own = RoutedRecords(result.target, own_first, result.target_next, result.records + result.recovered - elsewhere)
+    return [
+        rows.RoutedRangeRow(
+            flow=str(flow.flow),
+            target_topic=each.target.topic,
+            target_partition=each.target.partition,
+            topic=result.source.topic,
+            partition=result.source.partition,
+            own=each is own,
+            source_first=first,
+            source_next=result.source_next,
+            target_first=each.target_first,
+            target_next=max(each.target_next, each.target_first),
+            records=each.records,
+            run_id=job.run_id,
+        )
+        for each in (own, *result.routed)
     ]
 
 

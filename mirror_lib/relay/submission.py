@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mirror_lib
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 #: Spark's master where nobody names another: this machine with all its cores.
 LOCAL_MASTER = "local[*]"
@@ -47,16 +47,23 @@ def runs_here(master: str) -> bool:
     return master.startswith("local")
 
 
-def submit_settings(master: str) -> dict[str, str]:
+def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
     """What to pass as `--conf`.
 
     All of it is needed at the time of submission: the job's own session builder comes too late for the daemon's module
     where a session exists already. Executors of a cluster have their own Python, named by `PYSPARK_PYTHON` or the
-    cluster's defaults; those on this machine use ours.
+    cluster's defaults; those on this machine use ours. Their JVMs have Spark's own options.
+
+    Args:
+        master: Spark's master URL.
+        transforms: whether records go through transforms, and with them through the JVM of every executor: on this
+            machine that is the driver's.
     """
     from mirror_lib.relay.spark_check import spark_defaults
 
     settings = {**SPARK_SETTINGS, "spark.pyspark.driver.python": sys.executable}
+    if transforms and runs_here(master):
+        settings[_JAVA_OPTIONS[0]] = TRANSFORMING_JVM
     chosen = spark_defaults(os.environ)
     if any(name in chosen for name in _JAVA_OPTIONS):
         # An administrator has chosen: ours would replace them, or contradict them by another collector.

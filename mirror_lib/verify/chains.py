@@ -6,17 +6,15 @@ from mirror_lib.transform.model import Determinism, TransformChain
 
 #: Stable codes of why a transformed partition is unverifiable.
 NOT_DETERMINISTIC, ROUTED, NEEDS_SPARK = "not-deterministic", "routed", "needs-spark"
+#: The sentence for a target partition that transforms send records to, where there is no Spark.
+NEEDED_FOR_ROUTED = (
+    "transforms send records there, which only Spark can make again: run the verification as a Spark job."
+)
 
 
 def may_give_several(chain: TransformChain) -> bool:
     """Whether one record may become several; what a function does cannot be seen."""
     return any(each.one_to_many or each.function is not None for each in chain.transforms)
-
-
-def is_known_to_route(chain: TransformChain) -> bool:
-    """Whether some records may go to another topic or partition, as far as it can be seen: of a function it cannot."""
-    by_smt = chain.smt is not None and chain.smt.may_route
-    return by_smt or any({"topic", "partition"} & each.sets for each in chain.transforms)
 
 
 def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
@@ -31,17 +29,7 @@ def why_unverifiable(chain: TransformChain) -> tuple[str, str] | None:
             f"the same record may not give the same result twice, so nothing can be compared: {', '.join(doubtful)}. "
             "Where you know better, say `deterministic = true`."
         )
-    if is_known_to_route(chain):
-        return ROUTED, routed(chain)
     return None
-
-
-def routed(chain: TransformChain) -> str:
-    """The sentence for a partition whose records do not all go to one partition of the target."""
-    return (
-        f"its transforms ({', '.join(chain.names)}) choose topics or partitions, so a partition of the target is not "
-        "that of one source partition."
-    )
 
 
 def needs_spark(chain: TransformChain) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, PerTopic, TopicConfigs
 from mirror_lib.cluster.connection import Connection
@@ -25,6 +25,7 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
+from mirror_lib.ledger.rows import RoutedRangeRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
@@ -33,6 +34,8 @@ from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.verify.model import NO_CHAIN, KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
+from mirror_lib.verify.routed.gather import is_ahead, routed_targets_of
+from mirror_lib.verify.routed.plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ class Gathered:
 
     facts: tuple[VerifyFacts, ...]
     unverifiable: tuple[PartitionVerdict, ...]
+    routed: RoutedFacts = NO_ROUTED_FACTS
 
 
 def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gathered:
@@ -92,7 +96,10 @@ class _Gathering:
         # In this order: all that the map knows had been written when the ends are read, and what a position calls
         # settled was so when the target's end was read.
         maps = self._maps(pairs)
-        target_ends = self._target.list_offsets(set(targets), OffsetSpec.LATEST)
+        routed_rows = self._ledger.routed(self._name)
+        routed_targets = routed_targets_of(routed_rows, self._target)
+        end_of_target = OffsetSpec.LAST_STABLE if self._flow.transactions else OffsetSpec.LATEST
+        target_ends = self._target.list_offsets(set(targets), end_of_target)
         target_starts = self._target.list_offsets(set(targets), OffsetSpec.EARLIEST)
         snapshot = self._read_positions()
         committed = self._flow.isolation_level is IsolationLevel.READ_COMMITTED
@@ -107,6 +114,8 @@ class _Gathering:
             for row in self._ledger.verified_up_to(self._name)
         }
         sharing, backfilled, chains = Counter(targets), self._backfilled(), self._chains(sources)
+        routed = self._routed(routed_rows, routed_targets, snapshot, backfilled)
+        met = routed.met()
         facts = []
         for pair in pairs:
             offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
@@ -134,12 +143,43 @@ class _Gathering:
                     source_bytes=sizes.get(pair[0]),
                     verified=marks.get(pair[0]),
                     known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
-                    shared_target=sharing[pair[1]] > 1 or self._topology.rename.merge or pair[1] in backfilled,
+                    shared_target=sharing[pair[1]] > 1
+                    or self._topology.rename.merge
+                    or pair[1] in backfilled
+                    or pair[1] in met,
                     chain=chains.get(pair[0].topic, NO_CHAIN),
                 )
             )
         self._note_hidden(snapshot)
-        return Gathered(tuple(facts), tuple(self._unverifiable))
+        return Gathered(tuple(facts), tuple(self._unverifiable), routed)
+
+    def _routed(
+        self,
+        rows: Sequence[RoutedRangeRow],
+        targets: Mapping[TopicPartition, RoutedTarget],
+        snapshot: PositionSnapshot,
+        backfilled: Set[TopicPartition],
+    ) -> RoutedFacts:
+        """What is to be known of records that transforms send to other partitions."""
+        if not rows:
+            return NO_ROUTED_FACTS
+        # Also of topics that are not looked at this time.
+        whole = flow_topology(self._flow)
+        others = {
+            place for name, place in self._ledger.routed_by_others(self._name) if f"->{self._flow.flow.target}" in name
+        }
+        chains = self._chains(snapshot.positions)
+        found = RoutedFacts(
+            rows=tuple(rows),
+            targets=targets,
+            copied_to=frozenset(whole.remote_topic(topic) for topic in self._listed if whole.replicates(topic)),
+            shared=frozenset(others | backfilled),
+        )
+        writing = any(
+            chains.get(source.topic, NO_CHAIN).may_route and is_ahead(stored.position, found.known_to(source))
+            for source, stored in snapshot.positions.items()
+        )
+        return replace(found, writing=writing)
 
     def _note_hidden(self, snapshot: PositionSnapshot) -> None:
         """What was copied from topics that we may not see any more cannot be compared. Many of them are deleted."""

@@ -7,6 +7,7 @@ from html import escape
 
 from mirror_lib.verify.model import Difference, PartitionVerdict
 from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.routed.verdict import RoutedVerdict
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d0d7de; --soft: #f6f8fa;
@@ -53,6 +54,29 @@ _DIFFERENCE_COLUMNS = (
     "source digest",
     "target digest",
 )
+ROUTED_COLUMNS = (
+    "target topic",
+    "partition",
+    "verdict",
+    "source partitions",
+    "records",
+    "made",
+    "standing",
+    "compacted",
+    "expired",
+    "left out",
+    "differences",
+    "remarks",
+)
+ROUTED_DIFFERENCE_COLUMNS = (
+    "target topic",
+    "partition",
+    "kind",
+    "source",
+    "source offset",
+    "target offset",
+    "records",
+)
 _VERDICT_AT, _DIGEST_AT = 2, 11
 
 
@@ -83,6 +107,7 @@ def to_html(report: VerifyReport) -> str:
         "<h2>Differences</h2>",
         "<p>Offsets say where; digests stand for the content, which is not shown.</p>",
         _table(_DIFFERENCE_COLUMNS, _differences(report.verdicts)),
+        *_routed(report.routed),
         "</body>\n</html>\n",
     ]
     return "\n".join(parts)
@@ -104,6 +129,53 @@ def _partition(verdict: PartitionVerdict) -> tuple[object, ...]:
         (verdict.digest or "")[:16],
         "; ".join(remarks(verdict)),
     )
+
+
+def _routed(verdicts: Sequence[RoutedVerdict]) -> Iterator[str]:
+    """What transforms send to other partitions; most flows have none of it."""
+    if not verdicts:
+        return
+    yield "<h2>Partitions of the target that transforms send records to</h2>"
+    yield "<p>Compared as heaps: the same records, each as often, in any order.</p>"
+    yield _table(ROUTED_COLUMNS, (routed_cells(verdict) for verdict in verdicts), verdict_at=_VERDICT_AT)
+    differences = [cells for verdict in verdicts for cells in routed_difference_cells(verdict)]
+    if differences:
+        yield "<h2>Differences there</h2>"
+        yield _table(ROUTED_DIFFERENCE_COLUMNS, differences)
+
+
+def routed_cells(verdict: RoutedVerdict) -> tuple[object, ...]:
+    """The verdict of a partition that records are sent to, as cells of a table."""
+    return (
+        *verdict.target,
+        verdict.verdict.value,
+        len(verdict.sources),
+        verdict.records,
+        verdict.made,
+        verdict.standing,
+        verdict.compacted,
+        verdict.expired,
+        verdict.left_out,
+        verdict.difference_count,
+        "; ".join(_routed_remarks(verdict)),
+    )
+
+
+def _routed_remarks(verdict: RoutedVerdict) -> Iterator[str]:
+    if verdict.detail:
+        yield verdict.detail
+    if not verdict.timestamps_compared:
+        yield "timestamps not compared (log-append time on the target)"
+
+
+def routed_difference_cells(verdict: RoutedVerdict) -> Iterator[tuple[object, ...]]:
+    """The differences of such a partition as cells of a table."""
+    for each in verdict.differences:
+        source = f"{each.source.topic}-{each.source.partition}" if each.source else None
+        yield (*verdict.target, each.kind.value, source, each.source_offset, each.target_offset, each.records)
+    more = verdict.difference_count - sum(each.records for each in verdict.differences)
+    if more > 0:
+        yield (*verdict.target, f"and {more:,} more", None, None, None, None)
 
 
 def remarks(verdict: PartitionVerdict) -> Iterator[str]:

@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from mirror_lib.verify.chains import NEEDS_SPARK, needs_spark
-from mirror_lib.verify.model import PartitionVerdict, VerifyJob
+from mirror_lib.verify.chains import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark
+from mirror_lib.verify.model import PartitionVerdict, Verdict, VerifyJob
+from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.run import Told, verify_bin
 from mirror_lib.verify.transformed.split import split_job
 
@@ -21,14 +22,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def run_locally(processes: int, told: Told | None = None) -> Callable[[VerifyJob], list[PartitionVerdict]]:
+def run_locally(
+    processes: int, told: Told | None = None
+) -> Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]:
     """A runner for `processes` at a time; one works in this process. What transforms have made is left unverifiable.
 
     Args:
         told: hears of bytes of the source's logs that were read.
     """
 
-    def run(whole: VerifyJob) -> list[PartitionVerdict]:
+    def run(whole: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
         job, transformed = split_job(whole)
         beyond = [
             PartitionVerdict.impossible(check.source, check.target, NEEDS_SPARK, needs_spark(each.chain))
@@ -36,7 +39,17 @@ def run_locally(processes: int, told: Told | None = None) -> Callable[[VerifyJob
             for bin_ in each.job.bins
             for check in bin_
         ]
-        return [*(compare(job) if job.bins else ()), *beyond]
+        routed = [
+            RoutedVerdict(
+                target=check.target,
+                verdict=Verdict.UNVERIFIABLE,
+                sources=check.sources,
+                reason=NEEDS_SPARK,
+                detail=NEEDED_FOR_ROUTED,
+            )
+            for check in whole.routed.checks
+        ]
+        return [*(compare(job) if job.bins else ()), *beyond, *routed]
 
     def compare(job: VerifyJob) -> list[PartitionVerdict]:
         numbers = range(len(job.bins))

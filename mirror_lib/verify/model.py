@@ -14,6 +14,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun, decode
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
+from mirror_lib.verify.routed.model import NOTHING_ROUTED, RoutedPlan
 
 if TYPE_CHECKING:
     # It loads the clients' security, and Airflow parses DAGs every few seconds.
@@ -141,6 +142,8 @@ class CheckRange:
     estimated_bytes: int = 0
     #: Nothing may follow on the target: the range ends with the log, and no run was writing.
     to_end: bool = False
+    #: It is read only for what transforms send to other partitions.
+    routed_only: bool = False
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
@@ -175,6 +178,11 @@ class PartitionCheck:
     all_dropped: bool = False
 
     @property
+    def routed_only(self) -> bool:
+        """Whether nothing of its own target is compared."""
+        return all(each.routed_only for each in self.ranges)
+
+    @property
     def records(self) -> int:
         """Records to compare, by the map."""
         return sum(each.records for each in self.ranges)
@@ -206,6 +214,8 @@ class VerifyPlan:
     idle: int = 0
     #: Those of them that were found equal up to the end of the copy, which is where it still ends.
     confirmed: tuple[PartitionVerdict, ...] = ()
+    #: What transforms send to other partitions than their source partition's own.
+    routed: RoutedPlan = NOTHING_ROUTED
 
     @property
     def partitions(self) -> tuple[PartitionCheck, ...]:
@@ -238,6 +248,16 @@ class VerifyPlan:
                 }
                 for check in self.partitions
             ],
+            "routed": [
+                {
+                    "topic": check.target.topic,
+                    "partition": check.target.partition,
+                    "ranges": [[each.target_first, each.target_next] for each in check.stretches],
+                    "records": sum(each.records for each in check.stretches),
+                    "obstacles": [each.reason for each in check.obstacles],
+                }
+                for check in self.routed.checks
+            ],
         }
 
 
@@ -250,6 +270,8 @@ class VerifyJob:
     target: Connection = field(repr=False)
     read_committed: bool
     bins: tuple[tuple[PartitionCheck, ...], ...]
+    #: Whether runs write in transactions: what they took back is no record.
+    target_committed: bool = False
     #: Bytes of the source's log that each task may read; None is no bound.
     bin_max_bytes: int | None = None
     #: Epoch seconds after which nothing more is read; None is no bound.
@@ -258,6 +280,9 @@ class VerifyJob:
     memory_bytes: int = 96 * 1024 * 1024
     #: Differences of a partition that are kept; all are counted.
     keep_differences: int = 20
+    routed: RoutedPlan = NOTHING_ROUTED
+    #: Of the digests that sum up what is routed.
+    routed_key: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 import random
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
 from mirror_lib.offsets.runs import OffsetRun, encode
-from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.verify.chains import may_give_several, why_unverifiable
 from mirror_lib.verify.model import (
     Budget,
@@ -22,6 +22,8 @@ from mirror_lib.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
+from mirror_lib.verify.routed.model import RoutedPlan
+from mirror_lib.verify.routed.plan import NO_ROUTED_FACTS, RoutedFacts, left_over, needed_shares, plan_routed
 
 NO_BUDGET = Budget()
 #: Records in a row that a sample takes at a time: a fetch reads whole batches anyway.
@@ -41,6 +43,7 @@ def plan_verification(
     seed: int = 0,
     bins_max: int = 1,
     unverifiable: Sequence[PartitionVerdict] = (),
+    routed: RoutedFacts = NO_ROUTED_FACTS,
 ) -> VerifyPlan:
     """Decide what of every partition is compared and pack it into at most `bins_max` bins.
 
@@ -48,7 +51,9 @@ def plan_verification(
         facts: one for each partition that both sides have.
         seed: the same one chooses the same sample of the same logs.
         unverifiable: what was found impossible while the facts were gathered; carried into the plan.
+        routed: of what transforms send to other partitions than their source partition's own.
     """
+    facts = tuple(_as_far_as_known(fact, routed) for fact in facts)
     impossible = list(unverifiable)
     checks: list[PartitionCheck] = []
     idle = 0
@@ -65,10 +70,14 @@ def plan_verification(
                 confirmed.append(PartitionVerdict.unchanged(fact.source, fact.target, fact.verified))
         else:
             checks.append(check)
+    held = tuple(_as_compared(fact) for fact in facts)
+    plan = plan_routed(routed, held, mode=mode, impossible=impossible) if routed.rows else RoutedPlan()
+    whole = {check.source: [(each.source_first, each.source_next) for each in check.ranges] for check in checks}
     if mode is VerifyMode.SAMPLE:
         checks = _sampled(checks, budget.max_bytes or SAMPLE_BYTES, seed)
     elif budget.max_bytes is not None:
         checks = _cut(checks, budget.max_bytes)
+    checks = _with_routed(checks, plan, held, whole)
     return VerifyPlan(
         flow=flow,
         mode=mode,
@@ -78,6 +87,54 @@ def plan_verification(
         unverifiable=tuple(sorted(impossible, key=lambda verdict: verdict.source)),
         idle=idle,
         confirmed=tuple(confirmed),
+        routed=plan,
+    )
+
+
+def _as_far_as_known(fact: VerifyFacts, routed: RoutedFacts) -> VerifyFacts:
+    """Up to where it is known where a partition's records were sent: behind an interrupted run the map goes further.
+
+    What a run has committed after the ledger was read is left to the next verification too.
+    """
+    known = routed.known_to(fact.source)
+    settled = fact.settled is not None and known is not None and fact.settled.source_next <= known
+    if known is None or settled or not fact.chain.may_route:
+        return fact
+    return replace(fact, settled=None, runs=clip(fact.runs, source_next=known))
+
+
+def _as_compared(fact: VerifyFacts) -> VerifyFacts:
+    """With the mark only if what it says still holds."""
+    return fact if _still_holds(fact) else replace(fact, verified=None)
+
+
+def _with_routed(
+    checks: Sequence[PartitionCheck],
+    plan: RoutedPlan,
+    facts: Sequence[VerifyFacts],
+    whole: Mapping[TopicPartition, Sequence[tuple[int, int]]],
+) -> list[PartitionCheck]:
+    """The checks, which also read what is sent elsewhere of other stretches than those that they compare.
+
+    Args:
+        whole: what they would read of each partition without a budget.
+    """
+    by_source = {check.source: check for check in checks}
+    for fact in facts:
+        wanted = needed_shares(plan).get(fact.source, ())
+        ranges = [_routed_only(fact, *each) for each in left_over(wanted, whole.get(fact.source, ()))]
+        if not ranges:
+            continue
+        check = by_source.get(fact.source) or _check_of(fact, ())
+        sorted_ranges = sorted((*check.ranges, *ranges), key=lambda each: each.source_first)
+        by_source[fact.source] = _with_ranges(check, sorted_ranges)
+    return list(by_source.values())
+
+
+def _routed_only(fact: VerifyFacts, first: int, end: int) -> CheckRange:
+    bytes_held = (fact.source_bytes or 0) * (end - first) // max(fact.source_end - fact.source_start, 1)
+    return CheckRange(
+        first, end, 0, 0, records=0, encoded_runs=encode(()), estimated_bytes=bytes_held, routed_only=True
     )
 
 
@@ -109,7 +166,8 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
 
 def _all_dropped(fact: VerifyFacts) -> bool:
     """Whether transforms may have dropped all that was read: nothing was ever written."""
-    return bool(fact.chain) and not fact.runs and fact.settled is not None and fact.target_start == fact.target_end
+    nothing = fact.target_start == fact.target_end or fact.shared_target
+    return bool(fact.chain) and not fact.runs and fact.settled is not None and nothing
 
 
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
@@ -128,21 +186,27 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     range_ = _range(fact, runs, mark, tail=several or mode is not VerifyMode.SAMPLE, several=several)
     if range_ is None or not (range_.source_first < range_.source_next or range_.target_first < range_.target_next):
         return None
+    return replace(
+        _check_of(fact, (range_,)),
+        expired=expired,
+        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else 0,
+        population=sum(run.count for run in held),
+        all_dropped=not fact.runs,
+    )
+
+
+def _check_of(fact: VerifyFacts, ranges: tuple[CheckRange, ...]) -> PartitionCheck:
     return PartitionCheck(
         source=fact.source,
         target=fact.target,
-        ranges=(range_,),
+        ranges=ranges,
         target_end=fact.target_end,
         source_compacted=fact.source_compacted,
         target_compacted=fact.target_compacted,
         shared_target=fact.shared_target,
         known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
-        expired=expired,
-        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else 0,
-        population=sum(run.count for run in held),
         chain=fact.chain,
-        several=several,
-        all_dropped=not fact.runs,
+        several=may_give_several(fact.chain),
     )
 
 

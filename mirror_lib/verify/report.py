@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
 from mirror_lib.verify.model import PartitionVerdict, Verdict, VerifyMode, VerifyPlan
+from mirror_lib.verify.routed.verdict import RoutedVerdict
 
 EQUAL, NOT_VERIFIED, DIFFERENT = 0, 1, 3
 #: The share of wrong records for which a sample's confidence is stated.
@@ -79,6 +80,8 @@ class VerifyReport:
     confidence: Confidence | None = None
     #: Those of them that are still equal up to the end of the copy, since nothing came.
     confirmed: tuple[PartitionVerdict, ...] = ()
+    #: Of target partitions that transforms send records to.
+    routed: tuple[RoutedVerdict, ...] = ()
 
     @classmethod
     def of(
@@ -89,6 +92,7 @@ class VerifyReport:
         verification_id: str,
         started: datetime,
         finished: datetime,
+        routed: tuple[RoutedVerdict, ...] = (),
     ) -> Self:
         """Sum up what was found."""
         return cls(
@@ -102,16 +106,21 @@ class VerifyReport:
             idle=plan.idle,
             confidence=_confidence(plan, verdicts) if plan.mode is VerifyMode.SAMPLE else None,
             confirmed=plan.confirmed,
+            routed=routed,
         )
 
     def count(self, verdict: Verdict) -> int:
-        """Partitions with a verdict."""
-        return sum(each.verdict is verdict for each in self.verdicts)
+        """Partitions with a verdict, those of the target that records are sent to among them."""
+        return sum(each.verdict is verdict for each in self._all)
+
+    @property
+    def _all(self) -> Sequence[PartitionVerdict | RoutedVerdict]:
+        return (*self.verdicts, *self.routed)
 
     @property
     def records(self) -> int:
         """Records found equal."""
-        return sum(each.records for each in self.verdicts)
+        return sum(each.records for each in self._all)
 
     @property
     def source_bytes(self) -> int:
@@ -121,7 +130,7 @@ class VerifyReport:
     @property
     def difference_count(self) -> int:
         """All differences."""
-        return sum(each.difference_count for each in self.verdicts)
+        return sum(each.difference_count for each in self._all)
 
     @property
     def seconds(self) -> float:
@@ -148,10 +157,11 @@ class VerifyReport:
             return f"DIFFERENT: {self.difference_count:,} differences in {partitions:,} partitions."
         if self.exit_code == NOT_VERIFIED:
             return f"NOT VERIFIED: {self.count(Verdict.UNVERIFIABLE):,} partitions could not be compared."
-        if not self.verdicts:
+        if not self.verdicts and not self.routed:
             return "There was nothing to compare."
         ended = f" A budget ended {self.cut:,} partitions before their end." if self.cut else ""
-        return f"EQUAL: {self.records:,} records in {len(self.verdicts):,} partitions.{ended}"
+        sent = f" (and {len(self.routed):,} that transforms send records to)" if self.routed else ""
+        return f"EQUAL: {self.records:,} records in {len(self.verdicts):,} partitions{sent}.{ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` and the ledger's readers."""
@@ -175,6 +185,7 @@ class VerifyReport:
             "confirmed_partitions": len(self.confirmed),
             "confidence": self.confidence.to_dict() if self.confidence else None,
             "partitions": [verdict.to_dict() for verdict in self.verdicts],
+            "routed": [verdict.to_dict() for verdict in self.routed],
         }
 
 

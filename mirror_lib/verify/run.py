@@ -143,7 +143,7 @@ class _Check:
             self._clients[1],
             job.target,
             check.target,
-            read_committed=False,
+            read_committed=job.target_committed,
             retry_seconds=job.retry_seconds,
             chunk_bytes=chunk_bytes,
         )

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.ledger.rows import VerificationRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.facts import gather
-from mirror_lib.verify.model import Budget, PartitionVerdict, VerifyJob, VerifyMode, VerifyPlan
+from mirror_lib.verify.model import Budget, PartitionVerdict, Verdict, VerifyJob, VerifyMode, VerifyPlan
 from mirror_lib.verify.plan import NO_BUDGET, plan_verification
 from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.routed.verdict import RoutedVerdict
 
-#: Compares every bin of a job and returns a verdict for each partition.
-VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict]]
+#: Compares every bin of a job and returns a verdict for each partition, and for each that records are sent to.
+VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]
+_KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOpti
         seed=options.seed,
         bins_max=options.tasks_max or flow.tasks_max,
         unverifiable=gathered.unverifiable,
+        routed=gathered.routed,
     )
 
 
@@ -65,10 +70,13 @@ def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
         target=Connection.from_settings(flow.clients.data_producer),
         read_committed=flow.isolation_level is IsolationLevel.READ_COMMITTED,
         bins=plan.bins,
+        target_committed=flow.transactions,
         bin_max_bytes=None if max_bytes is None or not plan.bins else -(-max_bytes // len(plan.bins)),
         ends_at=None if max_seconds is None else time.time() + max_seconds,
         retry_seconds=flow.copy_settings.retry_max_seconds,
         memory_bytes=flow.copy_settings.task_memory_bytes,
+        routed=plan.routed,
+        routed_key=os.urandom(_KEY_BYTES),
     )
 
 
@@ -86,40 +94,80 @@ def verify_flow(
     """
     started = datetime.now(UTC)
     plan = plan_flow_verification(flow, ledger, options)
-    found = make_runner(plan)(job_of(flow, plan)) if plan.bins else []
+    found = _found(make_runner, plan, job_of(flow, plan))
     finished = datetime.now(UTC)
-    verdicts = tuple(sorted((*found, *plan.unverifiable), key=lambda verdict: verdict.source))
+    compared = [each for each in found if isinstance(each, PartitionVerdict)]
+    routed = [each for each in found if isinstance(each, RoutedVerdict)]
     report = VerifyReport.of(
-        plan, verdicts, verification_id=options.verification_id, started=started, finished=finished
+        plan,
+        tuple(sorted((*compared, *plan.unverifiable), key=lambda verdict: verdict.source)),
+        verification_id=options.verification_id,
+        started=started,
+        finished=finished,
+        routed=tuple(sorted(routed, key=lambda verdict: verdict.target)),
     )
     ledger.save_verifications(rows_of(report))
     return report
 
 
+def _found(
+    make_runner: Callable[[VerifyPlan], VerifyRunner], plan: VerifyPlan, job: VerifyJob
+) -> list[PartitionVerdict | RoutedVerdict]:
+    """What is found, by a runner only if there is anything to be read."""
+    if plan.bins or any(check.stretches or check.outside for check in plan.routed.checks):
+        return make_runner(plan)(job)
+    if not plan.routed.checks:
+        return []
+    from mirror_lib.verify.routed.findings import RoutedFindings
+    from mirror_lib.verify.routed.judging import judge_routed
+
+    return [*judge_routed(job, RoutedFindings(), lambda _: (), lambda _: ())]
+
+
 def rows_of(report: VerifyReport) -> Sequence[VerificationRow]:
-    """A report as the ledger keeps it; what nothing was compared of, because nothing came, has a row as well."""
-    return [
-        VerificationRow(
-            id=report.verification_id,
-            flow=report.flow,
-            topic=verdict.source.topic,
-            partition=verdict.source.partition,
-            target_topic=verdict.target.topic,
-            mode=report.mode.value,
-            verdict=verdict.verdict.value,
-            reason=verdict.reason,
-            detail=verdict.detail,
-            source_first=verdict.outcomes[0].source_first if verdict.outcomes else None,
-            source_next=verdict.outcomes[-1].source_next if verdict.outcomes else None,
-            target_first=verdict.outcomes[0].target_first if verdict.outcomes else None,
-            target_next=verdict.outcomes[-1].target_next if verdict.outcomes else None,
-            records=verdict.records,
-            bytes=verdict.source_bytes,
-            digest=verdict.digest,
-            difference_count=verdict.difference_count,
-            differences=[each.to_dict() for each in verdict.differences] or None,
-            started_at=report.started,
-            finished_at=report.finished,
-        )
-        for verdict in (*report.verdicts, *report.confirmed)
-    ]
+    """A report as the ledger keeps it; what nothing was compared of, because nothing came, has a row as well.
+
+    Where the records that a source partition sends elsewhere are not there, it counts as not verified itself, so that
+    the next verification looks at all of it again.
+    """
+    marred: dict[TopicPartition, RoutedVerdict] = {}
+    for each in report.routed:
+        if each.verdict is Verdict.DIFFERENT or (each.verdict is Verdict.UNVERIFIABLE and not each.lasting):
+            for source in each.sources:
+                if source not in marred or each.verdict is Verdict.DIFFERENT:
+                    marred[source] = each
+    return [_row(report, _marred(verdict, marred)) for verdict in (*report.verdicts, *report.confirmed)]
+
+
+def _marred(verdict: PartitionVerdict, marred: Mapping[TopicPartition, RoutedVerdict]) -> PartitionVerdict:
+    routed = marred.get(verdict.source)
+    if routed is None or verdict.verdict is not Verdict.EQUAL:
+        return verdict
+    place = f"{routed.target.topic}-{routed.target.partition}"
+    detail = f"what its transforms send to {place} is {routed.verdict.value}: {routed.detail or 'see the report'}"
+    return replace(verdict, verdict=routed.verdict, reason=routed.reason, detail=detail)
+
+
+def _row(report: VerifyReport, verdict: PartitionVerdict) -> VerificationRow:
+    return VerificationRow(
+        id=report.verification_id,
+        flow=report.flow,
+        topic=verdict.source.topic,
+        partition=verdict.source.partition,
+        target_topic=verdict.target.topic,
+        mode=report.mode.value,
+        verdict=verdict.verdict.value,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        source_first=verdict.outcomes[0].source_first if verdict.outcomes else None,
+        source_next=verdict.outcomes[-1].source_next if verdict.outcomes else None,
+        target_first=verdict.outcomes[0].target_first if verdict.outcomes else None,
+        target_next=verdict.outcomes[-1].target_next if verdict.outcomes else None,
+        records=verdict.records,
+        bytes=verdict.source_bytes,
+        digest=verdict.digest,
+        difference_count=verdict.difference_count,
+        differences=[each.to_dict() for each in verdict.differences] or None,
+        started_at=report.started,
+        finished_at=report.finished,
+    )

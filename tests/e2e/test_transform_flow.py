@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.errors import MirrorError
 from spark_jobs.replicate import copy_with
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
+from tests.support.frame_functions import sights
 from tests.support.kafka import Record, consume, create_topic, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _COUNTRIES = ("DE", "FR", "IT")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
-    settings = {**SPARK_SETTINGS, "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        session = SparkSession.builder.master("local[2]").appName("transforms").config(map=settings).getOrCreate()
-        yield session
-        session.stop()
 
 
 def payments(count: int, *, partition: int = 0, start: int = 0) -> list[Record]:
@@ -117,6 +105,50 @@ def test_a_record_that_cannot_be_transformed_when_the_policy_is_fail_then_it_is_
     found = consume(kafka_pair.target, f"A.{topic_name}")
     assert told(found, 0) == masked(first[:1234])
     assert told(found, 1) == masked(second)
+
+
+def test_records_that_are_no_json_when_run_then_they_are_told_by_decoding_and_not_looked_for(
+    spark: SparkSession,
+    kafka_pair: KafkaPair,
+    topic_name: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    given = payments(300)
+    produce(kafka_pair.source, topic_name, with_broken(given, 7, 150))
+    settings = {**masking(topic_name), "mirror.poison.policy": "skip"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    report = flow.run(runner=copy_with(spark))
+
+    assert (report.errors, report.left_out) == ((), 2)
+    assert sorted(gap.first_offset for gap in flow.ledger.gaps("A->B")) == [7, 150]
+    assert "is looked for" not in caplog.text
+
+
+def test_a_record_for_which_an_expression_fails_when_run_then_it_is_looked_for_and_named(
+    spark: SparkSession,
+    kafka_pair: KafkaPair,
+    topic_name: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    given = payments(500)
+    odd = replace(given[123], value=b'{"id": 123, "country": "DE", "card": "none"}')
+    produce(kafka_pair.source, topic_name, [odd if record is given[123] else record for record in given])
+    settings = {
+        **masking(topic_name),
+        "A->B.mirror.transform.mask.filter": "value.country <> 'FR' AND cast(substring(value.card, 6) AS INT) >= 0",
+    }
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    report = flow.run(runner=copy_with(spark))
+
+    assert [(each.reason, each.where.offset) for each in report.errors] == [("transform", 123)]
+    assert "is looked for" in caplog.text
+    assert told(consume(kafka_pair.target, f"A.{topic_name}"), 0) == masked(given[:123])
 
 
 def test_records_that_cannot_be_transformed_when_the_policy_is_quarantine_then_copies_of_them_are_kept(
@@ -229,3 +261,62 @@ def test_a_filter_that_leaves_nothing_when_run_twice_then_the_second_run_has_not
     assert {result.source.partition: result.source_next for result in report.results} == {0: 200, 1: 100}
     assert (again.results, again.idle) == ((), 2)
     assert consume(kafka_pair.target, f"A.{topic_name}") == []
+
+
+def nothing_at_first_sight(**more: str) -> dict[str, str]:
+    """A transform of which Spark sees beforehand that it leaves nothing, but only once."""
+    sights.clear()
+    return {
+        "A->B.mirror.transforms": "clock, part",
+        "A->B.mirror.transform.clock.function": "tests.support.frame_functions.nothing_at_first_sight",
+        "A->B.mirror.transform.part.filter": "partition > 0",
+        **{f"A->B.mirror.transform.clock.{name}": value for name, value in more.items()},
+    }
+
+
+def test_a_clock_that_lets_nothing_through_when_it_lets_something_through_a_moment_later_then_that_is_written(
+    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    given = payments(20, partition=1)
+    produce(kafka_pair.source, topic_name, [*payments(10), *given])
+    settings = {**nothing_at_first_sight(), "A->B.tasks.max": "2"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    report = flow.run(runner=copy_with(spark))
+    again = flow.run(runner=copy_with(spark))
+
+    assert report.errors == ()
+    assert {result.source.partition: result.source_next for result in report.results} == {0: 10, 1: 20}
+    assert (again.results, again.idle) == ((), 2)
+    found = consume(kafka_pair.target, f"A.{topic_name}")
+    assert [(each.partition, each.key) for each in found] == [(1, each.key) for each in given]
+
+
+def test_a_transform_that_is_not_as_deterministic_as_it_is_said_to_be_when_run_then_that_is_told(
+    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, payments(10, partition=1))
+    settings = nothing_at_first_sight(deterministic="true")
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    with pytest.raises(MirrorError, match="had left none of the same records"):
+        flow.run(runner=copy_with(spark))
+
+
+def test_a_filter_that_is_always_false_when_run_then_all_was_read_and_nothing_is_left_to_do(
+    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    """Spark starts no task for it."""
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, [*payments(20), *payments(10, partition=1)])
+    settings = {"A->B.mirror.transforms": "none", "A->B.mirror.transform.none.filter": "rand() > 2"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    report = flow.run(runner=copy_with(spark))
+    again = flow.run(runner=copy_with(spark))
+
+    assert report.errors == ()
+    assert {result.source.partition: result.source_next for result in report.results} == {0: 20, 1: 10}
+    assert (again.results, again.idle) == ((), 2)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.model import DifferenceKind, Verdict
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
@@ -18,24 +16,12 @@ from spark_jobs.replicate import copy_with
 from spark_jobs.verify import verify_with
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, create_topic, produce
+from tests.support.kafka import Record, consume, create_topic, delete_topic, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _COUNTRIES = ("DE", "FR", "IT")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
-    settings = {**SPARK_SETTINGS, "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        session = SparkSession.builder.master("local[2]").appName("verify").config(map=settings).getOrCreate()
-        yield session
-        session.stop()
 
 
 def payments(count: int, *, partition: int = 0) -> list[Record]:
@@ -52,7 +38,7 @@ def payments(count: int, *, partition: int = 0) -> list[Record]:
     ]
 
 
-def settings_of(topic: str, **parts: str) -> dict[str, str]:
+def settings_of(topic: str, /, **parts: str) -> dict[str, str]:
     """One transform of a topic."""
     own = {f"A->B.mirror.transform.one.{key.replace('__', '.')}": value for key, value in parts.items()}
     return {"A->B.mirror.transforms": "one", "A->B.mirror.transform.one.topics": topic, **own}
@@ -194,3 +180,48 @@ def test_given_records_that_become_several_when_verified_then_all_of_them_are_co
     assert equal.records == written == 100 + 200 + 300
     (difference,) = (each for verdict in different.verdicts for each in verdict.differences)
     assert (difference.kind, difference.target_offset) == (DifferenceKind.EXTRA, 600)
+
+
+def test_given_records_that_are_routed_when_verified_then_what_stands_elsewhere_is_compared_too(
+    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, [*payments(900), *payments(300, partition=1)])
+    elsewhere = f"{topic_name}-eu"
+    # All go to one partition, whichever they are from; what is Italian stays.
+    routing = settings_of(
+        topic_name,
+        decode__value="json",
+        schema__value="id BIGINT, country STRING, card STRING",
+        value="struct(value.id AS id, '****' AS card)",
+        topic=f"CASE WHEN value.country <> 'IT' THEN '{elsewhere}' END",
+        partition="CASE WHEN value.country <> 'IT' THEN 0 END",
+    )
+    flow = a_flow(tmp_path, kafka_pair, topic_name, routing)
+    written = flow.run(runner=copy_with(spark)).records
+    copy = consume(kafka_pair.target, elsewhere)
+
+    equal = verified(flow, spark)
+    produce(kafka_pair.target, elsewhere, [copy[10]])
+    duplicated = verified(flow, spark)
+    delete_topic(kafka_pair.target, elsewhere)
+    create_topic(kafka_pair.target, elsewhere, partitions=2)
+    produce(kafka_pair.target, elsewhere, [*copy[:10], replace(copy[10], value=b"{}"), *copy[11:-1]])
+    changed = verified(flow, spark)
+
+    assert equal.exit_code == 0, equal.to_dict()
+    assert equal.records == written == 1200
+    (found,) = equal.routed
+    assert (found.target, found.records, found.made, found.standing) == (TopicPartition(elsewhere, 0), 800, 800, 800)
+    assert len(found.sources) == 2
+    (added,) = duplicated.routed
+    assert duplicated.exit_code == 3
+    assert [(each.kind, each.target_offset) for each in added.differences] == [(DifferenceKind.EXTRA, 800)]
+    (altered,) = changed.routed
+    assert changed.exit_code == 3
+    assert (altered.records, altered.difference_count) == (798, 3)
+    extra, *missing = sorted(altered.differences, key=lambda each: each.kind.value)
+    assert (extra.kind, extra.target_offset, extra.source) == (DifferenceKind.EXTRA, 10, None)
+    assert {each.kind for each in missing} == {DifferenceKind.MISSING}
+    assert all(each.source is not None and each.source_offset is not None for each in missing)
+    assert changed.count(Verdict.EQUAL) == 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -15,15 +15,25 @@ from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import PartitionVerdict, VerifyJob
 from mirror_lib.verify.report import VerifyReport
-from mirror_lib.verify.transformed.comparing import compare_bin
+from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
+from mirror_lib.verify.routed.judging import judge_routed
+from mirror_lib.verify.routed.model import NOTHING_ROUTED
+from mirror_lib.verify.routed.standing import StandingJob, read_standing
+from mirror_lib.verify.routed.verdict import RoutedVerdict
+from mirror_lib.verify.transformed.comparing import compare_bin, find_bin
+from mirror_lib.verify.transformed.elsewhere import FoundRow
 from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob
 from mirror_lib.verify.transformed.reading import read_bin
-from mirror_lib.verify.transformed.split import judged_together, split_job
+from mirror_lib.verify.transformed.split import searched, split_job
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, consume, create_topic, delete_topic, produce
 from tests.support.transforming import RowFunction, unchanged
+
+Found = TypeVar("Found")
+#: Topic and partition by a record's value; what is None is not set.
+Route = Callable[[bytes | None], tuple[str | None, int | None]]
 
 
 def verify(flow: Flow, **options: Any) -> VerifyReport:
@@ -52,38 +62,61 @@ class CompareHere:
     function: RowFunction = unchanged
     rows_at_once: int = 100
     refused: Mapping[TopicPartition, tuple[RefusedRecord, ...]] = field(default_factory=dict)
-    #: A topic that a transform sets.
-    elsewhere: str | None = None
+    #: Where transforms send records by their values.
+    route: Route | None = None
 
-    def __call__(self, whole: VerifyJob) -> list[PartitionVerdict]:
+    def __call__(self, whole: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
         raw, transformed = split_job(whole)
-        found = run_locally(1)(raw) if raw.bins else []
-        for each in transformed:
-            job = RowVerifyJob(each.job, self.refused, nonce=uuid.uuid4().hex)
-            with ThreadPoolExecutor(max_workers=len(each.job.bins)) as pool:
-                bins = list(pool.map(lambda number, job=job: self._bin(job, number), range(len(each.job.bins))))
-            found += judged_together([verdict for verdicts in bins for verdict in verdicts])
-        return found
+        found: list[PartitionVerdict | RoutedVerdict] = [*run_locally(1)(replace(raw, routed=NOTHING_ROUTED))]
+        jobs = [RowVerifyJob(each.job, self.refused, nonce=uuid.uuid4().hex) for each in transformed]
+        made = RoutedFindings()
+        for job in jobs:
+            for verdicts, routed in self._bins(
+                job, lambda job, number: compare_bin(job, number, 0, self._rows(job, number))
+            ):
+                found += verdicts
+                made.take(routed)
 
-    def _bin(self, job: RowVerifyJob, number: int) -> list[PartitionVerdict]:
-        return compare_bin(job, number, 0, self._rows(job, number))
+        def find(wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
+            again = [replace(job, verify=searched(job.verify, wanted), nonce=uuid.uuid4().hex) for job in jobs]
+            return [
+                row
+                for job in again
+                for rows in self._bins(job, lambda job, at: find_bin(job, at, 0, self._rows(job, at), wanted))
+                for row in rows
+            ]
+
+        return [*found, *judge_routed(whole, made, _read_standing, find)]
+
+    def _bins(self, job: RowVerifyJob, work: Callable[[RowVerifyJob, int], Found]) -> list[Found]:
+        if not job.verify.bins:
+            return []
+        with ThreadPoolExecutor(max_workers=len(job.verify.bins)) as pool:
+            return list(pool.map(lambda number: work(job, number), range(len(job.verify.bins))))
 
     def _rows(self, job: RowVerifyJob, number: int) -> Iterator[pa.RecordBatch]:
         for batch in read_bin(job, number, 0):
             made = self.function(batch)
             for first in range(0, made.num_rows, self.rows_at_once):
-                yield _written(made.slice(first, self.rows_at_once), self.elsewhere)
+                yield _written(made.slice(first, self.rows_at_once), self.route)
 
 
-def verify_transformed(flow: Flow, function: RowFunction = unchanged, **options: Any) -> VerifyReport:
+def _read_standing(job: StandingJob) -> list[Standing]:
+    return [found for number in range(len(job.bins)) for found in read_standing(job, number)]
+
+
+def verify_transformed(
+    flow: Flow, function: RowFunction = unchanged, *, route: Route | None = None, **options: Any
+) -> VerifyReport:
     """One verification in this process, with the function in the place of the flow's transforms."""
-    runner = CompareHere(function)
+    runner = CompareHere(function, route=route)
     return verify_flow(flow.config, ledger=flow.ledger, make_runner=lambda _: runner, options=VerifyOptions(**options))
 
 
-def _written(rows: pa.RecordBatch, topic: str | None) -> pa.RecordBatch:
+def _written(rows: pa.RecordBatch, route: Route | None) -> pa.RecordBatch:
     """Rows as they come to the comparing half."""
     names = ("key", "value", "headers", "timestamp")
-    routes = pa.array([topic] * rows.num_rows, pa.string()), pa.nulls(rows.num_rows, pa.int32())
+    where = [route(value) if route else (None, None) for value in rows.column("value").to_pylist()]
+    routes = pa.array([topic for topic, _ in where], pa.string()), pa.array([to for _, to in where], pa.int32())
     columns = [*(rows.column(name) for name in names), *routes, rows.column(SOURCE_COLUMN)]
     return pa.RecordBatch.from_arrays(columns, [*names, "topic", "partition", SOURCE_COLUMN])

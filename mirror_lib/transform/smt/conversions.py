@@ -35,8 +35,10 @@ from mirror_lib.transform.smt.numbers import (
     cast_to_integer,
 )
 from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
+from mirror_lib.transform.smt.schema_cache import SchemaCache
 
 _CASTING, _CONVERTING = "cast types", "converting timestamp formats"
+_CAST: SchemaCache[Schema] = SchemaCache()
 _CASTABLE = (
     *(SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.FLOAT32),
     *(SchemaType.FLOAT64, SchemaType.BOOLEAN, SchemaType.STRING, SchemaType.BYTES),
@@ -60,7 +62,7 @@ def cast(setting: model.Cast, record: SmtRecord) -> SmtRecord:
         fields = require_map(value, _CASTING)
         changed = {name: _cast(None, fields.get(name), kind) for name, kind in setting.fields.items()}
         return record.with_part(setting.side, None, {**fields, **changed})
-    new_schema = _cast_schema(setting, schema)
+    new_schema = _CAST.get(setting, schema, lambda: _cast_schema(setting, schema))
     if setting.whole is not None:
         return record.with_part(setting.side, new_schema, _cast(schema, value, setting.whole))
     whole = require_struct(value, _CASTING)

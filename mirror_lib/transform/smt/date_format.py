@@ -19,6 +19,8 @@ _MONTHS = (
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+#: Letters that change within a day, the finest first, and how long each stays the same.
+_RESOLUTIONS = ((frozenset("S"), 1), (frozenset("s"), 1000), (frozenset("m"), 60_000), (frozenset("HhkKa"), 3_600_000))
 #: 15 October 1582: what is earlier is a date of the Julian calendar to Java.
 _CUTOVER = -12_219_292_800_000
 _OFFSET = re.compile(r"(?:GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?")
@@ -60,6 +62,12 @@ class DateFormat:
             raise DataError("the date is before 15 October 1582, where Java goes over to another calendar")
         moment = _Moment.of(milliseconds)
         return "".join(part.text if not part.letter else moment.field(part) for part in self.parts)
+
+    @property
+    def resolution(self) -> int:
+        """Milliseconds of which all moments have the same text, counted from 1970."""
+        letters = {part.letter for part in self.parts}
+        return next((width for finer, width in _RESOLUTIONS if letters & finer), _MILLISECONDS["d"])
 
     def parse(self, text: str) -> int:
         """The moment that a text begins with, in milliseconds; what follows it is not looked at, as in Java.

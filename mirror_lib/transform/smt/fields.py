@@ -6,7 +6,7 @@ Fields keep the source's order and new ones come last. With a schema Java does t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from mirror_lib.transform.smt import model
@@ -31,7 +31,10 @@ from mirror_lib.transform.smt.data import (
 )
 from mirror_lib.transform.smt.numbers import masking_number
 from mirror_lib.transform.smt.record import SmtRecord, require_map, require_struct
+from mirror_lib.transform.smt.schema_cache import SchemaCache
 
+_INSERTED: SchemaCache[Schema] = SchemaCache()
+_REPLACED: SchemaCache[Schema] = SchemaCache()
 _INSERTION, _MASKING, _REPLACEMENT = "field insertion", "mask fields", "field replacement"
 
 
@@ -51,7 +54,9 @@ def insert_field(setting: model.InsertField, record: SmtRecord) -> SmtRecord:
     whole = require_struct(value, _INSERTION)
     insertions = list(_insertions(setting, record))
     added = (Field(name, each) for name, each, _ in insertions)
-    new_schema = struct_schema((*whole.schema.fields, *added), like=whole.schema)
+    new_schema = _INSERTED.get(
+        setting, whole.schema, lambda: struct_schema((*whole.schema.fields, *added), like=whole.schema)
+    )
     kept = ((each.name, _value(whole, each, setting.replace_null_with_default)) for each in whole.schema.fields)
     put = (
         (name, Moment(member) if each.name == TIMESTAMP.name and isinstance(member, int) else member)
@@ -99,7 +104,9 @@ def _masked(value: Value, replacement: str | None) -> Value:
         return None
     if replacement is not None:
         return masking_number(value, replacement)
-    empty = next((made for kind, made in _EMPTY if isinstance(value, kind)), None)
+    empty = _EMPTY_OF.get(type(value))
+    if empty is None:
+        empty = next((made for kind, made in _EMPTY if isinstance(value, kind)), None)
     if empty is None:
         raise DataError(f"Cannot mask value of type: class {class_name(value)}")
     return empty
@@ -120,6 +127,8 @@ _EMPTY: tuple[tuple[type, Value], ...] = (
     (list, []),
     (dict, {}),
 )
+#: The same for what is of just that type, which nearly all values are.
+_EMPTY_OF: Mapping[type, Value] = dict(_EMPTY)
 
 
 def replace_field(setting: model.ReplaceField, record: SmtRecord) -> SmtRecord:
@@ -141,7 +150,7 @@ def replace_field(setting: model.ReplaceField, record: SmtRecord) -> SmtRecord:
         for each in whole.schema.fields
         if _is_kept(setting, each.name)
     )
-    new_schema = struct_schema(renamed, like=whole.schema)
+    new_schema = _REPLACED.get(setting, whole.schema, lambda: struct_schema(renamed, like=whole.schema))
     # Java looks for the value under the name that a rename leads back to, also when no rename led here.
     old_names = {new: old for old, new in setting.renames.items()}
     pairs = (
@@ -156,4 +165,6 @@ def _is_kept(setting: model.ReplaceField, name: str) -> bool:
 
 
 def _value(whole: Struct, each: Field, replace_null_with_default: bool) -> Value:
-    return whole.get(each.name, default=replace_null_with_default)
+    """The value of one of the struct's own fields (`Struct.get`, which looks for the field first)."""
+    value = whole.values.get(each.name)
+    return each.schema.default if value is None and replace_null_with_default else value

@@ -9,12 +9,12 @@ from mirror_lib.transform.smt.record import Header, SmtRecord, require_map, requ
 
 def insert_header(setting: model.InsertHeader, record: SmtRecord) -> SmtRecord:
     """The header comes last; others of its name stay."""
-    return record._replace(headers=(*record.headers, Header(setting.header, setting.value, setting.schema)))
+    return record.with_headers((*record.headers, Header(setting.header, setting.value, setting.schema)))
 
 
 def drop_headers(setting: model.DropHeaders, record: SmtRecord) -> SmtRecord:
     """All headers of the names go, in whatever number they are there."""
-    return record._replace(headers=tuple(each for each in record.headers if each.name not in setting.headers))
+    return record.with_headers(tuple([each for each in record.headers if each.name not in setting.headers]))
 
 
 def header_from(setting: model.HeaderFrom, record: SmtRecord) -> SmtRecord:
@@ -35,7 +35,7 @@ def header_from(setting: model.HeaderFrom, record: SmtRecord) -> SmtRecord:
         whole = require_struct(value, purpose)
         added = [_from_struct(setting, whole, name, header) for name, header in setting.headers]
         changed = record.with_part(setting.side, *_without(setting, whole, taken)) if setting.move else record
-    return changed._replace(headers=(*record.headers, *added))
+    return changed.with_headers((*record.headers, *added))
 
 
 def _from_struct(setting: model.HeaderFrom, whole: Struct, name: str, header: str) -> Header:

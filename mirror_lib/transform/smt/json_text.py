@@ -53,6 +53,23 @@ def read_json(data: bytes) -> Any:
         raise DataError("the JSON is nested too deeply") from error
 
 
+def read_member(data: bytes, before: str) -> tuple[Any, str] | None:
+    """The member of an object that stands behind a text, and what follows it; None when it takes a closer look.
+
+    It is the value that `read_json` would find there.
+    """
+    if len(data) > MAX_DIGITS and _TOO_LONG.search(data) is not None:
+        return None
+    try:
+        text = data.decode()
+        if not text.startswith(before):
+            return None
+        value, end = _SCAN(text, len(before))
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    return value, text[end:]
+
+
 def write_json(value: Value) -> bytes:
     """The text of a value that consists of what `read_json` gives, and of decimals.
 
@@ -82,11 +99,19 @@ def schemaless_json(value: Value) -> bytes | None:
     return text.encode()
 
 
+class _Names(dict[str, str]):
+    """Names of an object's members as they are written, colon and all: records of a topic have the same."""
+
+    def __missing__(self, name: str) -> str:
+        if len(self) >= _MOST_NAMES:
+            self.clear()
+        made = self[name] = f"{encode_basestring(name)}:"
+        return made
+
+
 def _object(value: dict[str, Value]) -> str:
-    writers = _WRITERS
-    return (
-        "{" + ",".join([f"{encode_basestring(key)}:{writers[type(each)](each)}" for key, each in value.items()]) + "}"
-    )
+    names, writers = _NAMES, _WRITERS
+    return "{" + ",".join([names[name] + writers[type(each)](each) for name, each in value.items()]) + "}"
 
 
 def _array(value: list[Value]) -> str:
@@ -103,8 +128,10 @@ def _integer(text: str) -> int:
 def _number(text: str) -> Float64:
     if len(text) > MAX_DIGITS:
         raise DataError(f"a number has {len(text)} characters, more than {MAX_DIGITS}")
-    # Jackson reads a decimal first, and those have no negative zero.
-    return Float64(float(text) + 0.0, text)
+    # Jackson reads a decimal first, and those have no negative zero. Made as `Float64` does, without a call of its own.
+    made = _NEW_FLOAT(Float64, float(text) + 0.0)
+    made.text = text
+    return made
 
 
 def _no_number(name: str) -> NoReturn:
@@ -157,14 +184,17 @@ def _float_text(value: float) -> str:
 
 
 _TOO_LONG = re.compile(rb"[0-9]{%d}" % (MAX_DIGITS + 1))
+_NEW_FLOAT: Callable[[type[Float64], float], Float64] = float.__new__
+_MOST_NAMES = 4096
+_NAMES = _Names()
 _BEYOND = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 #: Of values that are of just these types.
 _WRITERS: Mapping[type, Callable[[Any], str]] = {
     str: encode_basestring,
     dict: _object,
     list: _array,
-    type(None): lambda _: "null",
-    bool: lambda value: "true" if value else "false",
+    type(None): {None: "null"}.__getitem__,
+    bool: {True: "true", False: "false"}.__getitem__,
     **dict.fromkeys((int, Int8, Int16, Int32), int.__repr__),
     **dict.fromkeys((float, Float32, Float64), _float_text),
     bytes: lambda value: f'"{base64.b64encode(value).decode("ascii")}"',

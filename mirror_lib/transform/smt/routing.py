@@ -12,28 +12,45 @@ from mirror_lib.transform.smt.record import SmtRecord
 
 
 def regex_router(setting: model.RegexRouter, record: SmtRecord) -> SmtRecord:
+    """The record under the name of `renamed_by_regex`."""
+    topic = renamed_by_regex(setting, record.topic)
+    return record if topic == record.topic else record.with_topic(topic)
+
+
+def renamed_by_regex(setting: model.RegexRouter, topic: str) -> str:
     """The regex must match the whole name, and what its first match replaces may be less than that, as in Java.
 
     `a|ab` matches the topic `ab` (`Matcher.matches`), and `replaceFirst` then replaces the `a` alone.
     """
-    pattern, replacement = _compiled(setting.regex, setting.replacement)
-    if pattern.fullmatch(record.topic) is None:
-        return record
-    topic = pattern.sub(replacement, record.topic, count=1)
-    return record._replace(topic=topic)
+    return _renamed(setting.regex, setting.replacement, topic)
 
 
 def timestamp_router(setting: model.TimestampRouter, record: SmtRecord) -> SmtRecord:
-    """`${topic}` and `${timestamp}` of the format replaced, the second also where the topic's name brought it in.
+    """The record under the name of `renamed_by_time`.
 
     Raises:
-        DataError: the record has no timestamp.
+        DataError: the record has no timestamp, or one that Java writes by another calendar.
     """
     if record.timestamp is None:
         raise DataError("Timestamp missing on record")
-    moment = setting.timestamp_format.format(record.timestamp)
-    topic = setting.topic_format.replace("${topic}", record.topic).replace("${timestamp}", moment)
-    return record._replace(topic=topic)
+    return record.with_topic(renamed_by_time(setting, record.topic, record.timestamp))
+
+
+def renamed_by_time(setting: model.TimestampRouter, topic: str, milliseconds: int) -> str:
+    """`${topic}` and `${timestamp}` of the format replaced, the second also where the topic's name brought it in.
+
+    Raises:
+        DataError: Java writes the time by another calendar.
+    """
+    moment = setting.timestamp_format.format(milliseconds)
+    return setting.topic_format.replace("${topic}", topic).replace("${timestamp}", moment)
+
+
+# Records of one topic follow one another.
+@lru_cache(maxsize=1024)
+def _renamed(regex: str, replacement: str, topic: str) -> str:
+    pattern, compiled = _compiled(regex, replacement)
+    return topic if pattern.fullmatch(topic) is None else pattern.sub(compiled, topic, count=1)
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,11 @@ from mirror_lib.transform.smt.model import ChainSettings, ConverterKind, Convert
 from mirror_lib.transform.smt.predicates import condition_of
 from mirror_lib.transform.smt.record import Header, RawRecord, Side, SmtRecord
 
-_EVERY_SIDE = frozenset(Side)
+# Sides are bits here, and functions are found once: what is asked for every record is to cost next to nothing.
+_KEY, _VALUE = 1, 2
+_KEY_SIDE, _VALUE_SIDE = Side.KEY, Side.VALUE
+_BITS = {_KEY_SIDE: _KEY, _VALUE_SIDE: _VALUE}
+_EVERY_SIDE = _KEY | _VALUE
 
 
 class _Step(NamedTuple):
@@ -25,8 +29,8 @@ class _Step(NamedTuple):
     condition: Callable[[SmtRecord], bool] | None
     negate: bool
     #: The sides that it reads, and those that need no decoding after it.
-    reads: frozenset[Side]
-    settles: frozenset[Side]
+    reads: int
+    settles: int
 
 
 class ChainRunner:
@@ -46,8 +50,8 @@ class ChainRunner:
                 function_of(stage.transform),
                 None if stage.predicate is None else condition_of(stage.predicate),
                 stage.negate,
-                stage.transform.sides(),
-                stage.transform.sides() | stage.transform.changed_sides(),
+                _bits(stage.transform.sides()),
+                _bits(stage.transform.sides() | stage.transform.changed_sides()),
             )
             for stage in settings.stages
         )
@@ -61,21 +65,21 @@ class ChainRunner:
         if not self._steps:
             return raw
         # What MirrorSourceTask makes of a record.
-        headers = tuple([Header(name, data, OPTIONAL_BYTES if data is None else BYTES) for name, data in raw.headers])
-        current = SmtRecord(raw.topic, raw.partition, raw.key, raw.value, headers, raw.timestamp, OPTIONAL_BYTES, BYTES)
+        topic, partition, raw_key, raw_value, raw_headers, timestamp = raw
+        headers = tuple([Header(name, data, OPTIONAL_BYTES if data is None else BYTES) for name, data in raw_headers])
+        current = SmtRecord(topic, partition, raw_key, raw_value, headers, timestamp, OPTIONAL_BYTES, BYTES)
         # What stands for the bytes as they came, and the sides that need no decoding any more.
         key = value = current
-        settled = frozenset() if self._decodes else _EVERY_SIDE
+        settled = 0 if self._decodes else _EVERY_SIDE
         for step in self._steps:
             if step.condition is not None and step.condition(current) == step.negate:
                 continue
-            if not step.settles <= settled:
-                for side in step.reads - settled:
-                    current = self._decoded(side, current)
-                    if side is Side.KEY:
-                        key = current
-                    else:
-                        value = current
+            if step.settles & ~settled:
+                to_decode = step.reads & ~settled
+                if to_decode & _KEY:
+                    current = key = current.with_part(_KEY_SIDE, *_decoded(self._key, current.key))
+                if to_decode & _VALUE:
+                    current = value = current.with_part(_VALUE_SIDE, *_decoded(self._value, current.value))
                 settled |= step.settles
             try:
                 after = step.function(step.stage.transform, current)
@@ -84,36 +88,50 @@ class ChainRunner:
             if after is None:
                 return None
             current = after
+        return self._written(raw, current, headers, key, value)
+
+    def _written(
+        self, raw: RawRecord, made: SmtRecord, headers: tuple[Header, ...], key: SmtRecord, value: SmtRecord
+    ) -> RawRecord:
+        """A record as it is to stand in Kafka.
+
+        Args:
+            raw: as it stood there.
+            headers: what was made of its headers.
+            key: holds what its key was decoded into.
+            value: likewise.
+        """
+        topic, partition, made_key, made_value, made_headers, timestamp, key_schema, value_schema = made
+        # What its bytes were decoded into keeps them.
+        keeps_key = self._decodes and made_key is key.key and _same(key_schema, key.key_schema)
+        keeps_value = self._decodes and made_value is value.value and _same(value_schema, value.value_schema)
         return RawRecord(
-            current.topic,
-            current.partition,
-            raw.key if self._is_untouched(Side.KEY, current, key) else _encoded(self._key, *current.part(Side.KEY)),
-            raw.value
-            if self._is_untouched(Side.VALUE, current, value)
-            else _encoded(self._value, *current.part(Side.VALUE)),
-            raw.headers if current.headers is headers and self._plain_headers else self._encoded_headers(current),
-            current.timestamp,
+            topic,
+            partition,
+            raw.key if keeps_key else _encoded(self._key, key_schema, made_key),
+            raw.value if keeps_value else _encoded(self._value, value_schema, made_value),
+            raw.headers if made_headers is headers and self._plain_headers else self._encoded_headers(made),
+            timestamp,
         )
-
-    def _decoded(self, side: Side, record: SmtRecord) -> SmtRecord:
-        data = record.part(side)[1]
-        assert data is None or isinstance(data, bytes), "a side that an SMT has changed is not decoded"
-        converter = self._key if side is Side.KEY else self._value
-        try:
-            return record.with_part(side, *decode(converter, data))
-        except DataError as error:
-            raise _failed(converter, error) from error
-
-    def _is_untouched(self, side: Side, record: SmtRecord, origin: SmtRecord) -> bool:
-        """Whether a side is what its bytes were decoded into: then they stay what they are."""
-        if not self._decodes:
-            return False
-        schema, value = record.part(side)
-        before_schema, before = origin.part(side)
-        return value is before and (schema is before_schema or schema == before_schema)
 
     def _encoded_headers(self, record: SmtRecord) -> tuple[tuple[str, bytes | None], ...]:
         return tuple([(each.name, _encoded(self._header, each.schema, each.value)) for each in record.headers])
+
+
+def _decoded(converter: ConverterSettings, data: Value) -> tuple[Schema | None, Value]:
+    assert data is None or isinstance(data, bytes), "a side that an SMT has changed is not decoded"
+    try:
+        return decode(converter, data)
+    except DataError as error:
+        raise _failed(converter, error) from error
+
+
+def _same(schema: Schema | None, before: Schema | None) -> bool:
+    return schema is before or schema == before
+
+
+def _bits(sides: frozenset[Side]) -> int:
+    return sum(_BITS[side] for side in sides)
 
 
 def apply_stage(stage: Stage, record: SmtRecord) -> SmtRecord | None:

@@ -1,7 +1,7 @@
 """The comparing half of a transformed comparison: rows as they come from Spark against the target's log, in order.
 
 Rows become blocks of records, and are compared as the records of the source are where nothing is transformed
-(`verify.compare`), through the same map.
+(`verify.compare`), through the same map. Those that go elsewhere are summed up (`verify.transformed.elsewhere`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,11 +25,12 @@ from mirror_lib.cluster.rows.hand_over import HandOver
 from mirror_lib.cluster.rows.layout import Int64s, number_and_codec
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.account import verdict_of
-from mirror_lib.verify.chains import ROUTED, routed
 from mirror_lib.verify.compare import RangeComparer
 from mirror_lib.verify.model import PartitionCheck, PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.verify.places import MOST_ROWS, ROW_BITS
 from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
+from mirror_lib.verify.routed.findings import Place, RoutedFindings
+from mirror_lib.verify.transformed.elsewhere import Elsewhere, FoundRow
 from mirror_lib.verify.transformed.loop_thread import LoopThread
 from mirror_lib.verify.transformed.model import NumberedRange, Progress, RangeEnd, RowVerifyJob, numbered_ranges
 
@@ -37,8 +38,11 @@ _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
 
 
-def compare_bin(job: RowVerifyJob, number: int, attempt: int, rows: Iterable[pa.RecordBatch]) -> list[PartitionVerdict]:
-    """Compare the rows that are made of bin `number` with the target; a verdict for each of its partitions.
+def compare_bin(
+    job: RowVerifyJob, number: int, attempt: int, rows: Iterable[pa.RecordBatch]
+) -> tuple[list[PartitionVerdict], RoutedFindings]:
+    """Compare the rows that are made of bin `number` with the target; a verdict for each of its partitions, and what
+    was made for others. Of partitions that are read only for the latter there is no verdict.
 
     Args:
         rows: of `cluster.rows.layout.WRITTEN_DDL`; range after range, each in the order of its offsets.
@@ -51,9 +55,35 @@ def compare_bin(job: RowVerifyJob, number: int, attempt: int, rows: Iterable[pa.
     try:
         for batch in rows:
             comparing.take(batch)
-        return comparing.verdicts()
+        return comparing.verdicts(), comparing.findings()
     finally:
         comparing.close()
+
+
+def find_bin(
+    job: RowVerifyJob,
+    number: int,
+    attempt: int,
+    rows: Iterable[pa.RecordBatch],
+    wanted: Mapping[Place, frozenset[bytes]],
+) -> list[FoundRow]:
+    """Of which records the rows of bin `number` are made whose digests are looked for.
+
+    Raises:
+        ValueError: the rows are not what a transform gives.
+    """
+    elsewhere = Elsewhere(job.verify)
+    ranges = {each.number: each for each in numbered_ranges(job, number)}
+    found: list[FoundRow] = []
+    for batch in rows:
+        first = 0
+        for each in by_place(batch, routes=False):
+            check = ranges[number_and_codec(each.place)[0]].check
+            part = batch.slice(first, len(each.rows))
+            first += len(each.rows)
+            found += elsewhere.find(check, each.rows, part, wanted)
+    HandOver(job.nonce, number, attempt).take()
+    return found
 
 
 class RowNumbers:
@@ -110,7 +140,7 @@ class _Walk:
 
     def __init__(self, job: RowVerifyJob, each: NumberedRange, thread: LoopThread) -> None:
         self._job = job.verify
-        self.check, self._range = each.check, each.range
+        self.check, self.range = each.check, each.range
         self._thread = thread
         self._bits = ROW_BITS if each.check.several else 0
         self._numbers = RowNumbers(several=each.check.several)
@@ -196,9 +226,9 @@ class _Walk:
             target,
             self._job.target,
             self.check.target,
-            read_committed=False,
+            read_committed=self._job.target_committed,
             retry_seconds=self._job.retry_seconds,
-            chunk_bytes=chunk_size(self._range, _LARGEST_CHUNK),
+            chunk_bytes=chunk_size(self.range, _LARGEST_CHUNK),
         )
         return LogStream(reader, self._comparer.target.fed_to, self._comparer.target.end)
 
@@ -214,19 +244,17 @@ class _Account:
     error: MirrorError | None = None
     stopped: Stopped | None = None
     seconds: float = 0.0
-    #: Whether a transform sends rows elsewhere than to the partition that is compared.
-    routed: bool = False
+    #: Which source offsets have come as rows.
+    read: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
         """Whether nothing more is to be compared."""
-        return self.routed or self.error is not None
+        return self.error is not None
 
     def verdict(self, keep: int) -> PartitionVerdict:
         """What is to be said of it."""
         check = self.check
-        if self.routed:
-            return PartitionVerdict.impossible(check.source, check.target, ROUTED, routed(check.chain))
         verdict = verdict_of(
             check,
             self.outcomes,
@@ -254,6 +282,7 @@ class _Comparing:
         self._thread = LoopThread("comparing")
         self._client: RawClient | None = None
         self._accounts = {check.source: _Account(check) for check in job.verify.bins[number]}
+        self._elsewhere = Elsewhere(job.verify)
         #: Those whose rows have not all come, in the order of reading.
         self._waiting = deque(numbered_ranges(job, number))
         #: Of the first of them, once rows of it have come.
@@ -282,7 +311,21 @@ class _Comparing:
     def verdicts(self) -> list[PartitionVerdict]:
         """What is to be said of each partition; all rows have come."""
         self._end(self._word.take(), before=None)
-        return [account.verdict(self._job.verify.keep_differences) for account in self._accounts.values()]
+        keep = self._job.verify.keep_differences
+        return [account.verdict(keep) for account in self._accounts.values() if not account.check.routed_only]
+
+    def findings(self) -> RoutedFindings:
+        """What was made for other partitions; call behind `verdicts`."""
+        found = self._elsewhere.findings
+        for source, account in self._accounts.items():
+            if account.error is not None:
+                # How much of its last batch is in the sums is not known.
+                found.errors[source] = account.error
+                continue
+            found.read[source] = account.read
+            if account.stopped is not None:
+                found.stopped[source] = account.stopped
+        return found
 
     def close(self) -> None:
         """Let go of the target."""
@@ -294,10 +337,9 @@ class _Comparing:
         return self._walk
 
     def _take(self, walk: _Walk, rows: RowColumns, part: pa.RecordBatch) -> None:
-        if _goes_elsewhere(part, walk.check):
-            self._accounts[walk.check.source].routed = True
-        else:
-            walk.take(rows, self._target())
+        own = self._elsewhere.without(walk.check, rows, part) if walk.check.chain.may_route else rows
+        if len(own) and not walk.range.routed_only:
+            walk.take(own, self._target())
 
     def _end(self, progress: Progress, *, before: int | None) -> None:
         """End the ranges whose rows have all come: those before the one that rows come of now."""
@@ -313,6 +355,12 @@ class _Comparing:
         account = self._accounts[each.check.source]
         account.stopped = account.stopped or end.stopped
         account.source_bytes += end.bytes
+        first = max(each.range.source_first, end.log_start)
+        if end.source_next > first:
+            account.read.append((first, end.source_next))
+        if each.range.routed_only:
+            account.error = account.error or end.error
+            return
         # Where it was not even begun, there is nothing to say of it.
         if end.source_next > each.range.source_first or (end.stopped is None and end.error is None):
             walk = self._begun(each)
@@ -344,12 +392,3 @@ class _Comparing:
         if self._client is None:
             self._client = self._thread.connect(self._job.verify.target)
         return self._client
-
-
-def _goes_elsewhere(rows: pa.RecordBatch, check: PartitionCheck) -> bool:
-    """Whether a transform sends rows elsewhere than to the partition that is compared."""
-    topics, partitions = (rows.column(rows.schema.get_field_index(name)) for name in ("topic", "partition"))
-    if topics.null_count + partitions.null_count == 2 * rows.num_rows:
-        return False
-    found = {*topics.unique().to_pylist()} - {None, check.target.topic}
-    return bool(found or {*partitions.unique().to_pylist()} - {None, check.target.partition})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from mirror_lib.offsets.runs import encode
+from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.model import TransformChain
-from mirror_lib.verify.chains import ROUTED
-from mirror_lib.verify.model import PartitionCheck, PartitionVerdict, VerifyJob
+from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.plan import pack
+from mirror_lib.verify.routed.model import UNEXPECTED
 
 
 class ChainChecks(NamedTuple):
@@ -42,9 +44,27 @@ def _part(job: VerifyJob, checks: Sequence[PartitionCheck]) -> VerifyJob:
     return replace(job, bins=bins, bin_max_bytes=-(-share // len(bins)))
 
 
-def judged_together(verdicts: Sequence[PartitionVerdict]) -> list[PartitionVerdict]:
-    """The verdicts of one chain: where it sends rows elsewhere, they may have come to any of the other partitions."""
-    elsewhere = next((each for each in verdicts if each.reason == ROUTED), None)
-    if elsewhere is None or elsewhere.detail is None:
-        return list(verdicts)
-    return [PartitionVerdict.impossible(each.source, each.target, ROUTED, elsewhere.detail) for each in verdicts]
+def searched(job: VerifyJob, wanted: Collection[tuple[TopicPartition, int]]) -> VerifyJob:
+    """The job that makes again only what may go to some stretches of target partitions."""
+    ranges: dict[TopicPartition, list[CheckRange]] = {}
+    checks = {check.source: check for bin_ in job.bins for check in bin_}
+    for routed in job.routed.checks:
+        for stretch in routed.stretches:
+            if (routed.target, stretch.number) in wanted:
+                for source, first, end in stretch.shares:
+                    ranges.setdefault(source, []).append(_only(first, end))
+    if any(number == UNEXPECTED for _, number in wanted):
+        for source, check in checks.items():
+            ranges.setdefault(source, []).extend(_only(each.source_first, each.source_next) for each in check.ranges)
+    kept = [
+        replace(
+            check, ranges=tuple(sorted(set(ranges[source]), key=lambda each: (each.source_first, each.source_next)))
+        )
+        for source, check in checks.items()
+        if source in ranges
+    ]
+    return replace(job, bins=pack(kept, len(job.bins)), bin_max_bytes=None)
+
+
+def _only(first: int, end: int) -> CheckRange:
+    return CheckRange(first, end, 0, 0, records=0, encoded_runs=encode(()), routed_only=True)

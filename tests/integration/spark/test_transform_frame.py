@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,8 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.transform.model import Transform
+from mirror_lib.transform.model import Transform, TransformChain
 from mirror_lib.transform.record_mark import read_mark
+from spark_jobs.transform_frame import frame_of
+from spark_jobs.transform_functions import explained
+from tests.support.frame_functions import through_arrow
 from tests.support.spark_frames import (
     FIRST_OFFSET,
     NOON,
@@ -24,6 +28,7 @@ from tests.support.spark_frames import (
     Made,
     decoding,
     expressions,
+    frame,
     json_by,
     like,
     select,
@@ -36,6 +41,13 @@ VIENNA = Given(b'{"country": "AT", "card": "4711", "sum": 1.10, "unknown": [1]}'
 BERLIN = Given(b'{"country":"DE"}', b"\xff\x00")
 TOMBSTONE = Given(None, b"deleted")
 OF_SPARK = (PySparkException, Py4JError)
+
+
+def mark_of(error: BaseException) -> tuple[int, int] | None:
+    """The place and the offset of the record that an error names."""
+    found = read_mark(str(error))
+    return None if found is None else (found.place, found.offset)
+
 
 _headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
 _records = st.builds(
@@ -173,24 +185,159 @@ def test_what_cannot_be_meant_so_is_refused_before_anything_is_read(
 
 
 @pytest.mark.parametrize(
-    ("value", "marked"),
+    "value",
     [
-        (b"", True),
-        (b" \n", True),
-        (b'{"country":"\xff"}', True),
-        (b"{},{}", True),
-        (b'{"country":', False),
-        (b'{"country":"AT"} {}', False),
-        (b'[{"country":"AT"}]', False),
-        (b'{"items":[{"n":"many"}]}', False),
+        b"",
+        b" \n",
+        b'{"country":"\xff"}',
+        b"{},{}",
+        b"nul",
+        b'{"country":',
+        b'{"country":"AT"',
+        b'{"country":"AT",}',
+        b'{"country":"AT"} {}',
+        b'{"country":"AT"} text',
+        b'{"country":"AT"}}',
+        b'{"country":"AT"}]',
+        b'{"country":"AT"}],"more":{}',
+        b'[{"country":"AT"}]',
+        b'"AT"',
+        b"1",
+        b'{"unknown":[1,{"a":}]}',
+        b'{"sum":"much"}',
+        b'{"sum":true}',
+        b'{"at":"yesterday"}',
+        b'{"items":{"n":1}}',
+        b'{"items":[1]}',
+        b'{"items":[{"n":1},{"n":"many"}]}',
+        b'{"items":[{"n":99999999999}]}',
+        b'{"items":[{"n":""}]}',
     ],
 )
-def test_what_is_no_json_of_the_schema_fails_and_is_never_null(spark: SparkSession, value: bytes, marked: bool) -> None:
+def test_what_is_no_json_of_the_schema_fails_with_the_records_mark_and_is_never_null(
+    spark: SparkSession, value: bytes
+) -> None:
     with pytest.raises(OF_SPARK) as caught:
-        transformed(spark, [VIENNA, Given(value)], expressions(ORDERS, key="value.country"))
+        transformed(spark, [VIENNA, Given(value), BERLIN], expressions(ORDERS, key="value.country"))
 
-    found = read_mark(str(caught.value))
-    assert (found is not None and found[:2] == (PLACE, FIRST_OFFSET + 1)) == marked
+    assert mark_of(caught.value) == (PLACE, FIRST_OFFSET + 1)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ("array<int>", b"[1,"),
+        ("array<int>", b"{}"),
+        ("array<int>", b'[1,"2"]'),
+        ("map<string,struct<n:int>>", b'{"a":{"n":"1"}}'),
+        ("map<string,int>", b"[]"),
+        ("struct<n:int>", b'{"n":"1"}'),
+        ("n VARIANT", b'{"n":[1,}'),
+        ("variant", b'{"n":'),
+        ("variant", b'{"n":1} {}'),
+        ("variant", b'{"n":1,"n":2}'),
+        ("variant", b""),
+    ],
+)
+def test_what_is_no_json_of_any_other_type_fails_with_the_records_mark(
+    spark: SparkSession, schema: str, value: bytes
+) -> None:
+    with pytest.raises(OF_SPARK) as caught:
+        transformed(spark, [TOMBSTONE, Given(value)], expressions(decoding(json_by(schema)), "value IS NOT NULL"))
+
+    assert mark_of(caught.value) == (PLACE, FIRST_OFFSET + 1)
+
+
+def test_keys_that_are_no_json_have_the_records_mark_too(spark: SparkSession) -> None:
+    keyed = expressions(decoding(key=json_by("id INT")), "key.id = 1")
+
+    with pytest.raises(OF_SPARK, match="the key is no JSON") as caught:
+        transformed(spark, [Given(b"{", b'{"id":1}'), Given(b"{", b'{"id":"1"}')], keyed)
+
+    assert mark_of(caught.value) == (PLACE, FIRST_OFFSET + 1)
+
+
+@pytest.mark.parametrize("condition", ["key IS NOT NULL AND value.country = 'AT'", "offset < 101 OR value.sum > 0"])
+def test_what_is_no_json_fails_also_where_a_filter_does_not_ask_for_it(spark: SparkSession, condition: str) -> None:
+    with pytest.raises(OF_SPARK) as caught:
+        transformed(spark, [Given(b"{")], expressions(ORDERS, condition))
+
+    assert mark_of(caught.value) == (PLACE, FIRST_OFFSET)
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        (b" null ", None),
+        (b"{}", b'{"country":null,"card":null,"sum":null,"at":null,"items":null}'),
+        (b'\n{"country":{"a":[1, "b"]},"card":1.25,"x":{"y":[]}}\n',
+         b'{"country":"{\\"a\\":[1,\\"b\\"]}","card":"1.25","sum":null,"at":null,"items":null}'),
+        (b'{"country":"a","country":"b","sum":1.239,"items":[{"n":1,"m":2},null]}',
+         b'{"country":"b","card":null,"sum":1.24,"at":null,"items":[{"n":1},null]}'),
+    ],
+)  # fmt: skip
+def test_json_of_the_schema_is_read_as_spark_reads_it(spark: SparkSession, value: bytes, content: bytes | None) -> None:
+    assert transformed(spark, [Given(value)], expressions(ORDERS, value="value"))[0].value == content
+
+
+@pytest.mark.parametrize(("depth", "taken"), [(998, True), (999, False)])
+def test_json_may_be_nested_as_deeply_as_its_parser_allows(spark: SparkSession, depth: int, taken: bool) -> None:
+    """Jackson allows 1,000 levels, of which one has always been taken for what goes around a document."""
+    nested = Given(b'{"unknown":' + b"[" * depth + b"]" * depth + b"}")
+    reading = expressions(ORDERS, "value.country IS NULL")
+
+    if taken:
+        assert transformed(spark, [nested], reading) == [like(nested)]
+    else:
+        with pytest.raises(OF_SPARK) as caught:
+            transformed(spark, [nested], reading)
+        assert mark_of(caught.value) == (PLACE, FIRST_OFFSET)
+
+
+_documents = st.fixed_dictionaries(
+    {"country": st.text(max_size=4), "items": st.lists(st.fixed_dictionaries({"n": st.integers(0, 9)}), max_size=2)},
+    optional={"unknown": st.recursive(st.none() | st.booleans() | st.text(max_size=3), st.lists, max_leaves=4)},
+)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(documents=st.lists(_documents, min_size=1, max_size=5), data=st.data())
+def test_documents_are_taken_whole_and_no_part_of_one_is(
+    spark: SparkSession, documents: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    reading = expressions(ORDERS, value="struct(value.country, value.items)")
+    texts = [json.dumps(each).encode() for each in documents]
+    place = data.draw(st.integers(0, len(texts) - 1))
+    cut = texts[place][: data.draw(st.integers(1, len(texts[place]) - 1))]
+
+    found = [json.loads(each.value or b"") for each in transformed(spark, [Given(text) for text in texts], reading)]
+    with pytest.raises(OF_SPARK) as caught:
+        transformed(spark, [Given(cut if number == place else text) for number, text in enumerate(texts)], reading)
+
+    assert found == [{"country": each["country"], "items": each["items"]} for each in documents]
+    assert mark_of(caught.value) == (PLACE, FIRST_OFFSET + place)
+
+
+@pytest.mark.parametrize(
+    ("schema", "parser"), [("country STRING, items ARRAY<STRUCT<n: INT>>", "from_json("), ("variant", "parseJson")]
+)
+def test_a_document_is_parsed_once_however_often_it_is_used(spark: SparkSession, schema: str, parser: str) -> None:
+    """What Spark pushes below the decoding, it would decode for a second time."""
+    country = "value.country" if schema != "variant" else "variant_get(value, '$.country', 'string')"
+    often = expressions(
+        decoding(json_by(schema)),
+        f"{country} <> 'DE' AND length({country}) = 2",
+        key=country,
+        value=f"struct({country} AS c)",
+    )
+
+    # Records that the driver holds Spark would transform while it plans.
+    source = through_arrow(frame(spark, VIENNA))
+
+    made = frame_of(source, TransformChain((often,)), target_topic_of={"orders": "A.orders"})
+
+    physical = explained(made).partition("== Physical Plan ==")[2]
+    assert physical.count(parser) == 1
 
 
 def test_a_side_that_is_not_read_may_be_anything(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
 from mirror_lib.errors import ConfigurationError, ReplicationError
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 
@@ -38,9 +38,9 @@ def spark(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
-    def run(answer, params=NO_CHOICE):
+    def run(answer, params=NO_CHOICE, config_path="/f"):
         (tmp_path / "answer.json").write_text(json.dumps(answer))
-        operator = ReplicateOperator(task_id="replicate", flow="A->B", config_path="/f", conn_id="spark_default")
+        operator = ReplicateOperator(task_id="replicate", flow="A->B", config_path=config_path, conn_id="spark_default")
         context = {
             "params": params,
             "dag": SimpleNamespace(dag_id="mirror__A__B"),
@@ -112,6 +112,16 @@ def test_spark_gets_the_jobs_settings_when_it_is_submitted(spark):
     arguments, _ = spark(DONE)
     assert {"spark.speculation=false", "spark.task.maxFailures=1"} <= set(arguments)
     assert {f"{key}={value}" for key, value in SPARK_SETTINGS.items()} <= set(arguments)
+
+
+def test_a_flow_with_transforms_gets_a_jvm_for_them(spark, tmp_path):
+    file = tmp_path / "mirror.properties"
+    file.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+        "A->B.mirror.transforms = live\nmirror.transform.live.filter = key IS NOT NULL\n"
+    )
+    arguments, _ = spark(DONE, config_path=str(file))
+    assert f"spark.driver.defaultJavaOptions={TRANSFORMING_JVM}" in arguments
 
 
 def test_the_source_is_read_no_faster_than_the_form_says(spark):

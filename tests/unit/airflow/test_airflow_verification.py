@@ -178,6 +178,16 @@ def test_a_difference_fails_the_task_for_good_and_says_where(spark, caplog):
     assert spark.pushed[RESULT_KEY]["not_verified"] == ["[transient] orders-4: x."]
 
 
+def test_what_is_found_where_records_are_routed_counts_too(spark):
+    differing = partition(3, "different", topic="orders-eu", differences=[missing(41)])
+    away = partition(0, "unverifiable", topic="orders-us", reason="broker-unreachable", detail="a broker is away.")
+
+    with pytest.raises(PartitionsDifferError, match="orders-eu-3: missing at source offset 41"):
+        spark(result(3, partition(0), routed=[differing]))
+    with pytest.raises(NotVerifiedError, match="orders-us-0: a broker is away"):
+        spark(result(1, partition(0), routed=[away]))
+
+
 def test_of_many_differences_the_first_are_shown(spark, caplog):
     many = [partition(n, "different", differences=[missing(n)]) for n in range(30)]
 

@@ -20,7 +20,7 @@ from mirror_lib.dev import java
 from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import ConfigurationError, UncleanStartError, Where
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.spark_settings import SPARK_SETTINGS
+from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 _FILE = """\
 clusters = A, B
@@ -142,6 +142,16 @@ def test_the_job_is_submitted_with_the_choices_and_the_settings_of_the_dag(termi
         "--max-seconds=90",
         "--gaps=accept",
     ]
+
+
+def test_a_flow_with_transforms_gets_a_jvm_for_them(terminal: Terminal) -> None:
+    terminal.job_reports()
+    with terminal.file.open("a") as file:
+        file.write("mirror.transforms = live\nmirror.transform.live.filter = key IS NOT NULL\n")
+
+    terminal.run()
+
+    assert f"--conf=spark.driver.defaultJavaOptions={TRANSFORMING_JVM}" in terminal.call()["argv"]
 
 
 def test_a_servers_address_in_the_environment_does_not_go_before_the_master(

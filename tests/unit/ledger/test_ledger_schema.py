@@ -29,6 +29,7 @@ TABLES = {
     "round",
     "position",
     "offset_segment",
+    "routed_range",
     "run_lock",
     "rate_claim",
     "gap",

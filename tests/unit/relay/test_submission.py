@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from mirror_lib.relay.submission import (
@@ -44,15 +45,29 @@ def test_the_settings_of_the_job_are_given_when_it_is_submitted(master: str) -> 
     assert settings["spark.pyspark.driver.python"] == sys.executable
 
 
+@pytest.mark.parametrize("transforms", [False, True])
 @pytest.mark.parametrize("name", ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"])
 def test_an_administrators_options_for_the_drivers_jvm_are_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, transforms: bool
 ) -> None:
-    assert "spark.driver.defaultJavaOptions" in submit_settings("yarn")
+    masters = ("yarn", "local[*]")
+    assert all("spark.driver.defaultJavaOptions" in submit_settings(each, transforms=transforms) for each in masters)
     (tmp_path / "spark-defaults.conf").write_text(f"{name} -XX:+UseG1GC\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
 
-    assert "spark.driver.defaultJavaOptions" not in submit_settings("yarn")
+    given = [submit_settings(each, transforms=transforms) for each in masters]
+
+    assert not any("spark.driver.defaultJavaOptions" in settings for settings in given)
+
+
+def test_a_jvm_that_works_on_every_record_is_that_of_the_server_that_waits_for_runs() -> None:
+    """On this machine; executors of a cluster have their own JVMs, and its driver's sees no record."""
+    option = "spark.driver.defaultJavaOptions"
+    short, long = submit_settings("local[*]"), submit_settings("local[*]", transforms=True)
+
+    assert "TieredStopAtLevel=1" in short[option]
+    assert long == {**short, option: CONNECT_SETTINGS[option]}
+    assert submit_settings("yarn", transforms=True) == submit_settings("yarn")
 
 
 def test_the_page_of_a_session_on_this_machine_is_left_to_whoever_has_settings_for_it(

@@ -24,7 +24,9 @@ from mirror_lib.verify.model import (
     VerifyMode,
 )
 from mirror_lib.verify.report import Confidence, VerifyReport
+from mirror_lib.verify.routed.verdict import RoutedDifference, RoutedVerdict
 from mirror_lib.verify.rows import from_arrow, to_arrow
+from mirror_lib.verify.verification import rows_of
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 OUTCOME = RangeOutcome(
@@ -43,12 +45,28 @@ DIFFERENT = replace(
     outcomes=(replace(OUTCOME, difference_count=30),),
     differences=(Difference(DifferenceKind.ALTERED, 5, 6, ("value",), "00", "11"),),
 )
+SENT_TO = RoutedVerdict(
+    target=TopicPartition("payments.de", 3),
+    verdict=Verdict.EQUAL,
+    sources=(TopicPartition("orders", 0), TopicPartition("<b>", 1)),
+    records=7,
+    made=7,
+    standing=7,
+)
+SENT_AMISS = replace(
+    SENT_TO,
+    verdict=Verdict.DIFFERENT,
+    detail="1 records are missing, 29 are <too much>.",
+    difference_count=30,
+    differences=(RoutedDifference(DifferenceKind.MISSING, TopicPartition("orders", 0), 4),),
+)
+SENT_NOWHERE = replace(SENT_TO, verdict=Verdict.UNVERIFIABLE, reason="budget", detail="it was used up.")
 UNKNOWN = PartitionVerdict.impossible(
     TopicPartition("orders", 2), TopicPartition("A.orders", 2), "no-map", "there is no map."
 )
 
 
-def _report(*verdicts: PartitionVerdict) -> VerifyReport:
+def _report(*verdicts: PartitionVerdict, routed: tuple[RoutedVerdict, ...] = ()) -> VerifyReport:
     return VerifyReport(
         verification_id="v",
         flow="A->B",
@@ -58,6 +76,7 @@ def _report(*verdicts: PartitionVerdict) -> VerifyReport:
         finished=BEGAN,
         verdicts=verdicts,
         idle=2,
+        routed=routed,
     )
 
 
@@ -75,6 +94,56 @@ def test_the_worst_verdict_decides(verdicts: tuple[PartitionVerdict, ...], code:
 
     assert report.exit_code == code
     assert report.sentence.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("routed", "code", "beginning"),
+    [
+        (SENT_TO, 0, "EQUAL: 17 records in 1 partitions (and 1 that transforms send records to)"),
+        (SENT_NOWHERE, 1, "NOT VERIFIED: 1 "),
+        (SENT_AMISS, 3, "DIFFERENT: 30 differences in 1 "),
+    ],
+)
+def test_partitions_that_transforms_send_records_to_count_like_all_others(
+    routed: RoutedVerdict, code: int, beginning: str
+) -> None:
+    report = _report(EQUAL, routed=(routed,))
+
+    assert report.exit_code == code
+    assert report.sentence.startswith(beginning)
+    (told,) = report.to_dict()["routed"]
+    assert (told["topic"], told["partition"], told["verdict"]) == ("payments.de", 3, routed.verdict.value)
+    assert told["sources"] == [["orders", 0], ["<b>", 1]]
+    assert len(told["differences"]) == len(routed.differences)
+
+
+def test_the_page_lists_what_transforms_send_elsewhere() -> None:
+    page = to_html(_report(EQUAL, routed=(SENT_AMISS,)))
+
+    assert "payments.de" in page
+    assert "29 are &lt;too much&gt;" in page
+    assert "orders-0" in page
+    assert "and 29 more" in page
+    assert "transforms send records to" not in to_html(_report(EQUAL))
+
+
+@pytest.mark.parametrize(
+    ("routed", "kept"),
+    [
+        (SENT_TO, ["equal", "different"]),
+        (SENT_AMISS, ["different", "different"]),
+        (SENT_NOWHERE, ["unverifiable", "different"]),
+        (replace(SENT_NOWHERE, lasting=True), ["equal", "different"]),
+    ],
+    ids=["equal", "different", "passing", "lasting"],
+)
+def test_a_partition_whose_records_are_not_where_it_sent_them_is_not_verified_up_to_there(
+    routed: RoutedVerdict, kept: list[str]
+) -> None:
+    rows = rows_of(_report(EQUAL, DIFFERENT, routed=(routed,)))
+
+    assert [row.verdict for row in rows] == kept
+    assert {row.topic for row in rows} == {"orders", "<b>"}
 
 
 def test_an_end_by_a_budget_is_told() -> None:

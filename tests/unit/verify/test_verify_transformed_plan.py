@@ -21,12 +21,11 @@ from mirror_lib.transform.model import (
     Transform,
     TransformChain,
 )
-from mirror_lib.verify.chains import is_known_to_route, may_give_several
+from mirror_lib.verify.chains import may_give_several
 from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import (
     Budget,
     PartitionCheck,
-    PartitionVerdict,
     Verdict,
     VerifiedMark,
     VerifyFacts,
@@ -35,7 +34,7 @@ from mirror_lib.verify.model import (
     VerifyPlan,
 )
 from mirror_lib.verify.plan import plan_verification
-from mirror_lib.verify.transformed.split import judged_together, split_job
+from mirror_lib.verify.transformed.split import split_job
 
 FLOW = FlowId("A", "B")
 FILTER = TransformChain((Transform("some", filter="key IS NOT NULL"),))
@@ -151,10 +150,8 @@ _CHANCE = NonDeterminism("rand()", Influence.RANDOM)
             "rand() depends on",
         ),
         (_function(), "not-deterministic", "own (it is a function)"),
-        (Transform("away", columns=ColumnExpressions(topic="'elsewhere'")), "routed", "away"),
-        (Transform("away", columns=ColumnExpressions(partition="0")), "routed", "away"),
     ],
-    ids=["chance", "function", "topic", "partition"],
+    ids=["chance", "function"],
 )
 def test_what_cannot_be_made_again_in_its_place_is_unverifiable(transform: Transform, reason: str, told: str) -> None:
     plan = _plan(_facts(chain=TransformChain((*MASK.transforms, transform))))
@@ -169,7 +166,15 @@ def test_a_function_that_is_stated_to_be_deterministic_is_compared_and_may_give_
     chain = TransformChain((_function(stated_deterministic=True),))
 
     assert _plan(_facts(chain=chain)).partitions[0].several
-    assert not is_known_to_route(chain)
+
+
+@pytest.mark.parametrize("columns", [ColumnExpressions(topic="'elsewhere'"), ColumnExpressions(partition="0")])
+def test_what_stays_is_compared_by_the_map_where_transforms_send_other_records_elsewhere(
+    columns: ColumnExpressions,
+) -> None:
+    chain = TransformChain((Transform("away", columns=columns),))
+
+    assert _ranges(_facts(chain=chain)) == _ranges(_facts())
 
 
 def test_nothing_is_said_of_transforms_where_nothing_was_copied_yet() -> None:
@@ -219,15 +224,6 @@ def test_without_spark_what_goes_through_transforms_is_left_unverifiable() -> No
 
     assert (verdict.verdict, verdict.reason) == (Verdict.UNVERIFIABLE, "needs-spark")
     assert "spark_jobs/verify.py" in (verdict.detail or "")
-
-
-def test_where_a_chain_sends_rows_elsewhere_then_they_may_have_come_to_any_of_its_partitions() -> None:
-    source, target = TopicPartition("orders", 0), TopicPartition("A.orders", 0)
-    different = PartitionVerdict(source=source, target=target, verdict=Verdict.DIFFERENT)
-    routed = PartitionVerdict.impossible(source._replace(partition=1), target, "routed", "they go elsewhere.")
-
-    assert judged_together([different]) == [different]
-    assert {each.reason for each in judged_together([different, routed])} == {"routed"}
 
 
 def test_the_plan_names_the_transforms() -> None:

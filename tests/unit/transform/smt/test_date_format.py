@@ -120,3 +120,30 @@ def test_what_is_written_is_read_again(at: int) -> None:
     for pattern in ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "yyyyMMddHHmmssSSS", "EEEE d MMMM yyyy h:mm:ss.SSS a Z"):
         written = DateFormat.compile(pattern)
         assert written.parse(written.format(at)) == at
+
+
+@given(
+    st.text("yMdDHhkKmsSEuazZX", min_size=1, max_size=3).map(lambda letters: "x".join(letters).replace("x", "'x'")),
+    st.integers(-12_219_292_800_000, 253_402_300_799_999),
+    st.integers(0, 86_400_000),
+)
+def test_moments_of_one_resolution_have_one_text(pattern: str, at: int, later: int) -> None:
+    written = DateFormat.compile(pattern)
+    first = at // written.resolution * written.resolution
+
+    assert written.format(at) == written.format(first) == written.format(first + later % written.resolution)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resolution"),
+    [
+        ("yyyy", 86_400_000),
+        ("'S'yyyy", 86_400_000),
+        ("yyyyMMddHH", 3_600_000),
+        ("h:mm", 60_000),
+        ("ss", 1000),
+        ("sS", 1),
+    ],
+)
+def test_the_resolution_is_that_of_the_finest_letter(pattern: str, resolution: int) -> None:
+    assert DateFormat.compile(pattern).resolution == resolution

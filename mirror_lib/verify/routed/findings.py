@@ -1,0 +1,84 @@
+"""What the tasks of a verification bring together about records that go elsewhere: sums, never the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mirror_lib.errors import MirrorError
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.model import Stopped
+from mirror_lib.verify.routed.model import Share
+from mirror_lib.verify.routed.multiset import Multiset
+
+#: A target partition and the number of a stretch of it.
+Place = tuple[TopicPartition, int]
+
+
+@dataclass(slots=True)
+class RoutedFindings:
+    """What was made of the source for other partitions.
+
+    Attributes:
+        made: by where it goes; `UNEXPECTED` in place of a stretch for what the ledger does not expect there.
+        doubtful: what may be missing there, of records that the ledger names as left out; not in `made`.
+        unknown: how many records go to a target partition of which the ledger does not know where they went.
+        senders: target partitions with source partitions that send records there of which the ledger knows nothing.
+        read: of which source offsets [first, next) of each source partition all is in it.
+        errors: what ended the reading of a source partition.
+        stopped: which budget did.
+    """
+
+    made: dict[Place, Multiset] = field(default_factory=dict)
+    doubtful: dict[Place, Multiset] = field(default_factory=dict)
+    unknown: dict[Place, int] = field(default_factory=dict)
+    senders: set[tuple[TopicPartition, TopicPartition]] = field(default_factory=set)
+    read: dict[TopicPartition, list[tuple[int, int]]] = field(default_factory=dict)
+    errors: dict[TopicPartition, MirrorError] = field(default_factory=dict)
+    stopped: dict[TopicPartition, Stopped] = field(default_factory=dict)
+
+    def take(self, other: RoutedFindings) -> None:
+        """Put what another task found to it."""
+        for mine, theirs in ((self.made, other.made), (self.doubtful, other.doubtful)):
+            for place, heap in theirs.items():
+                mine[place] = mine[place].plus(heap) if place in mine else heap
+        for place, count in other.unknown.items():
+            self.unknown[place] = self.unknown.get(place, 0) + count
+        self.senders |= other.senders
+        for source, ranges in other.read.items():
+            self.read.setdefault(source, []).extend(ranges)
+        self.errors.update(other.errors)
+        self.stopped.update(other.stopped)
+
+    def has_read(self, share: Share) -> bool:
+        """Whether all of a share is in it."""
+        reached = share.source_first
+        for first, following in sorted(self.read.get(share.source, ())):
+            if first > reached:
+                break
+            reached = max(reached, following)
+        return reached >= share.source_next
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands in a target partition.
+
+    Attributes:
+        heaps: by the number of the stretch.
+        strangers: records where the flow has written nothing, and the offsets of the first of them.
+        times_replaced: whether the broker has put its own time in the place of some that count.
+        log_start: where retention has moved the start of the log while it was read; 0: nowhere.
+        stopped: whether the budget of seconds was used up before all was read.
+        places: offsets of records that were looked for, by stretch and digest, ascending.
+    """
+
+    target: TopicPartition
+    heaps: dict[int, Multiset] = field(default_factory=dict)
+    strangers: int = 0
+    stranger_offsets: tuple[int, ...] = ()
+    times_replaced: bool = False
+    log_start: int = 0
+    read_bytes: int = 0
+    stopped: bool = False
+    error: MirrorError | None = None
+    places: dict[tuple[int, bytes], tuple[int, ...]] = field(default_factory=dict)

@@ -1,0 +1,129 @@
+"""Connect's transforms where rows are made: before Spark sees them, and without it where nothing else is done to them.
+
+Workers import this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mirror_lib.cluster.rows.layout import READ_DDL
+from mirror_lib.relay.transformed.model import RowJob
+from mirror_lib.transform.smt.chain import SmtChain
+from spark_jobs.row_tasks import ROW_CLASSES
+from spark_jobs.sealing import seal, unseal
+from spark_jobs.task_place import task_place
+from spark_jobs.transform_tasks import SMT_CLASSES, TOPIC, SmtStage, TargetTopicOf
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Of rows that have gone through Connect's transforms where they were read: the topic that these have set, or null.
+READ_THROUGH_SMTS_DDL = f"{READ_DDL}, {TOPIC} string"
+_PARTITION = "partition"
+_WRITTEN_AS_READ = ("key", "value", "headers", "timestamp")
+
+
+class SealedSmts(NamedTuple):
+    """A chain of Connect's transforms on its way to the workers.
+
+    Attributes:
+        stamp: as `spark_jobs.sealing.seal` gives it for `SMT_CLASSES`.
+        chain: sealed.
+        target_topics: the remote topic of each source topic.
+    """
+
+    stamp: str
+    chain: bytes
+    target_topics: TargetTopicOf
+
+    def opened(self) -> SmtStage:
+        """The chain made ready for rows.
+
+        Raises:
+            ConfigurationError: the driver has another version of this package.
+        """
+        return SmtStage(unseal(self.stamp, self.chain, SMT_CLASSES), self.target_topics)
+
+
+def sealed_smts(chain: SmtChain, target_topics: TargetTopicOf) -> SealedSmts:
+    """A chain for the workers, and what topics are called on the target."""
+    return SealedSmts(*seal(chain, SMT_CLASSES), target_topics)
+
+
+def read_through_smts(
+    read: Callable[[str, bytes, int], Iterator[Any]], smts: SealedSmts, stamp: str, sealed: bytes, number: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a bin as Connect's transforms leave them (`READ_THROUGH_SMTS_DDL`).
+
+    Args:
+        read: gives the rows of a bin as they were read (`cluster.rows.layout.READ_SCHEMA`).
+        smts: the transforms.
+        stamp: the first argument of `read`, as all others.
+
+    Raises:
+        UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
+        ConfigurationError: the driver has another version of this package.
+    """
+    return _through(smts.opened(), read(stamp, sealed, number))
+
+
+def copy_rows(stamp: str, sealed: bytes, smts: SealedSmts | None, numbers: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    """Read, transform and write bins in this worker; gives a row of results for each (`relay.rows`).
+
+    Args:
+        stamp: as `spark_jobs.sealing.seal` gives it for `ROW_CLASSES`.
+        sealed: the `RowJob`.
+        smts: all that its records go through; None where they stay what they are.
+        numbers: of the bins.
+
+    Raises:
+        UntransformableRecordError: an SMT cannot take a record; it has the record's mark.
+        ConfigurationError: the driver has another version of this package.
+    """
+    job: RowJob = unseal(stamp, sealed, ROW_CLASSES)
+    from mirror_lib.relay.rows import to_arrow
+    from mirror_lib.relay.transformed.reading import read_bin
+    from mirror_lib.relay.transformed.writing import write_bin
+
+    stage, attempt = None if smts is None else smts.opened(), task_place().attempt
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            made = _through(stage, read_bin(job, number, attempt))
+            with closing(made):
+                yield to_arrow(write_bin(job, number, attempt, map(_written, made)))
+
+
+def _through(stage: SmtStage | None, rows: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch]:
+    try:
+        for batch in rows:
+            with_topic = _with_topic(batch)
+            made = with_topic if stage is None else stage.run(with_topic)
+            # What is empty would be a trip to Spark for nothing.
+            if made.num_rows:
+                yield made
+    finally:
+        # Reading goes on ahead of its rows: it is to end when nobody takes them any more.
+        if isinstance(rows, Generator):
+            rows.close()
+
+
+def _with_topic(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return batch.append_column(TOPIC, pa.nulls(batch.num_rows, pa.string()))
+
+
+def _written(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as the writing half takes them (`cluster.rows.layout.WRITTEN_DDL`)."""
+    import pyarrow as pa
+
+    from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
+
+    columns = {name: rows.column(name) for name in _WRITTEN_AS_READ}
+    columns["topic"] = rows.column(TOPIC)
+    columns[_PARTITION] = pa.nulls(rows.num_rows, pa.int32())
+    columns[SOURCE_COLUMN] = rows.column(SOURCE_COLUMN)
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

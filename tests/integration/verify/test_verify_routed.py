@@ -1,0 +1,412 @@
+"""Verification of what transforms send to other partitions, without Spark: the source goes the same ways again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.relay.transformed import writing
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.model import Budget, DifferenceKind, Verdict, VerifyMode
+from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.routed.verdict import RoutedVerdict
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
+from tests.support.transforming import Killed, TransformHere
+from tests.support.verifying import Route, verify, verify_transformed
+
+_Change = Callable[[list[Record]], Sequence[Record]]
+
+
+def number_of(value: bytes | None) -> int:
+    return int((value or b"value-0-").split(b"-")[1])
+
+
+def thirds(topic: str) -> Route:
+    """A third stays, the others go to two topics."""
+    return lambda value: ((None, f"{topic}-one", f"{topic}-two")[number_of(value) % 3], None)
+
+
+def to_one_partition(topic: str) -> Route:
+    """A half stays, the other goes to the first partition of a topic, wherever it is from."""
+    return lambda value: (f"{topic}-one", 0) if number_of(value) % 2 else (None, None)
+
+
+def settings(topic: str, column: str = "topic") -> dict[str, str]:
+    """A transform of which only what it may do counts: a function stands in its place."""
+    return {
+        "mirror.batch.max.bytes": "4096",
+        "A->B.mirror.transforms": "any",
+        "A->B.mirror.transform.any.topics": topic,
+        f"A->B.mirror.transform.any.{column}": "'0'" if column == "topic" else "0",
+    }
+
+
+@pytest.fixture
+def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, [*records(600), *records(300, partition=1)])
+    return pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings(topic_name))
+
+
+def change(pair: KafkaPair, topic: str, changed: _Change) -> None:
+    """Put a changed copy of the first partition of a topic in its place."""
+    copy = consume(pair.target, topic)
+    first = [each for each in copy if each.partition == 0]
+    delete_topic(pair.target, topic)
+    create_topic(pair.target, topic, partitions=2)
+    produce(pair.target, topic, [*changed(first), *(each for each in copy if each.partition)])
+
+
+def of(report: VerifyReport, topic: str, partition: int = 0) -> RoutedVerdict:
+    (found,) = (each for each in report.routed if each.target == TopicPartition(topic, partition))
+    return found
+
+
+def test_given_records_in_three_topics_when_verified_then_all_of_them_are_equal(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    route = thirds(topic_name)
+    flow.run(runner=TransformHere(route=route))
+    produce(kafka_pair.source, topic_name, [*records(90, start=600), *records(60, partition=1, start=300)])
+    flow.run(runner=TransformHere(route=route))
+
+    report = verify_transformed(flow, route=route)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert sum(each.records for each in report.verdicts) == 350
+    assert {tuple(each.target): each.records for each in report.routed} == {
+        (f"{topic_name}-one", 0): 230,
+        (f"{topic_name}-one", 1): 120,
+        (f"{topic_name}-two", 0): 230,
+        (f"{topic_name}-two", 1): 120,
+    }
+
+
+def test_given_recent_mode_when_nothing_and_then_more_was_copied_then_only_that_is_compared(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    route = thirds(topic_name)
+    flow.run(runner=TransformHere(route=route))
+    first = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    nothing = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    produce(kafka_pair.source, topic_name, records(90, start=600))
+    flow.run(runner=TransformHere(route=route))
+
+    report = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+
+    assert (first.exit_code, nothing.exit_code, report.exit_code) == (0, 0, 0), report.to_dict()
+    assert (nothing.routed, len(nothing.confirmed)) == ((), 2)
+    # The range takes the second run up; that of the other partition has nothing new.
+    assert {tuple(each.target): each.records for each in report.routed} == {
+        (f"{topic_name}-one", 0): 230,
+        (f"{topic_name}-two", 0): 230,
+    }
+
+
+_CHANGES: dict[str, tuple[_Change, list[tuple[DifferenceKind, int | None, int | None]]]] = {
+    "deleted": (lambda copy: copy[:50] + copy[51:], [(DifferenceKind.MISSING, 151, None)]),
+    "duplicated": (lambda copy: [*copy[:60], copy[50], *copy[60:]], [(DifferenceKind.EXTRA, 151, 60), None]),
+    "altered": (
+        lambda copy: [*copy[:50], replace(copy[50], key=b"!"), *copy[51:]],
+        [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)],
+    ),
+    "later": (
+        lambda copy: [*copy[:50], replace(copy[50], timestamp_ms=(copy[50].timestamp_ms or 0) + 1), *copy[51:]],
+        [(DifferenceKind.MISSING, 151, None), (DifferenceKind.EXTRA, None, 50)],
+    ),
+    "in another order": (lambda copy: copy[::-1], []),
+}
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_given_a_topic_that_was_tampered_with_when_verified_then_it_is_told_what_and_where(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str, name: str
+) -> None:
+    route = thirds(topic_name)
+    flow.run(runner=TransformHere(route=route))
+    changed, expected = _CHANGES[name]
+    change(kafka_pair, f"{topic_name}-one", changed)
+
+    report = verify_transformed(flow, route=route)
+
+    found = of(report, f"{topic_name}-one")
+    wanted = [each for each in expected if each is not None]
+    places = [(each.kind, each.source_offset, each.target_offset) for each in found.differences]
+    if name == "duplicated":
+        # The last record of the topic now stands where the flow has written nothing.
+        assert (found.verdict, report.exit_code) == (Verdict.DIFFERENT, 3)
+        assert (DifferenceKind.EXTRA, 151, 60) in places
+        return
+    assert report.exit_code == (3 if wanted else 0), report.to_dict()
+    assert sorted(places, key=str) == sorted(wanted, key=str)
+    assert report.count(Verdict.DIFFERENT) == bool(wanted)
+
+
+def test_given_a_record_that_somebody_adds_when_verified_then_it_is_found_until_it_is_gone(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    route = thirds(topic_name)
+    flow.run(runner=TransformHere(route=route))
+    before = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    copy = consume(kafka_pair.target, f"{topic_name}-two")
+    produce(kafka_pair.target, f"{topic_name}-two", [replace(copy[0], partition=1)])
+
+    recent = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    again = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+
+    assert before.exit_code == 0
+    for report in (recent, again):
+        assert report.exit_code == 3, report.to_dict()
+        found = of(report, f"{topic_name}-two", 1)
+        assert [(each.kind, each.target_offset) for each in found.differences] == [(DifferenceKind.EXTRA, 100)]
+
+
+def test_given_another_way_than_that_of_the_copy_when_verified_then_both_sides_tell(
+    flow: Flow, topic_name: str
+) -> None:
+    flow.run(runner=TransformHere(route=thirds(topic_name)))
+
+    report = verify_transformed(
+        flow, route=lambda value: (f"{topic_name}-one", None) if number_of(value) == 1 else (None, None)
+    )
+
+    assert report.exit_code == 3
+    assert of(report, f"{topic_name}-one").verdict is Verdict.DIFFERENT
+    assert of(report, f"{topic_name}-two").standing == 200
+
+
+def test_given_source_partitions_that_meet_in_one_when_verified_then_they_are_compared_together(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    route = to_one_partition(topic_name)
+    flow.run(runner=TransformHere(route=route), tasks_max=1)
+    equal = verify_transformed(flow, route=route)
+    # Both sources have made it.
+    change(kafka_pair, f"{topic_name}-one", lambda copy: [each for each in copy if number_of(each.value) != 401])
+
+    different = verify_transformed(flow, route=route)
+
+    assert equal.exit_code == 0, equal.to_dict()
+    assert of(equal, f"{topic_name}-one").records == 450
+    (difference,) = of(different, f"{topic_name}-one").differences
+    assert (difference.kind, difference.source, difference.source_offset) == (
+        DifferenceKind.MISSING,
+        TopicPartition(topic_name, 0),
+        401,
+    )
+    assert of(different, f"{topic_name}-one").records == 449
+
+
+@pytest.mark.parametrize("dies_after", [1, 250])
+def test_given_a_run_that_died_when_the_next_one_has_taken_over_then_all_is_equal(
+    flow: Flow, topic_name: str, dies_after: int
+) -> None:
+    route = thirds(topic_name)
+    once = TransformHere(route=route, rows_at_once=50)
+    with pytest.raises(Killed):
+        flow.run(runner=replace(once, dies_after=dies_after))
+    flow.run(runner=once)
+
+    report = verify_transformed(flow, route=route)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert sum(each.records for each in report.routed) == 600
+
+
+def test_given_records_that_change_their_partition_when_verified_then_own_and_sent_ones_are_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, [*records(400), *records(300, partition=1)])
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings(topic_name, "partition"))
+
+    def route(value: bytes | None) -> tuple[str | None, int | None]:
+        return None, number_of(value) % 2
+
+    flow.run(runner=TransformHere(route=route), tasks_max=1)
+    equal = verify_transformed(flow, route=route)
+    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"value-1-!", partition=1)])
+    added = verify_transformed(flow, route=route)
+    change(kafka_pair, f"A.{topic_name}", lambda copy: copy[:-1])
+    different = verify_transformed(flow, route=route)
+
+    assert equal.exit_code == 0, equal.to_dict()
+    assert sum(each.records for each in equal.routed) == 700
+    # Behind what the flow has written others may stand, for the partition is not only of those that are sent there.
+    assert added.exit_code == 0, added.to_dict()
+    assert different.exit_code == 3
+    assert of(different, f"A.{topic_name}").difference_count == 1
+
+
+def test_given_all_records_elsewhere_when_verified_then_they_are_compared_without_a_map(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    def route(_: bytes | None) -> tuple[str | None, int | None]:
+        return f"{topic_name}-one", None
+
+    flow.run(runner=TransformHere(route=route))
+    equal = verify_transformed(flow, route=route)
+    change(kafka_pair, f"{topic_name}-one", lambda copy: copy[1:])
+    different = verify_transformed(flow, route=route)
+
+    assert equal.exit_code == 0, equal.to_dict()
+    assert {each.records for each in equal.routed} == {600, 300}
+    (difference,) = of(different, f"{topic_name}-one").differences
+    assert (difference.kind, difference.source_offset) == (DifferenceKind.MISSING, 0)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_given_retention_that_cuts_a_range_when_verified_then_it_cannot_be_told(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str, side: str
+) -> None:
+    route = thirds(topic_name)
+    flow.run(runner=TransformHere(route=route))
+    if side == "source":
+        delete_records(kafka_pair.source, topic_name, before=100)
+    else:
+        delete_records(kafka_pair.target, f"{topic_name}-one", before=10)
+
+    report = verify_transformed(flow, route=route)
+
+    assert report.exit_code == 1, report.to_dict()
+    found = of(report, f"{topic_name}-one")
+    assert (found.verdict, found.reason) == (Verdict.UNVERIFIABLE, "expired")
+    assert of(report, f"{topic_name}-two", 1).verdict is Verdict.EQUAL
+
+
+def test_given_a_budget_when_not_all_is_read_then_what_was_sent_is_not_said_to_be_equal(
+    flow: Flow, topic_name: str
+) -> None:
+    route = thirds(topic_name)
+    flow.run(runner=TransformHere(route=route))
+
+    cut = verify_transformed(flow, route=route, budget=Budget(max_bytes=2_000), mode=VerifyMode.RECENT)
+    sample = verify_transformed(flow, route=route, mode=VerifyMode.SAMPLE)
+    rest = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+
+    assert {each.reason for each in cut.routed} == {"budget"}
+    assert {each.reason for each in sample.routed} == {"sample"}
+    assert (cut.exit_code, sample.exit_code, rest.exit_code) == (1, 1, 0), rest.to_dict()
+    assert sum(each.records for each in rest.routed) == 600
+
+
+def test_given_a_copy_of_before_the_ledger_knew_of_ways_when_verified_then_it_is_not_said_to_be_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(300))
+    # A run without settings of transforms stands for one that noted nothing.
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.batch.max.bytes": "4096"})
+    flow.run()
+    routing = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings(topic_name))
+
+    report = verify_transformed(routing, route=thirds(topic_name))
+
+    assert {each.reason for each in report.routed} == {"routed"}
+    assert report.exit_code in (1, 3)
+
+
+def test_given_no_spark_when_verified_then_the_reason_is_told(flow: Flow, topic_name: str) -> None:
+    flow.run(runner=TransformHere(route=thirds(topic_name)))
+
+    report = verify(flow)
+    arguments = ["verify", "--config", str(flow.path), "--flow", "A->B"]
+    shown = CliRunner().invoke(app, arguments)
+    told = CliRunner().invoke(app, [*arguments, "--json"])
+
+    assert {each.reason for each in report.routed} == {"needs-spark"}
+    assert (report.exit_code, shown.exit_code, told.exit_code) == (1, 1, 1)
+    assert "routed verdicts" in shown.output
+    places = {(row["topic"], row["partition"], row["verdict"]) for row in json.loads(told.stdout)["routed"]}
+    assert places == {(f"{topic_name}-{name}", at, "unverifiable") for name in ("one", "two") for at in (0, 1)}
+
+
+def test_given_topics_with_different_transforms_that_meet_in_one_when_verified_then_they_are_compared_together(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    topics = f"{topic_name}-a", f"{topic_name}-b"
+    for topic in topics:
+        create_topic(kafka_pair.source, topic)
+        produce(kafka_pair.source, topic, records(300))
+    both = settings(topics[0])
+    both |= {"A->B.mirror.transforms": "any, other", "A->B.mirror.transform.other.topics": topics[1]}
+    both |= {"A->B.mirror.transform.other.topic": "'1'"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=", ".join(topics), settings=both)
+    route = to_one_partition(topic_name)
+    flow.run(runner=TransformHere(route=route), tasks_max=1)
+
+    equal = verify_transformed(flow, route=route)
+    one = verify_transformed(flow, route=route, topics=(topics[0],))
+
+    assert equal.exit_code == 0, equal.to_dict()
+    (found,) = equal.routed
+    assert (found.records, found.sources) == (300, tuple(TopicPartition(topic, 0) for topic in topics))
+    # What one of them alone has sent there cannot be told from what stands there.
+    assert [(each.verdict, each.reason) for each in one.routed] == [(Verdict.UNVERIFIABLE, "source-not-verified")]
+    assert [each.verdict for each in one.verdicts] == [Verdict.EQUAL]
+
+
+@pytest.fixture
+def every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions end as often as they can: of a run that dies some are committed, and one is not."""
+    monkeypatch.setattr(writing, "TRANSACTION_SECONDS", 0.0)
+
+
+def in_transactions(pair: KafkaPair, topic: str, folder: Path, column: str = "topic") -> Flow:
+    create_topic(pair.source, topic, partitions=2)
+    produce(pair.source, topic, [*records(600), *records(300, partition=1)])
+    enabled = {**settings(topic, column), "B.exactly.once.source.support": "enabled"}
+    return pair_flow(folder, pair, topics=topic, settings=enabled)
+
+
+@pytest.mark.usefixtures("every_batch")
+def test_given_a_run_in_transactions_that_died_when_the_next_one_has_gone_on_then_all_is_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    flow, route = in_transactions(kafka_pair, topic_name, tmp_path), thirds(topic_name)
+    runner = TransformHere(route=route, rows_at_once=33)
+    flow.run(runner=runner)
+    before = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+    produce(kafka_pair.source, topic_name, [*records(600, start=600), *records(300, partition=1, start=300)])
+    with pytest.raises(Killed):
+        flow.run(runner=replace(runner, dies_after=160))
+    meanwhile = verify_transformed(flow, route=route)
+    flow.run(runner=runner)
+
+    report = verify_transformed(flow, route=route)
+    recent = verify_transformed(flow, route=route, mode=VerifyMode.RECENT)
+
+    # What the dead run has committed is left to the next verification.
+    assert (before.exit_code, meanwhile.exit_code) == (0, 0), meanwhile.to_dict()
+    assert sum(each.records for each in meanwhile.routed) == 600
+    assert (report.exit_code, recent.exit_code) == (0, 0), report.to_dict()
+    assert sum(each.records for each in report.routed) == 1200
+
+
+@pytest.mark.usefixtures("every_batch")
+@pytest.mark.parametrize("column", ["topic", "partition"])
+def test_given_a_first_run_in_transactions_that_died_when_the_next_one_has_gone_on_then_all_is_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, column: str
+) -> None:
+    def swapped(value: bytes | None) -> tuple[str | None, int | None]:
+        return None, number_of(value) % 2
+
+    flow = in_transactions(kafka_pair, topic_name, tmp_path, column)
+    route = thirds(topic_name) if column == "topic" else swapped
+    runner = TransformHere(route=route, rows_at_once=33)
+    with pytest.raises(Killed):
+        flow.run(runner=replace(runner, dies_after=299), tasks_max=1)
+    flow.run(runner=runner, tasks_max=1)
+
+    report = verify_transformed(flow, route=route)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert sum(each.records for each in report.routed) == (600 if column == "topic" else 900)

@@ -1,0 +1,175 @@
+"""Where transforms have sent records, as the ledger keeps it, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mirror_lib.ledger.routed import FULL_OFFSETS
+from mirror_lib.ledger.rows import PartitionRunRow, RoutedRangeRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.topology.names import TopicPartition
+
+FLOW = "A->B"
+
+
+def row(source: tuple[int, int], target: tuple[int, int], to: str = "payments.de", **more: Any) -> RoutedRangeRow:
+    """What partition 0 of the topic `payments` sent to partition 0 of another topic."""
+    settings: dict[str, Any] = {
+        "flow": FLOW,
+        "target_topic": to,
+        "target_partition": 0,
+        "topic": "payments",
+        "partition": 0,
+        "own": False,
+        "source_first": source[0],
+        "source_next": source[1],
+        "target_first": target[0],
+        "target_next": target[1],
+        "records": target[1] - target[0],
+        "run_id": "r1",
+    }
+    return RoutedRangeRow(**{**settings, **more})
+
+
+def own(source: tuple[int, int], **more: Any) -> RoutedRangeRow:
+    """What stayed of it, which is nothing."""
+    return row(source, (0, 0), "A.payments", own=True, **more)
+
+
+def elsewhere(ledger: Ledger, to: str = "payments.de") -> list[tuple[int, int, tuple[int, int], tuple[int, int]]]:
+    return [
+        (each.stretch, each.partition, (each.source_first, each.source_next), (each.target_first, each.target_next))
+        for each in ledger.routed(FLOW)
+        if each.target_topic == to
+    ]
+
+
+def test_a_run_that_follows_another_joins_its_stretch(ledger: Ledger) -> None:
+    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
+    ledger.append_routed([own((100, 200), run_id="r2"), row((100, 200), (40, 60), run_id="r2")])
+
+    assert elsewhere(ledger) == [(0, 0, (0, 200), (0, 60))]
+    assert elsewhere(ledger, "A.payments") == [(0, 0, (0, 200), (0, 0))]
+    (joined,) = (each for each in ledger.routed(FLOW) if not each.own)
+    assert (joined.records, joined.run_id) == (60, "r2")
+
+
+def test_a_run_that_sent_nothing_there_does_not_end_the_stretch(ledger: Ledger) -> None:
+    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
+    ledger.append_routed([own((100, 200))])
+    ledger.append_routed([own((200, 300)), row((200, 300), (40, 41))])
+
+    assert elsewhere(ledger) == [(0, 0, (0, 300), (0, 41))]
+
+
+def test_where_it_is_not_known_what_was_sent_in_between_then_another_stretch_begins(ledger: Ledger) -> None:
+    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
+    ledger.append_routed([own((200, 300)), row((200, 300), (40, 41))])
+
+    assert elsewhere(ledger) == [(0, 0, (0, 100), (0, 40)), (1, 0, (200, 300), (40, 41))]
+
+
+def test_a_large_stretch_takes_no_more_runs_up(ledger: Ledger) -> None:
+    ledger.append_routed([own((0, 100)), row((0, 100), (0, FULL_OFFSETS))])
+    ledger.append_routed([own((100, 200)), row((100, 200), (FULL_OFFSETS, FULL_OFFSETS + 1))])
+
+    assert [stretch for stretch, *_ in elsewhere(ledger)] == [0, 1]
+
+
+def test_source_partitions_that_send_records_there_in_one_run_are_in_one_stretch(ledger: Ledger) -> None:
+    first = [own((0, 100)), own((0, 50), partition=1), row((0, 100), (0, 90)), row((0, 50), (5, 120), partition=1)]
+    ledger.append_routed(first)
+    ledger.append_routed([own((50, 60), partition=1), row((50, 60), (120, 121), partition=1)])
+
+    assert elsewhere(ledger) == [(0, 0, (0, 100), (0, 90)), (0, 1, (0, 60), (5, 121))]
+
+
+def test_the_same_rows_once_more_change_nothing(ledger: Ledger) -> None:
+    rows = [own((0, 100)), row((0, 100), (0, 40))]
+    ledger.append_routed(rows)
+    before = ledger.routed(FLOW)
+
+    ledger.append_routed(rows)
+
+    assert ledger.routed(FLOW) == before
+
+
+def test_what_is_copied_again_from_an_earlier_offset_ends_what_is_known_before_that(ledger: Ledger) -> None:
+    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
+    ledger.append_routed([own((60, 150), run_id="r2"), row((60, 150), (30, 70), run_id="r2")])
+
+    assert elsewhere(ledger) == [(0, 0, (0, 60), (0, 40)), (1, 0, (60, 150), (30, 70))]
+    assert [each.source_next for each in ledger.routed(FLOW) if each.own] == [60, 150]
+
+
+def test_what_is_copied_again_from_the_beginning_replaces_all_that_is_known(ledger: Ledger) -> None:
+    for first in (0, 100):
+        ledger.append_routed([own((first, first + 100)), row((first, first + 100), (first, first + FULL_OFFSETS))])
+    assert len(elsewhere(ledger)) == 2
+
+    ledger.append_routed([own((0, 50), run_id="r2"), row((0, 50), (300_000, 300_010), run_id="r2")])
+
+    assert [each[2:] for each in elsewhere(ledger)] == [((0, 50), (300_000, 300_010))]
+
+
+def test_every_flow_has_its_own_rows_and_knows_who_else_sends_records_there(ledger: Ledger) -> None:
+    ledger.append_routed([own((0, 100)), row((0, 100), (0, 40))])
+    other = {"flow": "C->B"}
+    ledger.append_routed([own((0, 9), **other), row((0, 9), (40, 44), **other)])
+
+    assert len(ledger.routed(FLOW)) == 2
+    assert ledger.routed_by_others(FLOW) == {("C->B", TopicPartition("payments.de", 0))}
+
+
+@pytest.mark.parametrize("rounds", [1, 40])
+def test_a_flow_that_runs_often_adds_no_rows_without_end(ledger: Ledger, rounds: int) -> None:
+    for number in range(rounds):
+        first = 10 * number
+        ledger.append_routed([own((first, first + 10)), row((first, first + 10), (first, first + 5))])
+
+    assert len(ledger.routed(FLOW)) == 2
+
+
+def interrupted(ledger: Ledger, run_id: str, start: int, state: str = "copying") -> None:
+    """A run that had begun with the partition and said no more."""
+    ledger.start_run(run_id=run_id, flow=FLOW, trigger="cli")
+    settings: dict[str, Any] = {"target_topic": "A.payments", "end_offset": 900, "target_first": 0, "target_next": 0}
+    planned = PartitionRunRow(
+        run_id=run_id,
+        round=1,
+        topic="payments",
+        partition=0,
+        start_offset=start,
+        source_next=start,
+        state=state,
+        **settings,
+    )
+    ledger.save_partition_runs([planned])
+
+
+@pytest.mark.parametrize("before", [0, 100])
+def test_what_interrupted_runs_have_committed_belongs_to_the_run_that_goes_on_behind_it(
+    ledger: Ledger, before: int
+) -> None:
+    interrupted(ledger, "r0", 0, "done")
+    if before:
+        ledger.append_routed([own((0, before), run_id="r0"), row((0, before), (0, 40), run_id="r0")])
+    interrupted(ledger, "r1", before)
+    interrupted(ledger, "r2", before + 30)
+
+    resumed = [own((before + 50, 300), run_id="r3"), row((before + 50, 300), (40, 90), run_id="r3")]
+    ledger.append_routed(resumed, resumed=[TopicPartition("payments", 0)])
+
+    (known,) = elsewhere(ledger)
+    # It joins what was known before.
+    assert known[2] == (0, 300)
+
+
+def test_of_a_partition_that_was_not_interrupted_nothing_is_taken_for_known(ledger: Ledger) -> None:
+    interrupted(ledger, "r1", 0)
+
+    ledger.append_routed([own((50, 300), run_id="r3"), row((50, 300), (40, 90), run_id="r3")])
+
+    assert [each[2] for each in elsewhere(ledger)] == [(50, 300)]

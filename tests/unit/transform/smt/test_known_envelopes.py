@@ -1,0 +1,108 @@
+"""Envelopes of JsonConverter whose schema was there before: read and written as if each were the first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.transform.smt.converters import decode, encode
+from mirror_lib.transform.smt.data import DataError, Schema, Value
+from mirror_lib.transform.smt.json_data import schema_from_json, schema_to_json, value_from_json, value_to_json
+from mirror_lib.transform.smt.json_text import read_json, write_json
+from mirror_lib.transform.smt.model import ConverterKind, ConverterSettings
+
+SETTINGS = ConverterSettings("value.converter", ConverterKind.JSON)
+_SCHEMAS = (
+    "null",
+    '{"type":"int32"}',
+    '{"type":"int64","optional":true,"default":7}',
+    '{"type":"struct","fields":[{"field":"a","type":"string","optional":true}]}',
+    '{"type":"struct","fields":[{"field":"a","type":"double"}],"name":"\\u00e4"}',
+    '{"type": "string"}',
+    '{"type":"no such type"}',
+    "{",
+)
+_PAYLOADS = (
+    "null",
+    "7",
+    "7.10",
+    '"text"',
+    '{"a":"x"}',
+    '{"a":1.0}',
+    '{"a":null}',
+    '{"a"',
+    "\ufeff7",
+    " 7 ",
+    "7}",
+    "9" * 1001,
+)
+_envelopes = st.builds(
+    lambda layout, schema, payload: layout.replace("S", schema).replace("P", payload).encode(),
+    st.sampled_from(
+        [
+            '{"schema":S,"payload":P}',
+            '{"schema":S,"payload":P}',
+            '{"schema":S,"payload":P} ',
+            '{ "schema": S, "payload": P }',
+            '{"payload":P,"schema":S}',
+            '{"schema":S,"payload":P,"schema":{"type":"string"}}',
+            '{"schema":S,"payload":P,"more":1}',
+            '{"schema":S}',
+        ]
+    ),
+    st.sampled_from(_SCHEMAS),
+    st.sampled_from(_PAYLOADS),
+)
+
+
+def read_alone(data: bytes) -> tuple[Schema | None, Value] | str:
+    try:
+        node = read_json(data)
+        if not isinstance(node, dict) or set(node) != {"schema", "payload"}:
+            return "no envelope"
+        schema = schema_from_json(node["schema"], SETTINGS)
+        return schema, value_from_json(schema, node["payload"], SETTINGS)
+    except DataError as error:
+        return str(error)
+
+
+def read(data: bytes) -> tuple[Schema | None, Value] | str:
+    try:
+        return decode(SETTINGS, data)
+    except DataError as error:
+        return "no envelope" if "envelope" in str(error) or "fields and may not" in str(error) else str(error)
+
+
+@given(st.lists(_envelopes, max_size=12))
+def test_what_was_read_before_makes_no_difference(envelopes: list[bytes]) -> None:
+    assert [read(each) for each in envelopes] == [read_alone(each) for each in envelopes]
+
+
+@given(st.lists(_envelopes, max_size=12))
+def test_what_was_written_before_makes_no_difference(envelopes: list[bytes]) -> None:
+    for data in envelopes:
+        found = read(data)
+        if isinstance(found, tuple) and found != (None, None):
+            schema, value = found
+            whole = {"schema": schema_to_json(schema, SETTINGS), "payload": value_to_json(schema, value, SETTINGS)}
+            assert encode(SETTINGS, schema, value) == write_json(whole)
+
+
+def test_the_same_envelope_has_the_same_schema() -> None:
+    text = json.dumps({"schema": {"type": "string"}, "payload": "x"}, separators=(",", ":")).encode()
+
+    (first, _), (second, _) = decode(SETTINGS, text), decode(SETTINGS, text.replace(b"x", b"y"))
+
+    assert first is second
+
+
+@pytest.mark.parametrize("replaces", [True, False])
+def test_what_a_schema_means_depends_on_the_settings(replaces: bool) -> None:
+    settings = ConverterSettings("value.converter", ConverterKind.JSON, replace_null_with_default=replaces)
+
+    for _ in range(2):
+        _, value = decode(settings, b'{"schema":{"type":"int64","optional":true,"default":7},"payload":null}')
+        assert value == (7 if replaces else None)

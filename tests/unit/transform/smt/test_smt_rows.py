@@ -1,0 +1,261 @@
+"""Chains over rows by columns: the same as one record after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA
+from mirror_lib.transform.smt.chain import SmtChain
+from mirror_lib.transform.smt.errors import SmtError
+from mirror_lib.transform.smt.record import RawRecord
+from mirror_lib.transform.smt.rows.columnar import runs_by_columns
+from mirror_lib.transform.smt.rows.model import RefusedRowError
+from mirror_lib.transform.smt.rows.stage import SmtRows
+from mirror_lib.transform.smt.settings import parse_settings
+
+PACKAGE = "org.apache.kafka.connect.transforms"
+CONVERTER = {
+    "bytes": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "text": "org.apache.kafka.connect.storage.StringConverter",
+    "json": "org.apache.kafka.connect.json.JsonConverter",
+    "simple": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+}
+#: Those that need no look into a key or value come first.
+BY_COLUMNS = (
+    {"type": "RegexRouter", "regex": r"A\.(.*)", "replacement": "B.$1"},
+    {"type": "RegexRouter", "regex": r"B\.orders", "replacement": "A.orders"},
+    {"type": "RegexRouter", "regex": "(.*)s", "replacement": "$1"},
+    {"type": "TimestampRouter", "topic.format": "${topic}-${timestamp}", "timestamp.format": "yyyyMMdd"},
+    {"type": "TimestampRouter", "topic.format": "${timestamp}", "timestamp.format": "HH:mm:ss.SSS"},
+    {"type": "TimestampRouter", "topic.format": "at-${timestamp}", "timestamp.format": "yyyy h a mm"},
+    {"type": "InsertHeader", "header": "h", "value.literal": "new"},
+    {"type": "InsertHeader", "header": "j", "value.literal": "42"},
+    {"type": "DropHeaders", "headers": "h"},
+    {"type": "DropHeaders", "headers": "i,j"},
+    {"type": "Filter"},
+)
+BY_RECORDS = (
+    {"type": "MaskField$Value", "fields": "card"},
+    {"type": "MaskField$Key", "fields": "card"},
+    {"type": "InsertField$Value", "topic.field": "t", "partition.field": "p", "timestamp.field": "at"},
+    {"type": "HeaderFrom$Value", "fields": "card", "headers": "h", "operation": "move"},
+    {"type": "ValueToKey", "fields": "card"},
+    {"type": "ExtractField$Value", "field": "card"},
+    {"type": "HoistField$Key", "field": "whole"},
+    {"type": "Cast$Value", "spec": "card:string"},
+)
+PREDICATES = {
+    "tombstone": {"type": "RecordIsTombstone"},
+    "headed": {"type": "HasHeaderKey", "name": "h"},
+    "a": {"type": "TopicNameMatches", "pattern": r"A\..*"},
+    "b": {"type": "TopicNameMatches", "pattern": r"B\..*"},
+}
+_predicates = st.sampled_from([None, *PREDICATES])
+_times = st.sampled_from([None, 0, -1, 1_767_225_599_999, 1_767_225_600_000, -12_219_292_800_000])
+_times |= st.integers(-12_219_292_800_000, 4_000_000_000_000)
+
+
+def chain(transforms: list[dict[str, str]], *, decodes: bool = True, **converters: str) -> SmtChain | None:
+    """A chain of transforms with converters for `key`, `value` and `header`; None where they do not go together."""
+    lines = {f"{side}.converter": CONVERTER[kind] for side, kind in converters.items()}
+    lines |= {f"{side}.converter.schemas.enable": "false" for side in converters}
+    lines["predicates"] = ",".join(PREDICATES)
+    for name, options in PREDICATES.items():
+        lines |= {f"predicates.{name}.{option}": text for option, text in options.items()}
+        lines[f"predicates.{name}.type"] = f"{PACKAGE}.predicates.{options['type']}"
+    lines["transforms"] = ",".join(f"t{number}" for number in range(len(transforms)))
+    for number, options in enumerate(transforms):
+        lines |= {f"transforms.t{number}.{option}": text for option, text in options.items()}
+        lines[f"transforms.t{number}.type"] = f"{PACKAGE}.{options['type']}"
+    parsed = parse_settings(lines)
+    return None if parsed.chain is None else SmtChain(parsed.chain, decodes)
+
+
+@st.composite
+def chains(draw: st.DrawFn, transforms: tuple[dict[str, str], ...], *, decodes: bool = True) -> SmtChain:
+    """Chains of some of these transforms, with and without predicates."""
+    taken = []
+    for each in draw(st.lists(st.sampled_from(transforms), min_size=1, max_size=4)):
+        predicate = draw(_predicates)
+        # Without one a Filter leaves nothing to look at.
+        if predicate is None and each["type"] == "Filter":
+            predicate = "tombstone"
+        negate = {"negate": "true"} if draw(st.booleans()) else {}
+        taken.append(each if predicate is None else {**each, "predicate": predicate, **negate})
+    kinds = {
+        "key": draw(st.sampled_from(["bytes", "json"])),
+        "value": draw(st.sampled_from(["bytes", "json"])),
+        "header": draw(st.sampled_from(["bytes", "simple", "json", "text"])),
+    }
+    made = chain(taken, decodes=decodes, **kinds) or chain(
+        taken, decodes=decodes, key="json", value="json", header="simple"
+    )
+    assert made is not None
+    return made
+
+
+_contents = (
+    st.none() | st.binary(max_size=5) | st.sampled_from([b"\xff\xfe", b'{ "card": 4711 }', b'{"card":null}', b"{}"])
+)
+_json = st.sampled_from([b'{"card": "4711", "sum": 1.10}', b'{"id":1,"card":true}', b'{"card":{"a":[]}}'])
+_headers = st.lists(
+    st.tuples(st.sampled_from(["h", "i", "j", "ä"]), st.none() | st.binary(max_size=4)), max_size=4
+).map(tuple)
+
+
+@st.composite
+def rows(draw: st.DrawFn, contents: st.SearchStrategy[bytes | None] = _contents) -> list[dict[str, Any]]:
+    """Rows of Spark's Kafka source."""
+    topics = draw(st.sampled_from([("orders",), ("orders", "bills", "order")]))
+    with_headers = draw(st.booleans())
+    return [
+        {
+            "key": draw(contents),
+            "value": draw(contents),
+            "topic": draw(st.sampled_from(topics)),
+            "partition": draw(st.integers(0, 3)),
+            "offset": number,
+            "timestamp": None if (time := draw(_times)) is None else time * 1000,
+            "timestampType": draw(st.sampled_from([0, 0, 0, 1, -1, None])),
+            "headers": draw(_headers) if with_headers else (),
+        }
+        for number in range(draw(st.integers(1, 8)))
+    ]
+
+
+def batch_of(given: list[dict[str, Any]]) -> pa.RecordBatch:
+    """The rows as Arrow, as a part of a larger batch: what columns hold does not begin where they do."""
+    found = [
+        {**each, "headers": [{"key": name, "value": content} for name, content in each["headers"]] or None}
+        for each in given
+    ]
+    return pa.RecordBatch.from_pylist([found[-1], *found, found[0]], KAFKA_SCHEMA).slice(1, len(found))
+
+
+Row = dict[str, Any]
+
+
+def one_after_the_other(smts: SmtChain, given: list[Row]) -> list[Row] | tuple[int, str]:
+    """What records are left, or the number of the first that fails with what is wrong."""
+    left = []
+    for number, row in enumerate(given):
+        time = None if row["timestampType"] == -1 or row["timestamp"] is None else row["timestamp"] // 1000
+        topic = target_topic(row["topic"])
+        try:
+            made = smts.transform(RawRecord(topic, row["partition"], row["key"], row["value"], row["headers"], time))
+        except SmtError as error:
+            return number, str(error)
+        if made is not None:
+            new_topic = None if made.topic == topic else made.topic
+            left.append(
+                {
+                    "offset": row["offset"],
+                    "key": made.key,
+                    "value": made.value,
+                    "headers": made.headers,
+                    "topic": new_topic,
+                }
+            )
+    return left
+
+
+def by_columns(smts: SmtChain, batch: pa.RecordBatch) -> list[Row] | tuple[int, str]:
+    """The same of a batch."""
+    try:
+        made = SmtRows(smts, target_topic).run(batch)
+    except RefusedRowError as refused:
+        return refused.row, str(refused.error)
+    kept = batch if made.kept is None else batch.take(made.kept)
+    columns = {name: kept.column(name) for name in ("offset", "key", "value", "headers")}
+    columns["topic"] = pa.nulls(kept.num_rows, pa.string())
+    columns |= made.columns
+    for name, column in columns.items():
+        column.validate(full=True)
+        assert column.type == KAFKA_SCHEMA.field(name).type
+    found = pa.RecordBatch.from_arrays(list(columns.values()), list(columns)).to_pylist()
+    assert all(row["headers"] != [] for row in found)
+    return [
+        {**row, "headers": tuple((entry["key"], entry["value"]) for entry in row["headers"] or ())} for row in found
+    ]
+
+
+def target_topic(source: str) -> str:
+    return "A.orders" if source in ("orders", "order") else f"A.{source}"
+
+
+@given(chains(BY_COLUMNS), rows())
+@settings(max_examples=300)
+def test_columns_become_what_records_become(smts: SmtChain, given: list[Row]) -> None:
+    assert runs_by_columns(smts)
+    assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
+
+
+@given(chains(BY_COLUMNS + BY_RECORDS), rows(_contents | _json))
+@settings(max_examples=300)
+def test_rows_become_what_records_become(smts: SmtChain, given: list[Row]) -> None:
+    assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
+
+
+@given(chains(BY_COLUMNS + BY_RECORDS), rows(_json))
+def test_rows_that_fit_become_what_records_become(smts: SmtChain, given: list[Row]) -> None:
+    assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
+
+
+@given(chains(BY_COLUMNS + BY_RECORDS, decodes=False), rows(_contents | _json))
+def test_so_they_do_where_nothing_is_decoded(smts: SmtChain, given: list[Row]) -> None:
+    assert by_columns(smts, batch_of(given)) == one_after_the_other(smts, given)
+
+
+@pytest.mark.parametrize("each", BY_COLUMNS, ids=lambda options: options["type"])
+def test_what_looks_into_nothing_runs_by_columns(each: dict[str, str]) -> None:
+    smts = chain([{**each, "predicate": "tombstone"}], header="simple")
+
+    assert smts is not None
+    assert runs_by_columns(smts)
+
+
+@pytest.mark.parametrize("each", BY_RECORDS, ids=lambda options: options["type"])
+def test_what_looks_into_a_side_does_not(each: dict[str, str]) -> None:
+    smts = chain([each], key="json", value="json", header="simple")
+
+    assert smts is not None
+    assert not runs_by_columns(smts)
+
+
+def test_the_first_record_that_fails_is_told_whatever_it_fails_of() -> None:
+    smts = chain(
+        [{"type": "TimestampRouter", "topic.format": "${timestamp}", "timestamp.format": "yyyy", "predicate": "a"}]
+    )
+    assert smts is not None
+    row = {
+        "key": None,
+        "value": b"v",
+        "topic": "orders",
+        "partition": 0,
+        "offset": 0,
+        "timestampType": 0,
+        "headers": (),
+    }
+    given = [row | {"timestamp": 0}, row | {"timestamp": None}, row | {"timestamp": -(2**60)}]
+
+    found = by_columns(smts, batch_of(given))
+
+    assert found == one_after_the_other(smts, given)
+    assert found[0] == 1
+
+
+def test_a_batch_of_which_nothing_is_left_is_empty() -> None:
+    smts = chain([{"type": "Filter"}, *BY_COLUMNS[:4], BY_COLUMNS[6]], header="simple")
+    assert smts is not None
+    batch = batch_of([dict.fromkeys(KAFKA_SCHEMA.names) | {"topic": "orders", "headers": ()}])
+
+    made = SmtRows(smts, target_topic).run(batch)
+
+    assert made.kept is not None
+    assert len(made.kept) == 0
+    assert all(len(column) == 0 for column in made.columns.values())
