@@ -86,6 +86,9 @@ def run(options: Options, tell: Tell) -> Results:
             return _Comparison(options, tell, folder, pair, host).run()
 
 
+_COLD_COPIES = 8
+
+
 class _Comparison:
     """Everything that is running, and what was measured so far."""
 
@@ -99,6 +102,8 @@ class _Comparison:
         self._idle_seconds: list[float] = []
         self._idle_worker_bytes = 0
         self._limit_runs: list[LimitRun] = []
+        #: Not measured before the next workload: the compilers of the brokers' JVMs work for some eight copies.
+        self._cold_copies = _COLD_COPIES
 
     def run(self) -> Results:
         self._host.wait_started()
@@ -147,9 +152,11 @@ class _Comparison:
             self._pair, workload, partitions=self._options.partitions, processes=self._options.processes, number=0
         )
         # A session that is warm has copied before.
-        copy = self._planned(workload, Copier.MIRROR, 0)
-        measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
-        self._pair.forget(f"{copy.setup.source_alias}.")
+        copies, self._cold_copies = self._cold_copies, 1
+        for _ in range(copies):
+            copy = self._planned(workload, Copier.MIRROR, 0)
+            measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
+            self._pair.forget(f"{copy.setup.source_alias}.")
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         copy = self._planned(workload, copier, number)

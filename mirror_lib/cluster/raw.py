@@ -8,7 +8,6 @@ the connections and speaks all but the requests that carry data: those go over c
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import ssl
 import time
@@ -34,8 +33,6 @@ from mirror_lib.cluster.acl_protocol import (
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.data_protocol import (
-    API_VERSIONS,
-    API_VERSIONS_VERSION,
     DESCRIBE_LOG_DIRS,
     EPOCH_VERSION,
     LIST_LOCAL_OFFSETS_VERSION,
@@ -73,6 +70,7 @@ from mirror_lib.cluster.fetch_protocol import (
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.login_log import hide_logins
 from mirror_lib.cluster.quota_watch import QuotaWatch
+from mirror_lib.cluster.round_trip import round_trip as measured_round_trip
 from mirror_lib.errors import (
     AuthenticationError,
     BrokerUnreachableError,
@@ -95,10 +93,6 @@ __all__ = [
 ]
 
 hide_logins()
-
-#: A busy broker may take its time once, hardly twice.
-_PROBES = 2
-_SURELY_NEAR_SECONDS = 0.005
 
 #: As Kafka's own producers.
 _TRANSACTION_TIMEOUT_MS = 60_000
@@ -172,18 +166,6 @@ class _DataLink(NamedTuple):
         """Whether the broker takes our Produce requests."""
         low, high = self.handshake.versions.get(PRODUCE, (0, -1))
         return low <= PRODUCE_VERSION <= high
-
-
-async def _round_trip(connection: DataConnection) -> float:
-    """Seconds that an answer takes on a connection over which nothing else goes yet."""
-    shortest = math.inf
-    for _ in range(_PROBES):
-        began = time.monotonic()
-        await connection.request(API_VERSIONS, API_VERSIONS_VERSION, ())
-        shortest = min(shortest, time.monotonic() - began)
-        if shortest < _SURELY_NEAR_SECONDS:
-            break
-    return shortest
 
 
 class RawClient:
@@ -291,7 +273,7 @@ class RawClient:
                 frames=self._frames,
                 told_as=partial(self._silent, node),
             )
-            round_trip = 0.0 if lane else await _round_trip(connection)
+            round_trip = 0.0 if lane else await measured_round_trip(connection)
             link = self._links[node, lane] = _DataLink(connection, handshake, round_trip)
             return link
 
