@@ -149,12 +149,11 @@ class Beginning:
             for opened in unclean
             if not _told(stored.get(opened.plan.source))
         }
+        timeout_ms = _transaction_timeout_ms(self._job)
         identity = await self._client.init_producer_id(
-            name,
-            deadline=time.monotonic() + _TAKEOVER_SECONDS,
-            transaction_timeout_ms=_transaction_timeout_ms(self._job),
+            name, deadline=time.monotonic() + _TAKEOVER_SECONDS, transaction_timeout_ms=timeout_ms
         )
-        transaction = Transaction(self._job, self._client, name, identity)
+        transaction = Transaction(self._job, self._client, name, identity, timeout_seconds=timeout_ms / 1000)
         sluices = []
         for opened in group:
             sluice = before.get(opened.plan.source)

@@ -135,6 +135,8 @@ class Sending:
         """End a partition, wherever its rows go, and all that are in a transaction with it."""
         transaction = sluice.transaction
         together = [sluice] if transaction is None else self.sharing(transaction)
+        if transaction is not None:
+            error = transaction.told(error)
 
         async def failed() -> None:
             for each in together:

@@ -25,7 +25,7 @@ from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
-from mirror_lib.errors import MirrorError, TransientError, Where
+from mirror_lib.errors import FencedError, MirrorError, TransientError, Where
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
 from mirror_lib.relay.patient_reader import PatientReader
@@ -44,7 +44,9 @@ _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
 class Transaction:
     """The transactions of one producer, one after the other. All but `covers` and `began` is for the event loop."""
 
-    def __init__(self, job: CopyJob, client: RawClient, name: str, identity: ProducerIdentity) -> None:
+    def __init__(
+        self, job: CopyJob, client: RawClient, name: str, identity: ProducerIdentity, *, timeout_seconds: float
+    ) -> None:
         """No transaction is open.
 
         Args:
@@ -52,10 +54,12 @@ class Transaction:
             client: of the target, which holds the positions too.
             name: the transactional id.
             identity: which nobody has taken over.
+            timeout_seconds: after which the coordinator aborts what is open.
         """
         assert job.positions is not None
         self.name = name
         self.identity = identity
+        self._timeout_seconds = timeout_seconds
         #: When the open transaction began, by the monotonic clock; None when there is none.
         self.began: float | None = None
         self._covered: frozenset[TopicPartition] = frozenset()
@@ -70,6 +74,19 @@ class Transaction:
     def covered(self) -> frozenset[TopicPartition]:
         """The target partitions that the open transaction writes to."""
         return self._covered
+
+    def told(self, error: MirrorError) -> MirrorError:
+        """An error of its producer, which is fenced as well when its own transaction took too long."""
+        seconds = 0.0 if self.began is None else time.monotonic() - self.began
+        if not isinstance(error, FencedError) or seconds < self._timeout_seconds:
+            return error
+        return FencedError(
+            f"the transaction of {self.name} was open for {seconds:.0f} s, and the coordinator aborts it after "
+            f"{self._timeout_seconds:.0f} s.",
+            where=error.where,
+            action="Give the flow more tasks (tasks.max) or runs that copy less; with mirror.poison.policy=fail "
+            "transactions end every ten seconds. The next run goes on behind what is committed.",
+        )
 
     async def cover(self, target: TopicPartition) -> None:
         """Take a target partition into the transaction, before anything is written there; begins one if need be.
