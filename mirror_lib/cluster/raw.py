@@ -536,15 +536,15 @@ class RawClient:
             raise error_for_code(code, where=Where(cluster=self.cluster), doing="get a producer id", needs=needs)
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
-    async def fence(self, transactional_id: str, target: TopicPartition, *, deadline: float) -> ProducerIdentity:
-        """Make every older epoch of this id refused on the partition, and everything it appended visible.
+    async def fence(self, transactional_id: str, *targets: TopicPartition, deadline: float) -> ProducerIdentity:
+        """Make every older epoch of this id refused on the partitions, and everything it appended visible.
 
-        An empty transaction is aborted: when the final InitProducerId returns, its marker is on the partition and
+        An empty transaction is aborted: when the final InitProducerId returns, its marker is on the partitions and
         replicated, so older epochs get INVALID_PRODUCER_EPOCH and the high watermark covers what they wrote. Uses one
-        offset of the partition.
+        offset of each.
         """
         identity = await self.init_producer_id(transactional_id, deadline=deadline)
-        await self.add_to_transaction(transactional_id, identity, [target], deadline=deadline)
+        await self.add_to_transaction(transactional_id, identity, targets, deadline=deadline)
         await self.end_transaction(transactional_id, identity, commit=False, deadline=deadline)
         return await self.init_producer_id(transactional_id, deadline=deadline)
 

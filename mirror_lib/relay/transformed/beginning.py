@@ -138,11 +138,10 @@ class Beginning:
     async def _begin_in_transactions(self, name: str, group: Sequence[OpenPartition]) -> list[Sluice]:
         """Begin partitions that share their transactions: all of them by one producer."""
         unclean = [opened for opened in group if opened.takeover is not None]
-        # First of all, so that nobody else stores positions or writes any more.
-        for opened in unclean:
-            await self._fence(name, opened)
         stored: Mapping[TopicPartition, Position] = {}
         if unclean:
+            # First of all, so that nobody else stores positions or writes any more.
+            await self._fence(name, unclean)
             stored = await asyncio.to_thread(stored_positions, self._job)
         before = {
             opened.plan.source: await self._begin(opened)
@@ -166,12 +165,23 @@ class Beginning:
             sluices.append(sluice)
         return sluices
 
-    async def _fence(self, name: str, opened: OpenPartition) -> None:
-        log = self._log(opened.plan.target, read_committed=False)
-        if opened.transactional_id != name:
-            # A run before may have written without transactions.
-            await fence(self._job, opened, self._client, log)
-        await fence(self._job, replace(opened, transactional_id=name), self._client, log)
+    async def _fence(self, name: str, unclean: Sequence[OpenPartition]) -> None:
+        """Fence whoever wrote before, with or without transactions; where that may not reach him, wait once."""
+        deadline = time.monotonic() + _TAKEOVER_SECONDS
+        by_name = await self._client.fence(name, *{opened.plan.target for opened in unclean}, deadline=deadline)
+        lease_seconds = 0.0
+        for opened in unclean:
+            assert opened.takeover is not None
+            fenced = {by_name.producer_id}
+            own = opened.transactional_id
+            if own not in (None, name):
+                # A run before may have written without transactions.
+                fenced.add((await self._client.fence(own, opened.plan.target, deadline=deadline)).producer_id)
+            before = opened.takeover.producer_id
+            if before is not None and before not in fenced:
+                # An id whose epochs are used up, or that expired, comes with another producer id.
+                lease_seconds = max(lease_seconds, opened.takeover.lease_seconds)
+        await asyncio.sleep(lease_seconds)
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:
         if opened.takeover is None:
