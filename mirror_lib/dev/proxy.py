@@ -212,7 +212,9 @@ class KafkaProxy:
 
 async def _end_others() -> None:
     """Also what was just being accepted."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        # What these have begun or ended is to be seen to by the event loop.
+        await asyncio.sleep(0)

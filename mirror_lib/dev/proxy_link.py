@@ -69,7 +69,7 @@ class BrokerPort:
     async def accept(self) -> None:
         """Take connections; raises OSError when the port is taken."""
         if self._server is None:
-            self._server = await asyncio.start_server(self._connected, LOOPBACK, self._port)
+            self._server = await asyncio.start_server(self.connected, LOOPBACK, self._port)
 
     async def refuse(self) -> None:
         """Take no more connections."""
@@ -87,11 +87,14 @@ class BrokerPort:
         await asyncio.gather(*connections, return_exceptions=True)
         return len(connections)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a new connection."""
         # Not a coroutine of asyncio's own: those complain when they are cancelled.
         connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
+        # One that is cancelled before its first step does nothing by itself.
+        connection.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         try:
