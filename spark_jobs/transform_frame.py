@@ -8,7 +8,6 @@ before. The next transform sees what this one has made, as bytes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,13 +36,10 @@ from spark_jobs.transform_state import (
     speaking_of,
     types_of,
 )
-from spark_jobs.transform_tasks import SMT_CLASSES, apply_smts
+from spark_jobs.transform_tasks import SMT_CLASSES, TargetTopicOf, apply_smts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-#: The remote topic of a source topic.
-TargetTopicOf = Mapping[str, str] | Callable[[str], str]
 
 
 def frame_of(

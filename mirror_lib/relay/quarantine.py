@@ -20,7 +20,7 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.rebuild import rebuild
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.stamp import stamp
-from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.cluster.batches.varint import encode_varint, sized
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.positions import OmittedRange
@@ -161,19 +161,15 @@ def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: in
     for number in range(parts):
         value = left_out.raw[number * PART_BYTES : (number + 1) * PART_BYTES]
         named = {**headers, "part": f"{number + 1}/{parts}"}
-        yield Record(left_out.first_offset, now_ms, _sized(key) + _sized(value) + _headers(named))
+        yield Record(left_out.first_offset, now_ms, sized(key) + sized(value) + _headers(named))
 
 
 def _text(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _sized(value: bytes) -> bytes:
-    return encode_varint(len(value)) + value
-
-
 def _headers(named: dict[str, str]) -> bytes:
-    pairs = [_sized(name.encode()) + _sized(value.encode()) for name, value in named.items()]
+    pairs = [sized(name.encode()) + sized(value.encode()) for name, value in named.items()]
     return encode_varint(len(pairs)) + b"".join(pairs)
 
 

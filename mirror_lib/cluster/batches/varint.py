@@ -41,3 +41,8 @@ def decode_varint(data: bytes, position: int) -> tuple[int, int]:
 
 #: Encodings of small numbers, which is nearly all that occurs in records: looked up, not computed.
 SMALL = tuple(encode_varint(number) for number in range(1 << 15))
+
+
+def sized(content: bytes) -> bytes:
+    """Bytes behind their length, as keys, values and headers stand in a record."""
+    return encode_varint(len(content)) + content

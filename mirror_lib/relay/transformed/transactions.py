@@ -19,7 +19,7 @@ from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.rebuild import rebuild
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.stamp import stamp
-from mirror_lib.cluster.batches.varint import encode_varint
+from mirror_lib.cluster.batches.varint import encode_varint, sized
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.murmur2 import partition_for
@@ -42,7 +42,7 @@ _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
 
 
 class Transaction:
-    """The transactions of one producer, one after the other. All but `covers` and `began` is for the event loop."""
+    """The transactions of one producer, one after the other. All but `covered` and `began` is for the event loop."""
 
     def __init__(
         self, job: CopyJob, client: RawClient, name: str, identity: ProducerIdentity, *, timeout_seconds: float
@@ -151,7 +151,7 @@ class Transaction:
         for position in positions:
             key = self._keys.encode(position.source)
             records = found.setdefault(partition_for(key, count), [])
-            records.append(Record(len(records), now_ms, _sized(key) + _sized(encode_value(position)) + _NO_HEADERS))
+            records.append(Record(len(records), now_ms, sized(key) + sized(encode_value(position)) + _NO_HEADERS))
         return found
 
     async def _append(self, partition: TopicPartition, batch: ReadyBatch) -> None:
@@ -227,10 +227,6 @@ def _deadline() -> float:
 
 
 _NO_HEADERS = encode_varint(0)
-
-
-def _sized(content: bytes) -> bytes:
-    return encode_varint(len(content)) + content
 
 
 def _batches(records: Sequence[Record]) -> Iterator[ReadyBatch]:
