@@ -142,7 +142,7 @@ class CopySettings(_Frozen):
     batch_max_bytes: int = 512 * 1024
     fetch_max_bytes: int = 8 * 1024 * 1024
     fetch_partition_max_bytes: int = 2 * 1024 * 1024
-    produce_max_in_flight: int = 4
+    produce_max_in_flight: int = 5
     #: Of a task, for data, each way; 0: by how far away the broker is.
     connections_per_broker: int = 0
     #: Bytes that all tasks of the flow read from the source in a second; 0: no limit.

@@ -88,10 +88,10 @@ FLOW_KEYS = (
     Definition(
         "mirror.produce.max.in.flight",
         INT,
-        "4",
+        "5",
         Scope.FLOW,
         _SINCE,
-        "Produce requests under way to one broker at the same time; brokers keep order for at most 5.",
+        "Produce requests under way on one connection at the same time; brokers keep order for at most 5.",
         minimum=1,
         maximum=5,
     ),

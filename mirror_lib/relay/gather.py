@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -125,15 +126,18 @@ def gather_facts(
     Raises:
         ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
     """
-    listed = clusters.source_admin.list_topics()
-    names = [topic for topic in listed if topology.replicates(topic)]
-    sources = clusters.source_admin.describe_topics(names)
-    remote = {topic: topology.remote_topic(topic) for topic in sources}
-    collisions = topology.name_table({topic: len(each.partitions) for topic, each in sources.items()}).errors(
-        str(flow.flow)
-    )
-    targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
-    clusters.positions_at_plan = clusters.positions.read_all()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="positions") as beside:
+        # Over a distance, connecting takes most of an idle run.
+        positions = beside.submit(clusters.positions.read_all)
+        listed = clusters.source_admin.list_topics()
+        names = [topic for topic in listed if topology.replicates(topic)]
+        sources = clusters.source_admin.describe_topics(names)
+        remote = {topic: topology.remote_topic(topic) for topic in sources}
+        collisions = topology.name_table({topic: len(each.partitions) for topic, each in sources.items()}).errors(
+            str(flow.flow)
+        )
+        targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
+        clusters.positions_at_plan = positions.result()
 
     problems = [
         PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), of_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))

@@ -87,8 +87,8 @@ def hot_partition_warnings(hot: Sequence[HotPartition]) -> tuple[str, ...]:
         "and has one writer, so it is not split: more tasks do not help. What helps: more partitions for the topic "
         "(they take new records; what stands in the log stays, and keys move); a flow of its own for the topic, so "
         "that other topics do not wait for it; larger batches at the producers (batch.size, linger.ms, "
-        "compression.type); over a long distance, more produce requests under way (mirror.produce.max.in.flight, up "
-        "to 5) and larger fetches (mirror.fetch.max.bytes).",
+        "compression.type); over a long distance, larger batches on the target (its topic's max.message.bytes, "
+        "and mirror.batch.max.bytes) and larger fetches (mirror.fetch.max.bytes).",
     )
 
 
