@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError, Where
-from mirror_lib.relay.model import CopyJob, OpenPartition
+from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.retry import Backoff
 from mirror_lib.topology.names import TopicPartition
@@ -32,7 +33,7 @@ async def fence(
     takeover = opened.takeover
     assert takeover is not None
     where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
-    identity = await _identity(opened, client, takeover.producer_id, takeover.lease_seconds)
+    identity = await _identity(opened, client, takeover)
     end = await replicated_end(job, opened, client, log, where)
     check_not_truncated(opened.plan.target, end, takeover.target_offset, where)
     return identity, end
@@ -53,9 +54,7 @@ def check_not_truncated(target: TopicPartition, end: int, written: int, where: W
         )
 
 
-async def _identity(
-    opened: OpenPartition, client: RawClient, before: int | None, lease_seconds: float
-) -> ProducerIdentity:
+async def _identity(opened: OpenPartition, client: RawClient, takeover: Takeover) -> ProducerIdentity:
     """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
@@ -63,11 +62,21 @@ async def _identity(
     else:
         deadline = time.monotonic() + _FENCING_SECONDS
         identity = await client.fence(name, opened.plan.target, deadline=deadline)
-    # A transactional id whose epochs are used up, or that expired, comes with a new producer id: fencing by it
-    # does not reach the old one.
-    if before not in (None, identity.producer_id):
-        await asyncio.sleep(lease_seconds)
+    await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
     return identity
+
+
+def seconds_until_ended(takeover: Takeover, fenced: Collection[int]) -> float:
+    """How long the writer before may go on although its names were fenced: 0 where that has reached it.
+
+    A transactional id whose epochs are used up, or that expired, comes with another producer id: fencing by the name
+    does not reach the old one.
+
+    Args:
+        fenced: the producer ids that its names have now.
+    """
+    reached = takeover.producer_id is None or takeover.producer_id in fenced
+    return 0.0 if reached else takeover.lease_seconds
 
 
 async def replicated_end(

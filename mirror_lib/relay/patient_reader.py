@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,13 +11,12 @@ from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
-from mirror_lib.relay.retry import Backoff, may_pass
-from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.relay.patience import Patience
+from mirror_lib.topology.access import Operation
 from mirror_lib.topology.names import TopicPartition
 
 _FETCH_WAIT_MS = 500
 _READ_BYTES = 4 * 1024 * 1024
-_REPLICATION_PAUSE = 0.05
 #: What a person can do where the target does not hold what was expected.
 CHOICES = (
     "Only the replicator may write to remote topics: find the other writer. Then say where copying goes on "
@@ -27,17 +24,15 @@ CHOICES = (
 )
 
 
-class PatientReader:
+class PatientReader(Patience):
     """Reads one partition a fetch at a time, through leader changes and restarts."""
 
     def __init__(
         self, client: RawClient, partition: TopicPartition, settings: CopySettings, *, read_committed: bool
     ) -> None:
-        self._client = client
-        self._partition = partition
-        self._retry_seconds = settings.retry_max_seconds
+        where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
+        super().__init__(client, partition, settings.retry_max_seconds, where=where, operation=Operation.READ)
         self._read_committed = read_committed
-        self._where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
 
     async def read(self, offset: int) -> Sequence[Stretch]:
         """What stands from `offset` on; empty at the end of what can be read."""
@@ -52,7 +47,7 @@ class PatientReader:
             UncleanStartError: the offset is not there any more.
             MirrorError: a fault did not pass in time, or will not pass.
         """
-        backoff = Backoff(self._retry_seconds)
+        backoff = self.patient()
         while True:
             try:
                 return await self._fetch(offset)
@@ -77,33 +72,5 @@ class PatientReader:
             )
         if answer.error_code:
             where = replace(self._where, offset=offset)
-            needs = Grant.on_topic(Operation.READ, self._partition.topic)
-            raise error_for_code(answer.error_code, where=where, doing="read the end of the log", needs=needs)
+            raise error_for_code(answer.error_code, where=where, doing="read the end of the log", needs=self._needs)
         return answer
-
-    async def leader(self) -> int:
-        """The partition's leader.
-
-        Raises:
-            TransientError: there is none now.
-        """
-        leader = self._client.leader(self._partition)
-        if leader is None:
-            failed = await self._client.refresh_leaders([self._partition.topic])
-            leader = self._client.leader(self._partition)
-            if leader is None:
-                code = failed.get(self._partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                needs = Grant.on_topic(Operation.READ, self._partition.topic)
-                raise error_for_code(code, where=self._where, doing="find the leader", needs=needs)
-        return leader
-
-    async def pause(self, backoff: Backoff, error: MirrorError) -> None:
-        """Wait before another try; raises the error when it will not pass or has lasted too long."""
-        if not may_pass(error) or not backoff.failed(error):
-            raise error
-        await asyncio.sleep(max(backoff.not_before - time.monotonic(), _REPLICATION_PAUSE))
-        try:
-            await self._client.refresh_leaders([self._partition.topic])
-        except MirrorError as silence:
-            if not may_pass(silence):
-                raise

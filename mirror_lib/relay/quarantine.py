@@ -7,11 +7,9 @@ target, so no position can pass it. A task that is repeated may write it again: 
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.batches.header import Codec
@@ -21,8 +19,6 @@ from mirror_lib.cluster.batches.rebuild import rebuild
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.batches.varint import encode_varint, sized
-from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import PoisonPolicy
@@ -30,15 +26,13 @@ from mirror_lib.errors import MirrorError, Where
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.retry import Backoff, may_pass
-from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.relay.patient_writer import PatientWriter
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Bytes of one record's value; what is longer is cut.
 PART_BYTES = 512 * 1024
 #: Kafka's default for `max.message.bytes`, which the topic is created with.
 MAX_MESSAGE_BYTES = 1_048_588
-_PRODUCE_TIMEOUT_MS = 30_000
 _NO_PRODUCER = (-1, -1, -1)
 
 
@@ -56,9 +50,14 @@ class Omissions:
         self._flow = job.flow
         self._kept = kept
         self._policy = job.settings.poison_policy
-        self._topic = TopicPartition(job.quarantine_topic, 0)
-        self._client = target
-        self._retry_seconds = job.settings.retry_max_seconds
+        self._topic = job.quarantine_topic
+        self._writer = PatientWriter(
+            target,
+            TopicPartition(self._topic, 0),
+            job.settings.retry_max_seconds,
+            where=Where(cluster=target.cluster, topic=self._topic),
+            doing=f"write to {self._topic}",
+        )
 
     @property
     def allowed(self) -> bool:
@@ -83,38 +82,14 @@ class Omissions:
 
     async def _append(self, batch: ReadyBatch) -> None:
         stamp(batch, *_NO_PRODUCER)
-        backoff = Backoff(self._retry_seconds)
-        while True:
-            try:
-                await self._try_to_append(batch)
-            except MirrorError as error:
-                if not may_pass(error) or not backoff.failed(error):
-                    raise self._not_kept(error) from error
-            else:
-                return
-            await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
-            with suppress(MirrorError):
-                await self._client.refresh_leaders({self._topic.topic})
-
-    async def _try_to_append(self, batch: ReadyBatch) -> None:
-        where = Where(cluster=self._client.cluster, topic=self._topic.topic)
-        code: int = ErrorCode.NONE
-        leader = self._client.leader(self._topic)
-        if leader is None:
-            failed = await self._client.refresh_leaders({self._topic.topic})
-            leader = self._client.leader(self._topic)
-            code = failed.get(self._topic.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-        if leader is not None:
-            request = [(self._topic.topic, self._topic.partition, batch.payload)]
-            (answer,) = await self._client.produce(leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS)
-            code = answer.error_code
-        if code:
-            needs = Grant.on_topic(Operation.WRITE, self._topic.topic)
-            raise error_for_code(code, where=where, doing=f"write to {self._topic.topic}", needs=needs)
+        try:
+            await self._writer.append(batch)
+        except MirrorError as error:
+            raise self._not_kept(error) from error
 
     def _not_kept(self, error: MirrorError) -> MirrorError:
         return type(error)(
-            f"a record that cannot be copied could not be kept in the quarantine topic {self._topic.topic} either: "
+            f"a record that cannot be copied could not be kept in the quarantine topic {self._topic} either: "
             f"{error.what}",
             where=error.where,
             action=f"{error.action} The topic sync before a run creates the topic.".strip(),

@@ -15,7 +15,7 @@ from mirror_lib.cluster.raw import ProducerIdentity, RawClient
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.fencing import check_not_truncated, fence, replicated_end
+from mirror_lib.relay.fencing import check_not_truncated, fence, replicated_end, seconds_until_ended
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.patient_reader import PatientReader
@@ -177,10 +177,7 @@ class Beginning:
             if own not in (None, name):
                 # A run before may have written without transactions.
                 fenced.add((await self._client.fence(own, opened.plan.target, deadline=deadline)).producer_id)
-            before = opened.takeover.producer_id
-            if before is not None and before not in fenced:
-                # An id whose epochs are used up, or that expired, comes with another producer id.
-                lease_seconds = max(lease_seconds, opened.takeover.lease_seconds)
+            lease_seconds = max(lease_seconds, seconds_until_ended(opened.takeover, fenced))
         await asyncio.sleep(lease_seconds)
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:

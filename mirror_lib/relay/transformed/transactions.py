@@ -29,13 +29,12 @@ from mirror_lib.errors import FencedError, MirrorError, TransientError, Where
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
 from mirror_lib.relay.patient_reader import PatientReader
-from mirror_lib.relay.retry import Backoff, may_pass
+from mirror_lib.relay.patient_writer import PatientWriter
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0
-_PRODUCE_TIMEOUT_MS = 30_000
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.2
 #: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
 _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
@@ -158,36 +157,15 @@ class Transaction:
         sequence = self._sequences.get(partition.partition, 0)
         stamp(batch, self.identity.producer_id, self.identity.epoch, sequence, in_transaction=True)
         self._sequences[partition.partition] = (sequence + batch.count) % SEQUENCES
-        backoff = Backoff(self._job.settings.retry_max_seconds)
-        while True:
-            try:
-                await self._try_to_append(partition, batch)
-            except MirrorError as error:
-                if not may_pass(error) or not backoff.failed(error):
-                    raise
-            else:
-                return
-            await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
-            try:
-                await self._client.refresh_leaders([self._topic])
-            except MirrorError as silence:
-                if not may_pass(silence):
-                    raise
-
-    async def _try_to_append(self, partition: TopicPartition, batch: ReadyBatch) -> None:
-        leader = self._client.leader(partition)
-        code: int = ErrorCode.LEADER_NOT_AVAILABLE
-        if leader is not None:
-            request = [(*partition, batch.payload)]
-            answers = await self._client.produce(
-                leader, request, timeout_ms=_PRODUCE_TIMEOUT_MS, transactional_id=self.name
-            )
-            code = answers[0].error_code
-        # The answer to an earlier try may have been lost.
-        if code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            where = Where(flow=str(self._job.flow), cluster=self._client.cluster, topic=self._topic)
-            needs = Grant.on_topic(Operation.WRITE, self._topic)
-            raise error_for_code(code, where=where, doing=f"store positions in {partition}", needs=needs)
+        writer = PatientWriter(
+            self._client,
+            partition,
+            self._job.settings.retry_max_seconds,
+            where=Where(flow=str(self._job.flow), cluster=self._client.cluster, topic=self._topic),
+            doing=f"store positions in {partition}",
+            transactional_id=self.name,
+        )
+        await writer.append(batch)
 
     def _unknown_positions(self) -> MirrorError:
         where = Where(flow=str(self._job.flow), cluster=self._client.cluster, topic=self._topic)
@@ -200,7 +178,7 @@ class Transaction:
     async def _marked(self, target: TopicPartition, end: int) -> None:
         """Wait until the marker stands on a partition and is replicated: the answer to a commit comes before it."""
         log = PatientReader(self._client, target, self._job.settings, read_committed=False)
-        backoff = Backoff(self._job.settings.retry_max_seconds)
+        backoff = log.patient()
         pause, until = _FIRST_LOOK, time.monotonic() + self._job.settings.retry_max_seconds
         while True:
             try:
