@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from mirror_lib.cluster.rows.layout import READ_DDL
-from spark_jobs.row_tasks import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: As `row_tasks.read_rows`.
+#: As `row_tasks.read_rows` and `verify_row_tasks.read_rows`.
 ReadRows = Callable[[str, bytes, int], Iterator[Any]]
 
 
@@ -43,7 +42,7 @@ def read_frame(
     name: str,
     sealed: tuple[str, bytes],
     bins: int,
-    read: ReadRows = read_rows,
+    read: ReadRows,
     columns: str = READ_DDL,
 ) -> DataFrame:
     """The rows of all bins.

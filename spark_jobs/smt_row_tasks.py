@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mirror_lib.cluster.rows.layout import READ_DDL
 from mirror_lib.relay.transformed.model import RowJob
 from mirror_lib.transform.smt.chain import SmtChain
+from spark_jobs.hidden_columns import TOPIC
 from spark_jobs.row_tasks import ROW_CLASSES
 from spark_jobs.sealing import seal, unseal
 from spark_jobs.task_place import task_place
-from spark_jobs.transform_tasks import SMT_CLASSES, TOPIC, SmtStage, TargetTopicOf
+from spark_jobs.transform_tasks import SMT_CLASSES, SmtStage, TargetTopicOf
 
 if TYPE_CHECKING:
     import pyarrow as pa

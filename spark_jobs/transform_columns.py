@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import DataFormat, Decoding
 from mirror_lib.transform.record_mark import mark
+from spark_jobs.hidden_columns import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-#: The hidden column that ties a row to its record.
-SOURCE = SOURCE_COLUMN
 #: Before the names of sides on their way through a decoder.
 _TEXT, _PARSED, _DOCUMENTS = "__mirror_text_", "__mirror_parsed_", "__mirror_documents_"
 #: What goes around a document while it is parsed: the field that it is in, and the one for what cannot be parsed.

@@ -20,15 +20,14 @@ from mirror_lib.transform.model import (
     TransformChain,
 )
 from mirror_lib.transform.smt.chain import SmtChain
+from spark_jobs.hidden_columns import NEW, TOPIC
 from spark_jobs.sealing import seal
 from spark_jobs.transform_columns import decoded
 from spark_jobs.transform_functions import apply_batch_function, apply_dataframe_function
 from spark_jobs.transform_registry import RegistrySides
 from spark_jobs.transform_state import (
     CARRIED,
-    NEW,
     SIDES,
-    TOPIC,
     begun,
     closed,
     opened,

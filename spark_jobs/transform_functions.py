@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, FunctionReference, Transform
-from spark_jobs.transform_columns import SOURCE, is_document, set_column, written
+from spark_jobs.hidden_columns import BYTES, FROM, NEW, PARTITION, SOURCE, TOPIC
+from spark_jobs.transform_columns import is_document, set_column, written
 from spark_jobs.transform_registry import RegistrySides
 from spark_jobs.transform_state import (
     CARRIED,
-    FROM,
-    NEW,
-    PARTITION,
     SIDES,
-    TOPIC,
     closed,
     old,
     old_name,
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-_SEEN, _BYTES, _SAME = "__mirror_seen_", "__mirror_bytes_", "__mirror_same_"
+_SEEN, _SAME = "__mirror_seen_", "__mirror_same_"
 _MUST_RETURN = ("key", "value", "headers", "timestamp")
 #: Physical operators that look at one row after the other, and keep the rows of a Spark partition in their order.
 _NARROW = frozenset(
@@ -131,7 +128,7 @@ def apply_batch_function(
             F.col(name).cast("binary" if name in plain else types[name]).alias(f"{NEW}{name}")
             for name in TARGET_COLUMNS
         ),
-        *(F.lit(None).cast("struct<content:binary>").alias(f"{_BYTES}{side}") for side in sides),
+        *(F.lit(None).cast("struct<content:binary>").alias(f"{BYTES}{side}") for side in sides),
     ).schema
     task = partial(
         apply_arrow_function, reference.module, reference.name, (*SOURCE_COLUMNS, SOURCE), carried, tuple(sides)
@@ -217,8 +214,8 @@ def _closed(
         what = f"the {name} that the transform {transform.name} returns"
         if name in SIDES:
             found = written(found, kind, what)
-            if f"{_BYTES}{name}" in types:
-                content = F.col(f"{_BYTES}{name}")
+            if f"{BYTES}{name}" in types:
+                content = F.col(f"{BYTES}{name}")
                 found = F.when(content.isNotNull(), content.content).otherwise(found)
             if name in sides:
                 found = F.when(F.col(f"{_SAME}{name}"), old(name)).otherwise(found)
@@ -244,7 +241,7 @@ def _is_same(types: Mapping[str, DataType], side: str) -> Column:
         # Spark compares no maps.
         columns = [written(column, given, side) for column in columns]
     is_same = columns[0].eqNullSafe(columns[1])
-    return is_same & F.col(f"{_BYTES}{side}").isNull() if f"{_BYTES}{side}" in types else is_same
+    return is_same & F.col(f"{BYTES}{side}").isNull() if f"{BYTES}{side}" in types else is_same
 
 
 def _check_columns(reference: FunctionReference, types: Mapping[str, DataType], given: Mapping[str, DataType]) -> None:

@@ -25,15 +25,14 @@ from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, fai
 from mirror_lib.relay.transformed.split import ChainJob
 from mirror_lib.transform.model import Determinism
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
+from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
-from spark_jobs.row_source import read_frame
 from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.sealing import seal
-from spark_jobs.smt_row_tasks import READ_THROUGH_SMTS_DDL, copy_rows, read_through_smts, sealed_smts
-from spark_jobs.transform_frame import frame_of
+from spark_jobs.smt_row_tasks import copy_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 #: How often a job is done, each time without one more record that fails.
@@ -67,10 +66,10 @@ class _TransformedCopy:
         exact = each.chain.determinism is Determinism.YES
         self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, nonce=uuid.uuid4().hex)
         self._results: list[PartitionResult] = []
-        self._targets = {
-            opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_
-        }
-        self._smts = None if each.chain.smt is None else sealed_smts(each.chain.smt, self._targets)
+        targets = {opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_}
+        # One flow runs once at a time, so a name that is used again is of nobody else.
+        name = "mirror_" + re.sub(r"\W", "_", self._flow)
+        self._rows = ChainRows(spark, name, each.chain, targets, read_rows)
 
     def run(self) -> list[PartitionResult]:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -102,8 +101,8 @@ class _TransformedCopy:
         if not self._chain.transforms:
             # Rows need not go through Spark's JVM for what Python does alone: Connect's transforms, or nothing at all.
             numbers = self._spark.range(0, len(job.copy.bins), 1, len(job.copy.bins))
-            return from_arrow([numbers.mapInArrow(partial(copy_rows, *sealed, self._smts), RESULT_DDL).toArrow()])
-        made = self._made(job, sealed)
+            return from_arrow([numbers.mapInArrow(partial(copy_rows, *sealed, self._rows.smts), RESULT_DDL).toArrow()])
+        made = self._rows.made(sealed, len(job.copy.bins))
         return from_arrow([made.mapInArrow(partial(write_rows, *sealed), RESULT_DDL).toArrow()])
 
     def _finish(self) -> None:
@@ -131,18 +130,9 @@ class _TransformedCopy:
         """Whether the transforms leave anything of the bins."""
         job = replace(self._job, whole=True)
         sealed = seal(job, ROW_CLASSES)
-        counted = self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+        made = self._rows.made(sealed, len(job.copy.bins))
+        counted = made.mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
         return any(counted.column(0).to_pylist())
-
-    def _made(self, job: RowJob, sealed: tuple[str, bytes]) -> DataFrame:
-        # One flow runs once at a time, so a name that is used again is of nobody else.
-        name = "mirror_" + re.sub(r"\W", "_", self._flow)
-        count = len(job.copy.bins)
-        if self._smts is None:
-            return frame_of(read_frame(self._spark, name, sealed, count), self._chain, target_topic_of=self._targets)
-        read = partial(read_through_smts, read_rows, self._smts)
-        source = read_frame(self._spark, name, sealed, count, read, READ_THROUGH_SMTS_DDL)
-        return frame_of(source, self._chain, target_topic_of=self._targets, through_smts=True)
 
     # ------------------------------------------------------------ records that fail
 
@@ -177,7 +167,7 @@ class _TransformedCopy:
         job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), nonce=uuid.uuid4().hex)
         sealed = seal(job, ROW_CLASSES)
         try:
-            self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+            self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
         except (PySparkException, Py4JError) as error:
             return Failure(error, failed_task(error, len(groups)))
         return None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import DataFormat, DecodeSettings, SchemaRegistry, Transform, TransformChain
 from mirror_lib.transform.registry_sides import SideReader, SideRenumbering, access_of, column_of, reader_of
+from spark_jobs.hidden_columns import DECODED
 from spark_jobs.sealing import seal
 from spark_jobs.transform_columns import is_document
 from spark_jobs.transform_registry_tasks import REGISTRY_CLASSES, decode_sides, encode_sides, renumber_sides
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 
 #: Before the names of decoded sides.
-_DECODED = "__mirror_decoded_"
 
 
 class RegistrySides:
@@ -60,11 +60,11 @@ class RegistrySides:
 
         if not sides:
             return frame, {}
-        readers = [(f"{_DECODED}{side}", self._reader(transform.decode, side)) for side in sides]
+        readers = [(f"{DECODED}{side}", self._reader(transform.decode, side)) for side in sides]
         types = {column: self._type(frame, reader) for column, reader in readers}
         task = partial(decode_sides, *seal(readers, REGISTRY_CLASSES))
         made = frame.mapInArrow(task, _schema(frame, types))
-        return made, {side: F.col(f"{_DECODED}{side}") for side in sides}
+        return made, {side: F.col(f"{DECODED}{side}") for side in sides}
 
     def encoded(self, made: DataFrame, transform: Transform, new: Mapping[str, str], *, replaces: bool) -> DataFrame:
         """The frame with what was set as bytes, where it is written by a schema.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.schemas.errors import SchemaFormatError, SchemaMissingError
 from mirror_lib.schemas.rest import BasicLogin, BearerLogin, RegistryAccess
 from mirror_lib.transform.registry_sides import SchemaRenumbering, SideCodec, SideReader, SideRenumbering
+from spark_jobs.hidden_columns import DECODED, FROM
 from spark_jobs.sealing import unseal
 from spark_jobs.transform_tasks import refuse_row
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REGISTRY_CLASSES = (SideReader, SideRenumbering, RegistryAccess, BasicLogin, BearerLogin)
-#: The hidden column with the source topic.
-_FROM = "__mirror_from"
-_DECODED = "__mirror_decoded_"
 
 
 def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[pa.RecordBatch]:
@@ -40,7 +38,7 @@ def decode_sides(stamp: str, sealed: bytes, batches: Iterable[Any]) -> Iterator[
         changed = batch
         for column, codecs in stages:
             kind = next(iter(codecs.values())).column.kind
-            side = column.removeprefix(_DECODED)
+            side = column.removeprefix(DECODED)
             changed = _with_column(changed, side, column, kind, partial(_decoded, codecs))
         yield changed
 
@@ -106,7 +104,7 @@ def _with_column(
     from mirror_lib.transform.arrow_values import array_of
 
     found = []
-    topics, values = batch.column(_FROM).to_pylist(), batch.column(given).to_pylist()
+    topics, values = batch.column(FROM).to_pylist(), batch.column(given).to_pylist()
     for row, (topic, value) in enumerate(zip(topics, values, strict=True)):
         try:
             made = change(topic, value)

@@ -14,20 +14,15 @@ from typing import TYPE_CHECKING
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.transform.model import SOURCE_COLUMNS, TARGET_COLUMNS, Transform
-from spark_jobs.transform_columns import SOURCE, set_column, written
+from spark_jobs.hidden_columns import FROM, OLD, PARTITION, SOURCE, TOPIC
+from spark_jobs.transform_columns import set_column, written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-#: Hidden columns: the target topic and partition, null where no transform has set them.
-TOPIC, PARTITION = "__mirror_topic", "__mirror_partition"
-#: Likewise: the source topic, whatever a transform has set.
-FROM = "__mirror_from"
-#: Before the names of columns as they were before a transform, and as it has made them.
-_OLD, NEW = "__mirror_old_", "__mirror_new_"
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-CARRIED = (SOURCE, FROM, TOPIC, PARTITION, *(f"{_OLD}{name}" for name in SOURCE_COLUMNS))
+CARRIED = (SOURCE, FROM, TOPIC, PARTITION, *(f"{OLD}{name}" for name in SOURCE_COLUMNS))
 SIDES = ("key", "value")
 
 
@@ -58,13 +53,13 @@ def opened(frame: DataFrame, seen: Mapping[str, Column]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     visible = (seen.get(name, F.col(name)).alias(name) for name in SOURCE_COLUMNS)
-    hidden = (F.col(name).alias(f"{_OLD}{name}") for name in SOURCE_COLUMNS)
+    hidden = (F.col(name).alias(f"{OLD}{name}") for name in SOURCE_COLUMNS)
     return frame.select(*visible, SOURCE, FROM, TOPIC, PARTITION, *hidden)
 
 
 def old_name(name: str) -> str:
     """What a column is called that holds what was before the transform."""
-    return f"{_OLD}{name}"
+    return f"{OLD}{name}"
 
 
 def old(name: str) -> Column:

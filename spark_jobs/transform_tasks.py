@@ -14,6 +14,7 @@ from mirror_lib.transform.record_mark import refuse_record
 from mirror_lib.transform.smt import model
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.record import RawRecord
+from spark_jobs.hidden_columns import BYTES, FROM, NEW, OLD, SOURCE, TOPIC
 from spark_jobs.sealing import unseal
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ SMT_CLASSES = (
     *(model.HeaderFrom, model.HoistField, model.InsertField, model.InsertHeader, model.MaskField, model.RegexRouter),
     *(model.ReplaceField, model.TimestampConverter, model.TimestampRouter, model.ValueToKey),
 )
-# As `transform_state` has them, which only the driver imports.
-_SOURCE, _FROM, TOPIC = "__mirror_source", "__mirror_from", "__mirror_topic"
-_NEW, _BYTES = "__mirror_new_", "__mirror_bytes_"
 #: The remote topic of a source topic.
 TargetTopicOf = Mapping[str, str] | Callable[[str], str]
 
@@ -162,16 +160,16 @@ class _ArrowFunction:
             ) from error
         if not isinstance(result, pa.RecordBatch):
             raise self._wrong(f"returns {type(result).__name__}", "Let it return a pyarrow.RecordBatch.")
-        if _SOURCE not in result.schema.names:
+        if SOURCE not in result.schema.names:
             raise self._wrong(
-                f"returns no column {_SOURCE}", "Let it keep that column: it says which record a row comes from."
+                f"returns no column {SOURCE}", "Let it keep that column: it says which record a row comes from."
             )
         kept = batch.take(self._rows(batch, result)).select(list(self._carried))
         columns = {name: kept.column(name) for name in self._carried}
         for name in TARGET_COLUMNS:
-            columns[f"{_NEW}{name}"] = self._column(name, batch, kept, result)
+            columns[f"{NEW}{name}"] = self._column(name, batch, kept, result)
         for name in self._documents:
-            columns[f"{_BYTES}{name}"] = self._content(name, batch, result)
+            columns[f"{BYTES}{name}"] = self._content(name, batch, result)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _find(self, given: pa.RecordBatch, batch: pa.RecordBatch) -> None:
@@ -191,7 +189,7 @@ class _ArrowFunction:
         try:
             rows = np.array([known[source] for source in _sources(result)], dtype=np.int64)
         except KeyError:
-            raise self._wrong(f"changes {_SOURCE}", "Let it pass that column on as it came.") from None
+            raise self._wrong(f"changes {SOURCE}", "Let it pass that column on as it came.") from None
         if (np.diff(rows) < 0).any():
             raise self._wrong("returns rows in another order", "Let it keep the order of the rows.")
         return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
@@ -203,7 +201,7 @@ class _ArrowFunction:
         given = batch.schema.field(name).type
         if name not in result.schema.names:
             if name in ("topic", "partition"):
-                return kept.column(f"__mirror_old_{name}")
+                return kept.column(f"{OLD}{name}")
             raise self._wrong(f"returns no column {name}", "Let it return all columns that it gets.")
         found = result.column(name)
         if name in self._documents:
@@ -236,17 +234,17 @@ class _ArrowFunction:
 
 
 def _sources(batch: pa.RecordBatch) -> list[tuple[int, int]]:
-    column = batch.column(_SOURCE)
+    column = batch.column(SOURCE)
     return list(zip(column.field(0).to_pylist(), column.field(1).to_pylist(), strict=True))
 
 
 def refuse_row(error: Exception, batch: pa.RecordBatch, row: int) -> NoReturn:
     """Raise an error with the coordinates of its record."""
-    source = batch.column(_SOURCE).field(0)[row].as_py(), batch.column(_SOURCE).field(1)[row].as_py()
+    source = batch.column(SOURCE).field(0)[row].as_py(), batch.column(SOURCE).field(1)[row].as_py()
     names = batch.schema.names
     # Rows as they were read have no other topic than that.
     topic, partition = (
         batch.column(name)[row].as_py() if name in names else None
-        for name in (_FROM if _FROM in names else "topic", "partition")
+        for name in (FROM if FROM in names else "topic", "partition")
     )
     refuse_record(error, *source, where=Where(topic=topic, partition=partition, offset=source[1]))

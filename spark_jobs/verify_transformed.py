@@ -27,10 +27,9 @@ from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.transformed.elsewhere import FoundRow
 from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob, first_refusal, numbered_ranges
 from mirror_lib.verify.transformed.split import ChainChecks, searched
+from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
-from spark_jobs.row_source import read_frame
 from spark_jobs.sealing import seal
-from spark_jobs.transform_frame import frame_of
 from spark_jobs.verify_row_tasks import (
     DRAINED_DDL,
     ROW_VERIFY_CLASSES,
@@ -43,7 +42,7 @@ from spark_jobs.verify_row_tasks import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 #: How often a job is done, each time without one more record that fails.
@@ -97,13 +96,12 @@ class TransformedVerification:
     """The partitions of one chain."""
 
     def __init__(self, spark: SparkSession, each: ChainChecks) -> None:
-        self._spark = spark
         self._chain = each.chain
         self._flow = str(each.job.flow)
         self._job = RowVerifyJob(verify=each.job, nonce=uuid.uuid4().hex)
+        targets = {check.source.topic: check.target.topic for bin_ in each.job.bins for check in bin_}
         # Several verifications of a flow may share a session.
-        self._name = f"mirror_verify_{uuid.uuid4().hex}"
-        self._targets = {check.source.topic: check.target.topic for bin_ in each.job.bins for check in bin_}
+        self._rows = ChainRows(spark, f"mirror_verify_{uuid.uuid4().hex}", each.chain, targets, read_rows)
 
     def run(self) -> tuple[list[PartitionVerdict], RoutedFindings]:
         """Make the rows again: the verdicts of the partitions, and what goes elsewhere.
@@ -117,7 +115,7 @@ class TransformedVerification:
         for left in reversed(range(_MOST_TRIES)):
             try:
                 sealed = seal(self._job, ROW_VERIFY_CLASSES)
-                made = self._made(self._job, sealed)
+                made = self._rows.made(sealed, len(self._job.verify.bins))
                 return _parted(from_arrow([made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL).toArrow()]))
             except (PySparkException, Py4JError) as error:
                 found = self._found(error) if left else None
@@ -141,14 +139,10 @@ class TransformedVerification:
         job = replace(self._job, verify=verify, nonce=uuid.uuid4().hex)
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
-            made = self._made(job, sealed).mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL)
-            return from_arrow([made.toArrow()])
+            made = self._rows.made(sealed, len(verify.bins))
+            return from_arrow([made.mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL).toArrow()])
         except (PySparkException, Py4JError) as error:
             raise spark_failure(error, "the comparison", self._flow) from error
-
-    def _made(self, job: RowVerifyJob, sealed: tuple[str, bytes]) -> DataFrame:
-        source = read_frame(self._spark, self._name, sealed, len(job.verify.bins), read_rows)
-        return frame_of(source, self._chain, target_topic_of=self._targets)
 
     # ------------------------------------------------------------ records that fail
 
@@ -186,7 +180,7 @@ class TransformedVerification:
         job = replace(self._job, verify=verify, nonce=uuid.uuid4().hex)
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
-            self._made(job, sealed).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
+            self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
         except (PySparkException, Py4JError) as error:
             return Failure(error, failed_task(error, len(groups)))
         return None
