@@ -46,7 +46,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     cases, copiers = ", ".join(case.value for case in Case), ", ".join(_COPIERS)
     parser = argparse.ArgumentParser(prog="bench distance", description="A copy next door, and over a long line.")
     parser.add_argument("--workload", default="1kb-none", help="which one (1kb-none)")
-    parser.add_argument("--records", type=int, default=500_000, metavar="N", help="of it (500000)")
+    parser.add_argument("--records", type=int, default=2_000_000, metavar="N", help="of it (2000000)")
     parser.add_argument("--round-trip-ms", type=float, default=150.0, metavar="F", help="of the line (150)")
     parser.add_argument("--loss", type=float, default=0.01, metavar="F", help="share of segments lost (0.01); 0: none")
     parser.add_argument(

@@ -112,7 +112,7 @@ def test_everything_measured_can_be_written_as_json() -> None:
 def test_by_default_five_cases_of_uncompressed_records_go_over_150_ms() -> None:
     options = make_options(parse_arguments([]))
 
-    assert (options.workload.name, options.workload.records) == ("1kb-none", 500_000)
+    assert (options.workload.name, options.workload.records) == ("1kb-none", 2_000_000)
     assert options.quality == LineQuality(0.150, loss=0.01, window_bytes=6_000_000)
     assert options.cases == tuple(Case)
     assert options.copiers == (Copier.MIRROR,)
