@@ -276,6 +276,8 @@ class FlowConfig(_Frozen):
     fencing: Fencing = Fencing.TRANSACTIONAL
     #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
     run_lease_seconds: float = 30.0
+    #: `mirror.ledger.history.days`: how long the ledger keeps what runs did in each partition; 0: for ever.
+    ledger_history_days: int = 90
     existing_target: ExistingTarget = ExistingTarget.FAIL
     group_translation: GroupTranslation = GroupTranslation.EXACT
     #: `mirror.first.start`; None: `auto.offset.reset` of the source's consumer decides.

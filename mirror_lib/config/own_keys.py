@@ -168,6 +168,16 @@ FLOW_KEYS = (
         minimum=3,
     ),
     Definition(
+        "mirror.ledger.history.days",
+        INT,
+        "90",
+        Scope.FLOW,
+        _SINCE,
+        "For how many days the ledger keeps what each run did in each partition. Of older runs the totals stay, and of "
+        "each partition what was committed last. 0: for ever.",
+        minimum=0,
+    ),
+    Definition(
         "mirror.target.existing",
         STRING,
         ExistingTarget.FAIL,

@@ -116,6 +116,7 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "acl_rules": sync_keys.acl_rules(lookup),
         "fencing": Fencing(text("mirror.fencing")),
         "run_lease_seconds": float(text("mirror.run.lease.seconds")),
+        "ledger_history_days": int(text("mirror.ledger.history.days")),
         "existing_target": ExistingTarget(text("mirror.target.existing")),
         "group_translation": GroupTranslation(text("mirror.group.translation")),
         "first_start": parse_first_start(text("mirror.first.start")),

@@ -9,6 +9,8 @@ from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.writing import upsert
 
 _ROUND: Table = Round.metadata.tables["round"]
+#: How many of the largest rounds tell how fast a flow copies much.
+LARGEST = 3
 _NEWEST_FIRST = (_ROUND.c.began_at.desc(), _ROUND.c.number.desc(), _ROUND.c.run_id)
 
 
@@ -32,16 +34,18 @@ def measured(connection: Connection, flow: str, *, newest: int, largest: int) ->
 
     A flow that keeps up makes small rounds alone, and they do not tell how fast it copies much.
     """
-    copied = select(_ROUND).where(_ROUND.c.flow == flow, _ROUND.c.bytes > 0, _ROUND.c.committed_at.is_not(None))
-    found = {
-        (row.run_id, row.number): row
-        for query in (
-            copied.order_by(*_NEWEST_FIRST).limit(newest),
-            copied.order_by(_ROUND.c.heaviest_bytes.desc(), *_NEWEST_FIRST).limit(largest),
-        )
-        for row in _rows(connection, query)
-    }
+    newest_rows = _rows(connection, _copied(flow).order_by(*_NEWEST_FIRST).limit(newest))
+    found = {(row.run_id, row.number): row for row in (*newest_rows, *largest_of(connection, flow, largest))}
     return tuple(sorted(found.values(), key=lambda row: (row.began_at, row.number), reverse=True))
+
+
+def largest_of(connection: Connection, flow: str, count: int = LARGEST) -> tuple[RoundRow, ...]:
+    """The committed rounds with the most to copy for one task, the largest first."""
+    return _rows(connection, _copied(flow).order_by(_ROUND.c.heaviest_bytes.desc(), *_NEWEST_FIRST).limit(count))
+
+
+def _copied(flow: str) -> Select[tuple[object, ...]]:
+    return select(_ROUND).where(_ROUND.c.flow == flow, _ROUND.c.bytes > 0, _ROUND.c.committed_at.is_not(None))
 
 
 def _rows(connection: Connection, query: Select[tuple[object, ...]]) -> tuple[RoundRow, ...]:

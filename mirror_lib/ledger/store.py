@@ -27,10 +27,12 @@ from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
 from mirror_lib.ledger.cutovers import Cutovers
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.gaps import LastCopy
+from mirror_lib.ledger.history import History
 from mirror_lib.ledger.metrics_queries import MetricsQueries
 from mirror_lib.ledger.observations import Observations
 from mirror_lib.ledger.page_queries import PageQueries
 from mirror_lib.ledger.rate_claims import RateAsk
+from mirror_lib.ledger.rounds import LARGEST
 from mirror_lib.ledger.rows import (
     BackfillRow,
     GapRow,
@@ -59,6 +61,8 @@ class Ledger:
         self._database = database
         #: Where flows stood when they were looked at last.
         self.observations = Observations(database)
+        #: How long what runs did is kept.
+        self.history = History(database)
         #: What people did.
         self.audits = Audits(database)
         self.cutovers = Cutovers(database)
@@ -196,7 +200,7 @@ class Ledger:
         with self._database.read() as connection:
             return rounds.newest(connection, flow=flow, run_id=run_id, limit=limit)
 
-    def measured_rounds(self, flow: str, newest: int = 20, largest: int = 3) -> tuple[RoundRow, ...]:
+    def measured_rounds(self, flow: str, newest: int = 20, largest: int = LARGEST) -> tuple[RoundRow, ...]:
         """Committed rounds of a flow that copied something: the newest and the largest, newest first, each once."""
         with self._database.read() as connection:
             return rounds.measured(connection, flow, newest=newest, largest=largest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mirror_lib.cluster.first_timestamps import first_timestamps
@@ -88,6 +88,8 @@ class Failure:
 def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None) -> FlowObserved:
     """Look at all partitions of a flow and keep in the ledger what was seen. Changes nothing on the clusters.
 
+    What the ledger holds of old runs is forgotten on this occasion.
+
     Args:
         run_id: the run after which it is looked at.
 
@@ -96,6 +98,9 @@ def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     """
     observed = observed_rows(look_at_flow(flow, ledger, run_id=run_id))
     ledger.observations.save_flow(observed.flow, observed.partitions)
+    if flow.ledger_history_days:
+        keep = timedelta(days=flow.ledger_history_days)
+        ledger.history.forget(str(flow.flow), keep=keep, now=observed.flow.observed_at)
     return observed
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
 
@@ -82,6 +84,26 @@ def test_a_flow_that_was_just_copied_is_at_the_end(
     seen = observe_flow(flow.config, flow.ledger).flow
 
     assert (seen.partitions, seen.lagging, seen.seconds_behind, seen.headroom_seconds) == (1, 0, 0, inf)
+
+
+@pytest.mark.parametrize(("days", "left"), [("90", 0), ("200", 1), ("0", 1)])
+def test_looking_forgets_what_old_runs_did_in_partitions_that_later_ones_have_copied(
+    kafka_pair: KafkaPair, topic_name: str, write: Callable[..., int], tmp_path: Path, days: str, left: int
+) -> None:
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.ledger.history.days": days})
+    create_topic(kafka_pair.source, topic_name)
+    write(20, age=500)
+    old = flow.run().run_id
+    write(5, age=300)
+    new = flow.run().run_id
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as database, database:
+        long_ago = (datetime.now(UTC) - timedelta(days=100)).replace(tzinfo=None).isoformat(sep=" ")
+        database.execute("UPDATE run SET started_at = ? WHERE id = ?", (long_ago, old))
+
+    observe_flow(flow.config, flow.ledger)
+
+    assert len(flow.ledger.partition_runs(old)) == left
+    assert len(flow.ledger.partition_runs(new)) == 1
 
 
 def test_lost_records_and_missing_targets_are_told_with_their_reasons(
