@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -105,6 +107,20 @@ class PositionStore:
         except TopicMissingError:
             return PositionSnapshot()
         return snapshot_of(self._keys, records, next_offsets)
+
+    @contextmanager
+    def reading_all(self) -> Iterator[Callable[[], PositionSnapshot]]:
+        """Read as `read_all` beside what the block does; what it gives waits for the end.
+
+        Over a distance connecting takes longer than all that is asked. A block that fails does not wait for it.
+        """
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="positions") as beside:
+            found = beside.submit(self.read_all)
+            try:
+                yield found.result
+            except BaseException:
+                self._reader.give_up()
+                raise
 
     def read_since(self, snapshot: PositionSnapshot) -> tuple[StoredPosition, ...]:
         """Every position written after a snapshot, those of one source partition in the order they were written.

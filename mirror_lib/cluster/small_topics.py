@@ -76,6 +76,14 @@ class _Client:
         self._timeout = timeout
         self._where = Where(cluster=connection.cluster, topic=topic)
         self._errors = ClientErrors(connection)
+        self._given_up = False
+
+    def give_up(self) -> None:
+        """Let what another thread does with this client wait no longer; it is of no use any more."""
+        self._given_up = True
+
+    def _goes_on(self, deadline: float) -> bool:
+        return not self._given_up and time.monotonic() < deadline
 
     def _new(self, kind: Any, settings: Mapping[str, Any]) -> Any:
         own = {"error_cb": self._note, "logger": _log, "log_level": _CRITICAL}
@@ -107,13 +115,13 @@ class _Client:
             except confluent_kafka.KafkaException as error:
                 client.poll(0)
                 failure = self._failure(error.args[0], doing)
-                if isinstance(failure, BrokerUnreachableError) and time.monotonic() < deadline:
+                if isinstance(failure, BrokerUnreachableError) and self._goes_on(deadline):
                     continue
                 raise failure from error
             described = metadata.topics[self.topic]
             if described.error is None:
                 return len(described.partitions)
-            if described.error.code() != ErrorCode.LEADER_NOT_AVAILABLE or time.monotonic() > deadline:
+            if described.error.code() != ErrorCode.LEADER_NOT_AVAILABLE or not self._goes_on(deadline):
                 raise self._failure(described.error, doing)
             time.sleep(_POLL_SECONDS)
 
@@ -189,7 +197,7 @@ class SmallTopicReader(_Client):
                 elif error.code() not in _GROUP_ERRORS:
                     raise self._failure(error, doing)
             self._errors.raise_refusal()
-            if unfinished and time.monotonic() > deadline:
+            if unfinished and not self._goes_on(deadline):
                 raise self._too_slow(unfinished, next_offsets, doing)
         return records, next_offsets
 

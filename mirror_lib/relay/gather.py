@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -126,9 +125,7 @@ def gather_facts(
     Raises:
         ConfigurationError: `auto.offset.reset` is one that a batch cannot follow.
     """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="positions") as beside:
-        # Over a distance, connecting takes most of an idle run.
-        positions = beside.submit(clusters.positions.read_all)
+    with clusters.positions.reading_all() as positions:
         listed = clusters.source_admin.list_topics()
         names = [topic for topic in listed if topology.replicates(topic)]
         sources = clusters.source_admin.describe_topics(names)
@@ -137,7 +134,7 @@ def gather_facts(
             str(flow.flow)
         )
         targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
-        clusters.positions_at_plan = positions.result()
+        clusters.positions_at_plan = positions()
 
     problems = [
         PartitionProblem(TopicPartition(topic, WHOLE_TOPIC), of_flow(flow, error, TopicPartition(topic, WHOLE_TOPIC)))

@@ -64,6 +64,25 @@ def test_what_was_written_is_read_with_its_place(store: PositionStore) -> None:
     assert snapshot.positions[TopicPartition("bar", 7)] == StoredPosition(Position("bar", 7, 41), places[1])
 
 
+def test_they_can_be_read_beside_something_else(store: PositionStore) -> None:
+    store.write([Position("foo", 0, 41)])
+
+    with store.reading_all() as snapshot:
+        pass
+
+    assert positions_of(snapshot()) == {FOO: Position("foo", 0, 41)}
+
+
+def test_when_what_was_done_beside_it_fails_then_nobody_waits_for_a_cluster_that_is_away() -> None:
+    hours = 7200.0
+    with (
+        PositionStore(connection_to("127.0.0.1:9"), "positions", "A", timeout=hours) as away,
+        pytest.raises(ZeroDivisionError),
+        away.reading_all(),
+    ):
+        raise ZeroDivisionError
+
+
 def test_the_bytes_are_those_that_mm2_looks_for(
     store: PositionStore, target: KafkaCluster, position_topic: str
 ) -> None:

@@ -27,6 +27,7 @@ clusters = A, B
 A.bootstrap.servers = a:9092
 B.bootstrap.servers = b:9092
 A->B.enabled = true
+admin.timeout.ms = 1000
 mirror.ledger.url = sqlite:///ledger.sqlite3
 """
 _REFUSED = UncleanStartError("the last run did not end.", where=Where(topic="t", partition=1), action="Ask.")
