@@ -15,6 +15,7 @@ import uvloop
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.assembler import Part
 from mirror_lib.relay.background import Background, reported
@@ -25,7 +26,6 @@ from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.read_replicas import ReadReplicas
 from mirror_lib.relay.reading import Memory, SourceReader
 from mirror_lib.relay.recovery import Recovered, take_over_all
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.relay.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.writing import TargetWriter
 

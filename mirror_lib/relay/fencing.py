@@ -7,10 +7,10 @@ import time
 from collections.abc import Collection
 
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
 from mirror_lib.relay.patient_reader import PatientReader
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.topology.names import TopicPartition
 
 _FENCING_SECONDS = 60.0

@@ -8,12 +8,12 @@ from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 from mirror_lib.relay.assembler import Assembler
 from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.topology.names import FlowId
 
 

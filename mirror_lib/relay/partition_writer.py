@@ -11,10 +11,10 @@ from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import ProducedPartition
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.model import OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.retry import Backoff
 
 #: Sequence numbers go round.
 SEQUENCES = 2**31

@@ -8,10 +8,10 @@ from dataclasses import replace
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.patience import Patience
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
-from mirror_lib.relay.patience import Patience
 from mirror_lib.topology.access import Operation
 from mirror_lib.topology.names import TopicPartition
 

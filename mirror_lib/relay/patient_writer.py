@@ -5,9 +5,9 @@ from __future__ import annotations
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.patience import Patience
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay.patience import Patience
 from mirror_lib.topology.access import Operation
 from mirror_lib.topology.names import TopicPartition
 

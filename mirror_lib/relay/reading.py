@@ -11,6 +11,7 @@ from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.fetch_protocol import UNKNOWN_EPOCH
 from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
+from mirror_lib.cluster.retry import may_pass, without_frames
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import (
     BrokerUnreachableError,
@@ -26,7 +27,6 @@ from mirror_lib.relay.distance import FetchPace, Reach, far_request_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.read_replicas import Place, ReadReplicas
-from mirror_lib.relay.retry import may_pass, without_frames
 from mirror_lib.relay.throttle import Throttle
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition

@@ -20,6 +20,7 @@ from mirror_lib.cluster.batches.records import Record, RecordError
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import (
     CorruptBatchError,
@@ -35,7 +36,6 @@ from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.relay.fencing import fence
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.patient_reader import CHOICES, PatientReader
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
 
 #: Each reads both logs, so this bounds memory too.

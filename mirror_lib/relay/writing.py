@@ -27,6 +27,7 @@ from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
+from mirror_lib.cluster.retry import may_pass, without_frames
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.background import Background
@@ -34,7 +35,6 @@ from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Lane, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
-from mirror_lib.relay.retry import may_pass, without_frames
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,16 +15,14 @@ from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.patience import Patience
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, RawClient
-from mirror_lib.errors import CorruptBatchError, MirrorError, TopicMissingError, TransientError, Where
-from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.topology.access import Operation
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.model import CheckRange, KnownGap
 
 _FETCH_WAIT_MS = 500
-#: A new leader learns late of its topics; after this a topic that is not known is gone.
-_MISSING_TOPIC_SECONDS = 5.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _SMALLEST_CHUNK = 256 * 1024
 #: Answers without records, in a row, after which there is none before the end.
 _EMPTY_ANSWERS = 2
@@ -47,7 +44,7 @@ def chunk_size(range_: CheckRange, largest: int) -> int:
     return min(max(2 * range_.estimated_bytes or largest, _SMALLEST_CHUNK), largest)
 
 
-class LogReader:
+class LogReader(Patience):
     """Reads one partition a fetch at a time."""
 
     def __init__(
@@ -70,15 +67,13 @@ class LogReader:
             known_gaps: where a damaged batch may be passed over.
             gather_small: whether small batches in a row come as blocks of records.
         """
-        self._client = client
+        where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
+        super().__init__(client, partition, retry_seconds, where=where, operation=Operation.READ)
         self._connection = connection
-        self._partition = partition
         self._read_committed = read_committed
-        self._retry_seconds = retry_seconds
         self._chunk_bytes = chunk_bytes
         self._known_gaps = known_gaps
         self._gather_small = gather_small
-        self._where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
 
     async def read(self, offset: int, end: int) -> Chunk:
         """What stands from `offset` on, of [offset, end).
@@ -86,35 +81,19 @@ class LogReader:
         Raises:
             MirrorError: a fault did not pass in time, or will not pass.
         """
-        began = time.monotonic()
-        pause, empty = _FIRST_PAUSE, 0
+        backoff, empty = self.patient(), 0
         while True:
             try:
                 found = await self._fetch(offset, end, surely_empty=empty >= _EMPTY_ANSWERS - 1)
                 if found is not None:
                     return found
                 empty += 1
-                continue
             except MirrorError as error:
-                limit = _MISSING_TOPIC_SECONDS if isinstance(error, TopicMissingError) else self._retry_seconds
-                may_pass = error.retriable or isinstance(error, TopicMissingError)
-                if not may_pass or time.monotonic() + pause - began > limit:
-                    raise
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
-            with suppress(TransientError):
-                await self._refresh()
-
-    async def _refresh(self) -> None:
-        try:
-            await self._client.refresh_leaders([self._partition.topic])
-        except MirrorError as error:
-            if not error.retriable:
-                raise
+                await self.pause(backoff, error)
 
     async def _fetch(self, offset: int, end: int, *, surely_empty: bool) -> Chunk | None:
         """One fetch; None when it brought nothing and may bring more the next time."""
-        leader = await self._leader()
+        leader = await self.leader()
         wanted = FetchRequestPartition(*self._partition, offset, self._chunk_bytes)
         (answer,) = await self._client.fetch(
             leader,
@@ -127,8 +106,7 @@ class LogReader:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return await self._behind_retention(offset, where)
         if answer.error_code:
-            needs = Grant.on_topic(Operation.READ, self._partition.topic)
-            raise error_for_code(answer.error_code, where=where, doing="read the log", needs=needs)
+            raise error_for_code(answer.error_code, where=where, doing="read the log", needs=self._needs)
         if not len(answer.records):
             return await self._nothing(answer, leader, offset, end, surely_empty=surely_empty)
         return self._chunk(answer, offset, end, where)
@@ -193,17 +171,6 @@ class LogReader:
                 action="Check the remote storage.",
             )
         return Chunk((), end)
-
-    async def _leader(self) -> int:
-        leader = self._client.leader(self._partition)
-        if leader is None:
-            failed = await self._client.refresh_leaders([self._partition.topic])
-            leader = self._client.leader(self._partition)
-            if leader is None:
-                code = failed.get(self._partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
-                needs = Grant.on_topic(Operation.READ, self._partition.topic)
-                raise error_for_code(code, where=self._where, doing="find the leader", needs=needs)
-        return leader
 
 
 class LogStream:

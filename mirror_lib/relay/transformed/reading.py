@@ -21,6 +21,7 @@ import pyarrow as pa
 import uvloop
 
 from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.cluster.rows.hand_over import HandOver
 from mirror_lib.cluster.rows.layout import place_of, with_source
 from mirror_lib.config.model import PoisonPolicy
@@ -33,7 +34,6 @@ from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.read_replicas import ReadReplicas
 from mirror_lib.relay.reading import Memory, SourceReader
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.relay.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.transformed.assembler import RowAssembler, RowPart
 from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, first_number, reading_start

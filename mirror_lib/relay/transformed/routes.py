@@ -15,12 +15,12 @@ from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import TopicExistsError, error_for_code
 from mirror_lib.cluster.positions import Position, PositionState, Route
 from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.retry import Backoff, may_pass
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.relay.fencing import replicated_end
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.patient_reader import PatientReader
-from mirror_lib.relay.retry import Backoff, may_pass
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 

@@ -21,6 +21,7 @@ from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.positions import Position, Route
 from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.background import Background, reported
@@ -29,7 +30,6 @@ from mirror_lib.relay.open_positions import open_position, open_position_of
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.position_flush import PositionFlush
 from mirror_lib.relay.quarantine import Omissions
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.relay.transformed.beginning import Beginning, ends_in_parts, failed, new_outlet
 from mirror_lib.relay.transformed.model import ReadEnd
 from mirror_lib.relay.transformed.routes import RouteOpener

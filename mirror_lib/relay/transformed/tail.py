@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from mirror_lib.cluster.batches.arrow_read import read_arrow
 from mirror_lib.cluster.batches.arrow_rows import LOG_APPEND_TIME
+from mirror_lib.cluster.retry import Backoff
 from mirror_lib.cluster.rows.columns import RowColumns
 from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 from mirror_lib.relay.patient_reader import CHOICES, PatientReader
-from mirror_lib.relay.retry import Backoff
 from mirror_lib.topology.names import TopicPartition
 
 

@@ -84,8 +84,8 @@ class Chaos:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirror_lib.relay.retry._FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("mirror_lib.relay.retry._LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("mirror_lib.cluster.retry._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("mirror_lib.cluster.retry._LONGEST_PAUSE", 0.01)
 
 
 def break_things(seed: int, source: FakeCluster, target: FakeCluster) -> random.Random:

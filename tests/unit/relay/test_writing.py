@@ -201,8 +201,8 @@ def test_a_topic_that_is_missing_after_other_faults_gets_its_own_time(
     target.refuse = lambda _: next(faults, None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirror_lib.relay.retry._MISSING_TOPIC_SECONDS", 1.0)
-        patch.setattr("mirror_lib.relay.retry._LONGEST_PAUSE", 0.3)
+        patch.setattr("mirror_lib.cluster.retry._MISSING_TOPIC_SECONDS", 1.0)
+        patch.setattr("mirror_lib.cluster.retry._LONGEST_PAUSE", 0.3)
         (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
 
     assert result.error is None
@@ -216,7 +216,7 @@ def test_a_topic_that_stays_missing_is_given_up(
     target.refuse = lambda _: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirror_lib.relay.retry._MISSING_TOPIC_SECONDS", 0.3)
+        patch.setattr("mirror_lib.cluster.retry._MISSING_TOPIC_SECONDS", 0.3)
         (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=20.0))
 
     assert isinstance(result.error, TopicMissingError)

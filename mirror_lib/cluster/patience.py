@@ -8,8 +8,8 @@ import time
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.retry import Backoff, may_pass
 from mirror_lib.errors import MirrorError, Where
-from mirror_lib.relay.retry import Backoff, may_pass
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
