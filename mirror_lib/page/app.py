@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunLockedError
-from mirror_lib.page import actions, assets, cutovers, flow, groups, metrics, overview, partitions, proofs
+from mirror_lib.page import actions, assets, cutovers, flow, groups, metrics, overview, partitions, proofs, rounds
 from mirror_lib.page.answers import Problem
 from mirror_lib.page.context import Page, require_visitor
 from mirror_lib.page.control import Control
@@ -47,7 +47,7 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
     app.state.page = Page(flows=flows, control=control, limits=RateLimits(flows.environment))
     known = APIRouter(dependencies=[Depends(require_visitor)])
     api = APIRouter(prefix="/api")
-    for module in (overview, partitions, groups, proofs, actions, flow, cutovers):
+    for module in (overview, partitions, groups, proofs, actions, flow, rounds, cutovers):
         api.include_router(module.router)
     known.include_router(api)
     known.include_router(assets.router)

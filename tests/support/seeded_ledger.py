@@ -18,7 +18,7 @@ from mirror_lib.ledger.observed_rows import (
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.rows import GapRow, PartitionRunRow, VerificationRow
+from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, VerificationRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
@@ -219,6 +219,28 @@ def _partition(story: Story, index: int, at: datetime) -> PartitionObservationRo
     )
 
 
+def _seed_round(ledger: Ledger, flow: str, run_id: str, *, began: datetime, records: int) -> None:
+    copied = {"committed_at": began + timedelta(seconds=44), "oldest_age_ms": 340_000, "newest_age_ms": 44_500}
+    ledger.save_round(
+        RoundRow(
+            run_id=run_id,
+            flow=flow,
+            number=1,
+            began_at=began,
+            planning_seconds=0.5,
+            opening_seconds=1.0,
+            copying_seconds=40.0,
+            committing_seconds=2.5,
+            lag_records=records or 50_000,
+            records=records,
+            bytes=records * 410,
+            heaviest_bytes=records * 410,
+            expected_seconds=40.0,
+            **(copied if records else {}),
+        )
+    )
+
+
 def _seed_runs(ledger: Ledger, story: Story, newest: datetime) -> None:
     for back in range(19, -1, -1):
         run_id = f"{story.flow}-{back}"
@@ -246,6 +268,7 @@ def _seed_runs(ledger: Ledger, story: Story, newest: datetime) -> None:
                 )
             ]
         )
+        _seed_round(ledger, story.flow, run_id, began=newest - back * _EVERY, records=records)
         ledger.finish_run(
             run_id,
             state="failed" if failed else "succeeded",

@@ -1,4 +1,4 @@
-// Runs, steps beside the copy, heartbeats and what people did; and the flow's settings.
+// Runs and their rounds, steps beside the copy, heartbeats and what people did; and the flow's settings.
 
 import { ago, asOf } from "./age.js";
 import { runLink } from "./airflow.js";
@@ -10,10 +10,11 @@ import { table } from "./tables.js";
 
 export async function showWork(body, detail, { signal }) {
   const path = `flows/${encodeURIComponent(detail.flow.dag_id)}`;
-  const [runs, steps, beats, audit] = await Promise.all(
-    ["runs", "steps", "heartbeats", "audit"].map((part) => read(`${path}/${part}`, {}, signal)));
+  const [runs, rounds, steps, beats, audit] = await Promise.all(
+    ["runs", "rounds", "steps", "heartbeats", "audit"].map((part) => read(`${path}/${part}`, {}, signal)));
   put(body,
     panel("Runs", runs.runs.length ? runTable(detail, runs.runs) : none("No run of it is in the ledger.")),
+    panel("Rounds", rounds.rounds.length ? roundTable(rounds.rounds) : none("No round of it is in the ledger.")),
     h("div", { class: "columns" },
       panel("Steps beside the copy", steps.steps.length ? stepTable(steps.steps) : none("No step has told anything yet.")),
       panel("Heartbeats", beats.heartbeats.length ? beatTable(beats.heartbeats) : none("No heartbeats were looked at.")),
@@ -55,6 +56,21 @@ function runTable(detail, runs) {
     { label: "Partitions", number: true, cell: (run) => count(run.partitions) },
     { label: "Rounds", number: true, cell: (run) => count(run.rounds) },
   ], runs);
+}
+
+function roundTable(rounds) {
+  return table("Rounds", [
+    { label: "Begun", plain: true, cell: (round) => [moment(round.began_at),
+      h("span", { class: "detail" }, `round ${round.number} of `, h("span", { class: "mono" }, round.run_id))] },
+    { label: "Outstanding", number: true, cell: (round) => count(round.outstanding) },
+    { label: "Records", number: true, cell: (round) => count(round.records) },
+    { label: "Bytes", number: true, cell: (round) => bytes(round.bytes) },
+    { label: "Planning", number: true, cell: (round) => duration(round.planning_seconds) },
+    { label: "Took", number: true, cell: (round) => round.committed ? duration(round.seconds) : "not committed" },
+    { label: "Expected", number: true, cell: (round) => duration(round.expected_seconds) },
+    { label: "Oldest record", number: true, cell: (round) => duration(round.oldest_age_seconds) },
+    { label: "Newest record", number: true, cell: (round) => duration(round.newest_age_seconds) },
+  ], rounds);
 }
 
 function stepTable(steps) {

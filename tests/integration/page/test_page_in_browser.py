@@ -86,6 +86,18 @@ def test_a_group_opens_partition_by_partition(page: Page, site: Site) -> None:
     expect(page.get_by_role("region", name="Group billing").locator("tbody tr")).to_have_count(6)
 
 
+def test_rounds_stand_beside_runs_with_what_was_expected_of_them(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}{STALLED}/work")
+
+    rows = page.get_by_role("region", name="Rounds").locator("tbody tr")
+
+    expect(rows).to_have_count(20)
+    expect(rows.first).to_contain_text("round 1 of berlin->cloud-0")
+    expect(rows.first.locator("td[data-label=Took]")).to_have_text("44 s")
+    expect(rows.first.locator("td[data-label=Expected]")).to_have_text("40 s")
+    expect(rows.first.locator("td[data-label='Oldest record']")).to_have_text("6 min")
+
+
 def test_an_action_says_what_will_happen_and_does_nothing_until_it_is_confirmed(page: Page, site: Site) -> None:
     site.airflow.triggered.clear()
     page.goto(f"{site.url}#/flow/mirror__berlin__frankfurt")

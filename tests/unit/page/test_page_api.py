@@ -14,7 +14,18 @@ from tests.support.page_client import Client
 from tests.support.seeded_ledger import STORIES, write_config
 
 STALLED = "/api/flows/mirror__berlin__cloud"
-READ = ("", "/history", "/runs", "/partitions", "/partitions/strip", "/groups", "/verification", "/gaps", "/heartbeats")
+READ = (
+    "",
+    "/history",
+    "/runs",
+    "/rounds",
+    "/partitions",
+    "/partitions/strip",
+    "/groups",
+    "/verification",
+    "/gaps",
+    "/heartbeats",
+)
 
 
 def test_the_overview_has_every_enabled_flow_with_its_state(client: Client) -> None:
@@ -80,6 +91,21 @@ def test_partitions_come_page_by_page_the_worst_first(client: Client) -> None:
 )
 def test_partitions_are_narrowed(client: Client, query: str, found: int) -> None:
     assert client.get(f"{STALLED}/partitions?{query}").json()["total"] == found
+
+
+def test_rounds_are_told_with_what_was_expected_of_them_and_how_old_their_records_were(client: Client) -> None:
+    rounds = client.get(f"{STALLED}/rounds?limit=2").json()["rounds"]
+
+    assert [each["run_id"] for each in rounds] == ["berlin->cloud-0", "berlin->cloud-1"]
+    assert (rounds[0]["seconds"], rounds[0]["expected_seconds"]) == (43.5, 40.0)
+    assert (rounds[0]["oldest_age_seconds"], rounds[0]["newest_age_seconds"]) == (340.0, 44.5)
+    assert rounds[0]["outstanding"] == rounds[0]["records"] == 180_000
+
+
+def test_a_round_that_broke_off_is_told_as_such(client: Client) -> None:
+    newest, *_ = client.get("/api/flows/mirror__madrid__frankfurt/rounds").json()["rounds"]
+
+    assert (newest["committed"], newest["outstanding"], newest["oldest_age_seconds"]) == (False, 50_000, None)
 
 
 def test_groups_are_told_with_what_they_would_read_again_and_why(client: Client) -> None:

@@ -1,0 +1,66 @@
+"""The rounds of a flow: what each was expected to take and took, and how old its records were when they arrived."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from mirror_lib.ledger.rows import RoundRow
+from mirror_lib.page.answers import Answer
+from mirror_lib.page.context import TheFlow
+
+router = APIRouter(prefix="/flows/{dag_id}")
+
+
+class RoundPoint(Answer):
+    """One round."""
+
+    run_id: str
+    number: int
+    began_at: datetime
+    #: Source offsets outstanding when it was planned.
+    outstanding: int
+    records: int
+    bytes: int
+    planning_seconds: float
+    #: What comes after the plan: opening, copying and committing.
+    seconds: float
+    expected_seconds: float | None
+    #: From the time of the oldest record, and of the newest, to the commit; None when nothing was copied.
+    oldest_age_seconds: float | None
+    newest_age_seconds: float | None
+    #: Whether its positions were stored; not so while it is under way, or when it broke off.
+    committed: bool
+
+
+class Rounds(Answer):
+    """A flow's newest rounds, newest first."""
+
+    now: datetime
+    rounds: list[RoundPoint]
+
+
+@router.get("/rounds")
+def rounds(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Rounds:
+    """The newest rounds."""
+    rows = () if looked.ledger is None else looked.ledger.rounds(looked.flow.name, limit)
+    return Rounds(now=looked.now, rounds=[_point(row) for row in rows])
+
+
+def _point(row: RoundRow) -> RoundPoint:
+    return RoundPoint(
+        run_id=row.run_id,
+        number=row.number,
+        began_at=row.began_at,
+        outstanding=row.lag_records,
+        records=row.records,
+        bytes=row.bytes,
+        planning_seconds=row.planning_seconds,
+        seconds=row.seconds,
+        expected_seconds=row.expected_seconds,
+        oldest_age_seconds=None if row.oldest_age_ms is None else row.oldest_age_ms / 1000,
+        newest_age_seconds=None if row.newest_age_ms is None else row.newest_age_ms / 1000,
+        committed=row.committed_at is not None,
+    )
