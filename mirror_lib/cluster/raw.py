@@ -273,7 +273,12 @@ class RawClient:
                 frames=self._frames,
                 told_as=partial(self._silent, node),
             )
-            round_trip = 0.0 if lane else await measured_round_trip(connection)
+            try:
+                round_trip = 0.0 if lane else await measured_round_trip(connection)
+            except BaseException:
+                # Nobody else knows of it.
+                connection.close()
+                raise
             link = self._links[node, lane] = _DataLink(connection, handshake, round_trip)
             return link
 

@@ -11,9 +11,11 @@ from typing import TypeVar
 import pytest
 from confluent_kafka import TopicPartition as ConfluentPartition
 
+from mirror_lib.cluster import raw
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.data_connection import DataConnection
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient, open_clients
 from mirror_lib.config.model import ClientSettings
@@ -64,6 +66,30 @@ def leader_of(client: RawClient, topic: str, partition: int = 0) -> int:
     node = client.leader(TopicPartition(topic, partition))
     assert node is not None
     return node
+
+
+def test_given_one_who_gives_up_while_it_is_found_how_far_a_broker_is_then_the_connection_is_closed(
+    kafka_pair: KafkaPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[DataConnection] = []
+
+    async def never(connection: DataConnection) -> float:
+        made.append(connection)
+        await asyncio.Event().wait()
+        return 0.0
+
+    monkeypatch.setattr(raw, "measured_round_trip", never)
+
+    async def scene(client: RawClient) -> None:
+        connecting = asyncio.ensure_future(client.connect(client.brokers()[0]))
+        while not made:
+            await asyncio.sleep(0.01)
+        connecting.cancel()
+        await asyncio.wait([connecting])
+
+    asked(kafka_pair.source, scene)
+
+    assert not made[0].open
 
 
 def test_leaders_are_found_and_unknown_topics_are_told_and_not_created(kafka_pair: KafkaPair, topic_name: str) -> None:

@@ -74,6 +74,8 @@ def flow_in_rack(folder: Path, pair: KafkaPair, topic: str) -> Flow:
         "A.consumer.client.rack": f"r{_HERE}",
         "mirror.fetch.max.bytes": "65536",
         "offset-syncs.topic.replication.factor": "3",
+        # It takes the controller nine seconds alone to see that a broker is dead.
+        "mirror.retry.max.seconds": "60",
     }
     return pair_flow(folder, pair, topics=topic, settings=settings)
 
