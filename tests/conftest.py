@@ -17,6 +17,24 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, sta
 from tests.support.names import unique_name
 
 _HERE = Path(__file__).parent
+#: Files of a minute and more, which begin first: a worker that comes to one last leaves the others with nothing to do.
+_LONGEST = tuple(
+    _HERE / "integration" / name
+    for name in (
+        "security/test_kerberos_on_brokers.py",
+        "bench/test_bench_runs.py",
+        "relay/test_replicate_broker_faults.py",
+        "security/test_security_matrix.py",
+        "runbook/test_cutover_interrupted.py",
+        "bench/test_bench_transformed_copies.py",
+        "cli/test_run_command.py",
+        "interop/test_mm2_takes_over.py",
+        "interop/test_mm2_is_taken_over.py",
+        "runbook/test_cutover.py",
+        "spark/test_transform_on_connect.py",
+        "relay/test_rate_limits.py",
+    )
+)
 
 # How long an example takes says something about the machine, and nothing about the code. Continuous integration judges
 # changes by the same examples each time; new ones are found on developers' machines, and by `./run fuzz`.
@@ -33,7 +51,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder says what a test needs: integration and e2e tests are marked as such."""
+    """The folder says what a test needs: integration and e2e tests are marked as such. Long files come first."""
+    if gone := [str(path) for path in _LONGEST if not path.is_file()]:
+        raise pytest.UsageError(f"tests/conftest.py names files that are not there: {gone}")
+    items.sort(key=lambda item: _LONGEST.index(item.path) if item.path in _LONGEST else len(_LONGEST))
     for item in items:
         folder = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
         if folder in ("integration", "e2e"):
