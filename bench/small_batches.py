@@ -16,8 +16,9 @@ from typing import Any
 
 from bench.workloads import BatchMill, Workload, select
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header, stamp_producer
+from mirror_lib.cluster.batches.header import HEADER_SIZE, parse_header
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
+from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import TopicPartition
@@ -58,7 +59,7 @@ def logs_of(workload: Workload) -> Logs:
     ready = [batch for chunk in source for batch in assembler.feed(chunk)]
     held = assembler.flush()
     for batch in (gathered := [*ready, *([held] if held else [])]):
-        stamp_producer(batch.payload, 7, 0, 0)
+        stamp(batch, 7, 0, 0)
     return Logs(source, _chunks(batch.payload for batch in gathered), workload.records)
 
 

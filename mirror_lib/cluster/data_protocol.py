@@ -77,10 +77,13 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
         topic, position = read_string(view, position)
         (count,) = _INT32.unpack_from(view, position)
         position += 4
-        for _ in range(count):
-            partition, code, base, _append_time, log_start = _PRODUCED_PARTITION.unpack_from(view, position)
-            position += _PRODUCED_PARTITION.size
-            result.append(ProducedPartition(topic, partition, code, base, log_start))
+        begin, position = position, position + max(count, 0) * _PRODUCED_PARTITION.size
+        if position > len(view):
+            raise ValueError(f"{count} partitions do not fit it")
+        result += [
+            ProducedPartition(topic, partition, code, base, log_start)
+            for partition, code, base, _append_time, log_start in _PRODUCED_PARTITION.iter_unpack(view[begin:position])
+        ]
     return result
 
 

@@ -49,7 +49,9 @@ class RunBuilder:
     def __init__(self) -> None:
         self._closed: list[OffsetRun] = []
         self._source_first = self._target_first = 0
-        self._source_next = self._target_next = 0
+        #: The source offset after everything that was added; 0 before the first.
+        self.source_next = 0
+        self._target_next = 0
 
     def add(self, source_first: int, target_first: int, count: int) -> None:
         """Note that `count` records from `source_first` on stand from `target_first` on.
@@ -57,22 +59,19 @@ class RunBuilder:
         Raises:
             ValueError: the run is empty, or begins before the end of what was added so far.
         """
-        if count < 1 or source_first < self._source_next or target_first < self._target_next:
+        if source_first == self.source_next and target_first == self._target_next and count > 0:
+            self.source_next += count
+            self._target_next += count
+            return
+        if count < 1 or source_first < self.source_next or target_first < self._target_next:
             raise ValueError(
                 f"run of {count} records at source {source_first}, target {target_first} cannot follow "
-                f"source {self._source_next}, target {self._target_next}"
+                f"source {self.source_next}, target {self._target_next}"
             )
-        if source_first != self._source_next or target_first != self._target_next:
-            self._close()
-            self._source_first = source_first
-            self._target_first = target_first
-        self._source_next = source_first + count
+        self._close()
+        self._source_first, self._target_first = source_first, target_first
+        self.source_next = source_first + count
         self._target_next = target_first + count
-
-    @property
-    def source_next(self) -> int:
-        """The source offset after everything that was added; 0 before the first."""
-        return self._source_next
 
     def __len__(self) -> int:
         """How many runs there are."""
@@ -86,7 +85,7 @@ class RunBuilder:
         self._closed.extend(self._current())
 
     def _current(self) -> tuple[OffsetRun, ...]:
-        count = self._source_next - self._source_first
+        count = self.source_next - self._source_first
         return (OffsetRun(self._source_first, self._target_first, count),) if count else ()
 
 

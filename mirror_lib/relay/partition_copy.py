@@ -89,11 +89,11 @@ class PartitionCopy:
 
     def acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
         """Note that the target holds this batch from `base_offset` on."""
-        target, size = base_offset, len(batch.payload)
+        runs, target, size = self._runs, base_offset, len(batch.payload)
         for first, count in batch.source_runs:
             # Of several records that were made of one the first says where it is.
-            if count > 1 or first != self._runs.source_next - 1:
-                self._runs.add(first, target, count)
+            if count > 1 or first != runs.source_next - 1:
+                runs.add(first, target, count)
             target += count
         if self._target_first is None:
             self._target_first = base_offset

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
@@ -59,18 +59,18 @@ class Lane(NamedTuple):
     connection: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Outgoing:
     """A batch with its place in the target's log, and the broker's answer once there is one."""
 
     batch: ReadyBatch
     copy: PartitionCopy
     expected_offset: int
-    answer: ProducedPartition | MirrorError | None = None
-    tries: int = 0
+    answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
+    tries: int = field(default=0, init=False)
     #: Whether the target may hold the batch although it has not said so.
-    maybe_appended: bool = False
-    _maybe_before: bool = False
+    maybe_appended: bool = field(default=False, init=False)
+    _maybe_before: bool = field(default=False, init=False)
 
     def sent(self) -> None:
         """Note another try."""
@@ -141,9 +141,31 @@ class PartitionWriter:
 
     def sendable_over(self, connection: object) -> bool:
         together = connection is not None and connection == self.connection == self.known_over
-        return self.sendable and (together or not self.in_flight)
+        return (together or not self.in_flight) and self.sendable
 
-    def stamp(self, batch: ReadyBatch, sequence: int) -> None:
+    def append(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
+        """Put batches behind all that was written before; returns their bytes."""
+        size, sequence, offset = 0, self.next_sequence, self.next_offset
+        for batch in batches:
+            self._stamp(batch, sequence)
+            self.waiting.append(Outgoing(batch, copy, offset))
+            sequence = (sequence + batch.count) % SEQUENCES
+            offset += batch.count
+            size += len(batch.payload)
+        self.next_sequence, self.next_offset = sequence, offset
+        return size
+
+    def next_over(self, connection: object) -> Outgoing | None:
+        """Put the first that waits on its way over a connection; None where nothing may be sent over it now."""
+        if not self.sendable_over(connection):
+            return None
+        self.connection = connection
+        outgoing = self.waiting.popleft()
+        outgoing.sent()
+        self.in_flight.append(outgoing)
+        return outgoing
+
+    def _stamp(self, batch: ReadyBatch, sequence: int) -> None:
         """Make a batch this writer's, at a place in its sequence."""
         stamp(batch, self.producer_id, self.epoch, sequence, in_transaction=self.transactional_id is not None)
 
@@ -167,7 +189,7 @@ class PartitionWriter:
         sequence = (self.next_sequence - (self.next_offset - offset)) % SEQUENCES
         for outgoing in placed:
             outgoing.expected_offset = offset
-            self.stamp(outgoing.batch, sequence)
+            self._stamp(outgoing.batch, sequence)
             sequence = (sequence + outgoing.batch.count) % SEQUENCES
             offset += outgoing.batch.count
         self.waiting.extendleft(reversed(placed))

@@ -33,7 +33,7 @@ from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedE
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, SEQUENCES, Lane, Outgoing, PartitionWriter
+from mirror_lib.relay.partition_writer import NOT_ALONE, Lane, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
@@ -142,14 +142,7 @@ class TargetWriter:
         writer = self._writers[copy.target]
         if writer.failed is not None:
             return 0
-        taken, sequence, offset = 0, writer.next_sequence, writer.next_offset
-        for batch in batches:
-            writer.stamp(batch, sequence)
-            writer.waiting.append(Outgoing(batch, copy, offset))
-            sequence = (sequence + batch.count) % SEQUENCES
-            offset += batch.count
-            taken += len(batch.payload)
-        writer.next_sequence, writer.next_offset = sequence, offset
+        taken = writer.append(copy, batches)
         copy.unacknowledged_batches += len(batches)
         copy.unacknowledged_bytes += taken
         self._pump(writer)
@@ -204,6 +197,10 @@ class TargetWriter:
         found = reach(round_trip, self._settings.connections_per_broker, tasks=self._tasks)
         if round_trip is not None:
             self._reaches[leader] = found
+            for writer in self._writers.values():
+                if writer.leader == leader:
+                    # It was given one when nothing was known yet.
+                    writer.lane = None
         return found
 
     def _send_over(self, lane: Lane) -> None:
@@ -218,17 +215,13 @@ class TargetWriter:
                     break
                 writer = queue.popleft()
                 writer.queued = False
-                if not writer.sendable_over(connection):
-                    continue
-                writer.connection = connection
-                outgoing = writer.waiting.popleft()
-                outgoing.sent()
-                writer.in_flight.append(outgoing)
-                chosen.append((writer, outgoing))
-                size += len(outgoing.batch.payload)
+                outgoing = writer.next_over(connection)
+                if outgoing is not None:
+                    chosen.append((writer, outgoing))
+                    size += len(outgoing.batch.payload)
             # A partition goes to the end of its queue again only now: one batch per request is allowed.
             for writer, _ in chosen:
-                if writer.waiting and not writer.queued and self._lane(writer, lane.leader) == lane:
+                if writer.waiting and not writer.queued and writer.lane == lane:
                     writer.queued = True
                     queue.append(writer)
             if chosen:
@@ -293,10 +286,9 @@ class TargetWriter:
         answer = outgoing.answer
         if not isinstance(answer, ProducedPartition):
             return False
-        resent = outgoing.tries > 1
         if answer.error_code == 0 and answer.base_offset == outgoing.expected_offset:
             pass
-        elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and resent:
+        elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and outgoing.tries > 1:
             pass  # Appended at an earlier try, too long ago for the broker to say where.
         elif answer.error_code == 0:
             self._diverged(
@@ -314,9 +306,9 @@ class TargetWriter:
 
     def _acknowledge(self, writer: PartitionWriter, outgoing: Outgoing) -> None:
         writer.backoff.progressed()
-        copy, size = outgoing.copy, len(outgoing.batch.payload)
-        copy.acknowledged(outgoing.batch, outgoing.expected_offset)
-        self._acknowledged(copy, size)
+        copy, batch = outgoing.copy, outgoing.batch
+        copy.acknowledged(batch, outgoing.expected_offset)
+        self._acknowledged(copy, len(batch.payload))
 
     def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
         error = self._refusal(writer, outgoing, answer)

@@ -27,6 +27,7 @@ from mirror_lib.cluster.batches.header import (
     DELETE_HORIZON_BIT,
     HEADER,
     HEADER_SIZE,
+    HEADER_WITHOUT_PRODUCER,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
     MAGIC,
@@ -34,8 +35,6 @@ from mirror_lib.cluster.batches.header import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     Codec,
-    clean_header,
-    clean_plain_header,
 )
 from mirror_lib.cluster.batches.left_out import LeftOut, left_out_damage, left_out_record
 from mirror_lib.cluster.batches.legacy import codec as legacy_codec
@@ -264,31 +263,27 @@ class BatchAssembler:
         size, end, expected, epoch = len(view), self._end, self.next_offset, self.leader_epoch
         least, most = max(self._passthrough_min, HEADER_SIZE), self._target_max
         earliest, latest = self._times
-        unpack, ready = HEADER.unpack_from, out.append
+        unpack, ready = HEADER_WITHOUT_PRODUCER.unpack_from, out.append
         while size - position >= HEADER_SIZE:
-            base, length, leader, magic, crc, attributes, last_delta, first_time, max_time, _, _, _, count = unpack(
-                view, position
-            )
+            base, length, leader, magic, crc, attributes, last_delta, first, last_time, count = unpack(view, position)
             stop = position + LOG_OVERHEAD + length
             if (
                 stop > size
                 or not least <= stop - position <= most
                 or magic != MAGIC
                 # No flag is set: the batch is neither transactional nor control data, and its times are its own.
-                or attributes & CODEC_BITS != attributes
+                or not 0 <= attributes <= CODEC_BITS
                 or base < expected
                 or count != last_delta + 1
                 or not 0 < count <= end - base
-                or first_time < earliest
-                or max_time > latest
+                or first < earliest
+                or last_time > latest
                 or crc32c(view[position + ATTRIBUTES_AT : stop]) != crc
             ):
                 break
-            batch = view[position:stop]
-            checksums = crc, crc32c(batch[ATTRIBUTES_AT:HEADER_SIZE])
-            clean_plain_header(batch, length)
-            expected, epoch, position = base + count, leader, stop
-            ready(ReadyBatch(batch, count, ((base, count),), expected, first_time, max_time, checksums))
+            expected, epoch = base + count, leader
+            ready(ReadyBatch(view[position:stop], count, ((base, count),), expected, first, last_time))
+            position = stop
         self.next_offset, self.leader_epoch = expected, epoch
         return position
 
@@ -535,8 +530,6 @@ def _let_go_of(data: bytes | bytearray | memoryview, batches: Sequence[ReadyBatc
 def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
     # In its place, where that may be written to: each page of fresh memory costs more than what is copied into it.
     payload = batch if isinstance(batch, memoryview) and not batch.readonly else bytearray(batch)
-    checksums = header.crc, crc32c(payload[ATTRIBUTES_AT:HEADER_SIZE])
-    clean_header(payload, header)
     return ReadyBatch(
         payload,
         header.count,
@@ -544,5 +537,4 @@ def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
         header.base_offset + header.count,
         header.first_timestamp,
         header.max_timestamp,
-        checksums,
     )

@@ -9,7 +9,8 @@ happens to the body in between is found by the target.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import xor
 
 from crc32c import crc32c
 
@@ -32,7 +33,13 @@ def behind(difference: int, size: int) -> int:
     steps, place = size >> _STEP_BITS, 0
     while steps:
         if digit := steps & _LARGEST_DIGIT:
-            difference = _looked_up(difference, _tables(digit, place))
+            lowest, low, high, highest = _tables(digit, place)
+            difference = (
+                lowest[difference & 255]
+                ^ low[difference >> 8 & 255]
+                ^ high[difference >> 16 & 255]
+                ^ highest[difference >> 24]
+            )
         steps >>= _DIGIT_BITS
         place += 1
     return difference
@@ -41,13 +48,6 @@ def behind(difference: int, size: int) -> int:
 def _through_zeros(difference: int, count: int) -> int:
     # The library inverts checksums before and after, which would not be linear.
     return int(crc32c(_ZEROS[:count], difference ^ _ALL_BITS)) ^ _ALL_BITS
-
-
-def _looked_up(difference: int, tables: _Tables) -> int:
-    lowest, low, high, highest = tables
-    return (
-        lowest[difference & 255] ^ low[difference >> 8 & 255] ^ high[difference >> 16 & 255] ^ highest[difference >> 24]
-    )
 
 
 @cache
@@ -63,6 +63,10 @@ def _tables(digit: int, place: int) -> _Tables:
         bits = [_looked_up(_looked_up(bit, _tables(*before)), _tables(*one)) for bit in bits]
     lowest, low, high, highest = (_of_byte(bits[first : first + 8]) for first in range(0, 32, 8))
     return lowest, low, high, highest
+
+
+def _looked_up(difference: int, tables: _Tables) -> int:
+    return reduce(xor, (table[difference >> 8 * byte & 255] for byte, table in enumerate(tables)))
 
 
 def _of_byte(bits: Sequence[int]) -> list[int]:

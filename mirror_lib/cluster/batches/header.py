@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from mirror_lib.cluster.batches.checksum import behind
-
 #: The current record batch format.
 MAGIC = 2
 #: Base offset and batch length, which every magic has in front.
@@ -29,11 +27,13 @@ CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
-#: Its part before the attributes.
-_UNCHECKED = struct.Struct(">qiibI")
-_CRC = struct.Struct(">I")
-_PRODUCER = struct.Struct(">qhi")
-_NO_LEADER_EPOCH = -1
+HEADER_WITHOUT_PRODUCER = struct.Struct(">qiibIhiqq14xi")
+#: Its part before the attributes, which the checksum does not cover.
+UNCHECKED = struct.Struct(">qiibI")
+CRC = struct.Struct(">I")
+#: Producer id, epoch, and the sequence number of the first record.
+PRODUCER = struct.Struct(">qhi")
+NO_LEADER_EPOCH = -1
 _NO_PRODUCER = (-1, -1, -1)
 
 
@@ -72,41 +72,13 @@ def parse_header(data: bytes | bytearray | memoryview, position: int = 0) -> Bat
     return BatchHeader(*HEADER.unpack_from(data, position))
 
 
-def clean_header(payload: bytearray | memoryview, header: BatchHeader) -> None:
-    """Make a whole source batch look like a producer's own: from offset 0, without its former producer.
-
-    The checksum and the producer's identity are still to be stamped.
-    """
-    HEADER.pack_into(
-        payload,
-        0,
-        0,
-        header.length,
-        _NO_LEADER_EPOCH,
-        2,
-        0,
-        header.attributes & CODEC_BITS,
-        header.last_offset_delta,
-        header.first_timestamp,
-        header.max_timestamp,
-        *_NO_PRODUCER,
-        header.count,
-    )
-
-
-def clean_plain_header(payload: bytearray | memoryview, length: int) -> None:
-    """As `clean_header`, with less work, for a batch whose attributes tell of a codec and of nothing else."""
-    _UNCHECKED.pack_into(payload, 0, 0, length, _NO_LEADER_EPOCH, MAGIC, 0)
-    _PRODUCER.pack_into(payload, PRODUCER_AT, *_NO_PRODUCER)
-
-
 def new_batch(body: bytes, *, codec: int, count: int, first_timestamp: int, max_timestamp: int) -> bytearray:
-    """A dense batch from offset 0 around an encoded (and, unless `codec` is none, compressed) body."""
+    """A dense batch from offset 0, of no producer, around an encoded (and, unless `codec` is none, compressed) body."""
     head = HEADER.pack(
         0,
         HEADER_SIZE - LOG_OVERHEAD + len(body),
-        _NO_LEADER_EPOCH,
-        2,
+        NO_LEADER_EPOCH,
+        MAGIC,
         0,
         codec,
         count - 1,
@@ -117,33 +89,5 @@ def new_batch(body: bytes, *, codec: int, count: int, first_timestamp: int, max_
     )
     payload = bytearray(head)
     payload += body
+    CRC.pack_into(payload, CRC_AT, crc32c(memoryview(payload)[ATTRIBUTES_AT:]))
     return payload
-
-
-def stamp_producer(
-    payload: bytearray | memoryview,
-    producer_id: int,
-    epoch: int,
-    base_sequence: int,
-    *,
-    source_checksums: tuple[int, int] | None = None,
-    in_transaction: bool = False,
-) -> None:
-    """Write who sends the batch and its place in the sender's sequence, then the checksum over all that.
-
-    Args:
-        source_checksums: as in `ReadyBatch`.
-        in_transaction: whether the batch belongs to the sender's open transaction.
-    """
-    _PRODUCER.pack_into(payload, PRODUCER_AT, producer_id, epoch, base_sequence)
-    if in_transaction:
-        # The attributes are two bytes, and all that is used stands in the second.
-        payload[ATTRIBUTES_AT + 1] |= TRANSACTIONAL_BIT
-    view = memoryview(payload)
-    if source_checksums is None:
-        checksum = crc32c(view[ATTRIBUTES_AT:])
-    else:
-        of_source, of_its_header = source_checksums
-        of_header = crc32c(view[ATTRIBUTES_AT:HEADER_SIZE])
-        checksum = of_source ^ behind(of_header ^ of_its_header, len(view) - HEADER_SIZE)
-    _CRC.pack_into(payload, CRC_AT, checksum)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class ReadyBatch:
     """One batch for the target, and where its records come from."""
 
-    #: A complete magic-2 batch with base offset 0 and without a producer: see `stamp`.
-    #: May be a part of what the source has sent.
+    #: A complete magic-2 batch whose checksum is right. May be a part of what the source has sent, with the offset,
+    #: the leader epoch, the producer and the transaction that it had there: `stamp` is still to replace them.
     payload: bytearray | memoryview
     #: Records, which is also the number of target offsets that it takes: there are no holes in it.
     count: int
@@ -21,6 +21,3 @@ class ReadyBatch:
     #: Epoch milliseconds, -1 for records older than timestamps (magic 0).
     first_timestamp: int
     max_timestamp: int
-    #: Of a batch whose body is the source's: the source's checksum, and the one of the part of its header that this
-    #: covers. So the body need not be read again for another header.
-    source_checksums: tuple[int, int] | None = None

@@ -155,7 +155,7 @@ def test_sequence_numbers_wrap_around(source: FakeCluster, target: FakeCluster, 
     partition = opened(source, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirror_lib.relay.writing.SEQUENCES", 23)
+        patch.setattr("mirror_lib.relay.partition_writer.SEQUENCES", 23)
         patch.setattr("tests.support.fake_cluster._SEQUENCES", 23)
         (result,) = copy_between(source, target, job(partition))
 
