@@ -8,6 +8,7 @@ a request go to the socket one by one.
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import sys
 import threading
@@ -30,6 +31,9 @@ _LARGE_FRAME = 64 * 1024
 #: Multiples of this many bytes, so that what one answer leaves fits the next.
 _FRAME_STEP = 1024 * 1024
 _KEPT_BYTES = 96 * 1024 * 1024
+
+#: Of a large frame so much is waited for before it is read: to wake up costs as much as to copy a hundred kilobytes.
+_WAKE_BYTES = 512 * 1024
 
 #: Answers up to this size need one system call, others one more; so much of each is copied.
 _BEGINNING_BYTES = 4096
@@ -111,6 +115,25 @@ def frames_of_this_thread() -> Frames:
     return _THREAD.frames
 
 
+class _Wakeups:
+    """How much must have arrived before the event loop hears of it (`SO_RCVLOWAT`).
+
+    Over TLS any byte wakes it: part of what a frame lacks may have left the socket already, and never come again.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        plain = sys.platform == "linux" and transport.get_extra_info("sslcontext") is None
+        self._socket = transport.get_extra_info("socket") if plain else None
+        self._least = 1
+
+    def lacking(self, missing: int) -> None:
+        """Tell how many bytes of a frame are still to come; with none left, any byte is the beginning of the next."""
+        least = max(min(missing, _WAKE_BYTES), 1)
+        if least != self._least and self._socket is not None:
+            self._least = least
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
+
+
 class _Waiting(NamedTuple):
     """A request without an answer yet."""
 
@@ -165,6 +188,7 @@ class DataConnection(asyncio.BufferedProtocol):
         self._begun = 0
         self._frames = frames or Frames()
         self._told_as = told_as
+        self._wakeups = _Wakeups(transport)
         self._frame: memoryview | None = None
         self._received = 0
         self._closed: BaseException | None = None
@@ -249,7 +273,10 @@ class DataConnection(asyncio.BufferedProtocol):
             self._begin_frames(self._begun + nbytes)
             return
         self._received += nbytes
-        if self._received == len(self._frame):
+        missing = len(self._frame) - self._received
+        if len(self._frame) >= _LARGE_FRAME:
+            self._wakeups.lacking(missing)
+        if missing == 0:
             frame, self._frame, self._received = self._frame, None, 0
             self._answered(frame)
 
@@ -269,6 +296,8 @@ class DataConnection(asyncio.BufferedProtocol):
             else:
                 self._frame, self._received = self._frames.take(size), len(here)
                 self._frame[: len(here)] = here
+                if size >= _LARGE_FRAME:
+                    self._wakeups.lacking(size - len(here))
         left = filled - position
         beginning[:left] = beginning[position:filled]
         self._begun = left

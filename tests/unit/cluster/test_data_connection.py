@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.data_connection import DataConnection
+from mirror_lib.dev.ports import LOOPBACK
+from tests.support.pki import Certified
 
 Answer = Callable[[int, bytes], bytes]
 
@@ -35,6 +40,8 @@ async def _serve(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.S
             for start in range(0, len(reply), 70_001):
                 writer.write(reply[start : start + 70_001])
                 await writer.drain()
+                # The other end, which runs in the same loop, may take it before the next.
+                await asyncio.sleep(0)
     except (asyncio.IncompleteReadError, ConnectionError):
         pass
     finally:
@@ -47,16 +54,19 @@ def talk(
     *,
     timeout: float = 10.0,
     told_as: Callable[[BaseException], BaseException] = lambda why: why,
+    tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None,
+    connect: Callable[..., DataConnection] = DataConnection,
 ) -> None:
     """Run a scene with a connection to a server that answers so."""
+    theirs, ours = tls or (None, None)
 
     async def run() -> None:
-        server = await asyncio.start_server(lambda *streams: _serve(answer, *streams), "127.0.0.1", 0)
+        server = await asyncio.start_server(lambda *streams: _serve(answer, *streams), LOOPBACK, 0, ssl=theirs)
         async with server:
             host, port = server.sockets[0].getsockname()
             loop = asyncio.get_running_loop()
-            transport, _ = await loop.create_connection(asyncio.Protocol, host, port)
-            connection = DataConnection(transport, client_id="tests", timeout=timeout, told_as=told_as)
+            transport, _ = await loop.create_connection(asyncio.Protocol, host, port, ssl=ours)
+            connection = connect(transport, client_id="tests", timeout=timeout, told_as=told_as)
             try:
                 await scene(connection)
             finally:
@@ -231,6 +241,51 @@ def test_answers_are_the_same_however_the_network_cuts_them(sizes: list[int], cu
         return answers
 
     assert asyncio.run(run()) == [bytes([number]) * size for number, size in enumerate(sizes, start=1)]
+
+
+class Counted(DataConnection):
+    """Counts how often something is read."""
+
+    reads = 0
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.reads += 1
+        super().buffer_updated(nbytes)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is not known when a socket tells of what it has")
+def test_a_large_answer_is_read_in_few_pieces_however_many_come() -> None:
+    body = bytes(8_000_003)
+
+    async def scene(connection: DataConnection) -> None:
+        assert isinstance(connection, Counted)
+        assert await connection.request(1, 11, [body]) == body
+        for small in (b"", b"x", bytes(5_000)):
+            assert await connection.request(1, 11, [small]) == small
+        # The server sends 115 pieces; half a mebibyte of them at a time are read, and small answers at once.
+        assert connection.reads < 30
+
+    talk(echo, scene, connect=Counted)
+
+
+def certificates(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """What a server and its client need for TLS."""
+    root = Certified.root("tests")
+    server = root.issue(LOOPBACK, addresses=(LOOPBACK,))
+    held = folder / "server.pem"
+    held.write_text(server.chain_pem + server.key_pem())
+    theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    theirs.load_cert_chain(held)
+    return theirs, ssl.create_default_context(cadata=root.pem)
+
+
+def test_a_large_answer_over_tls_is_whole_when_all_of_it_has_left_the_socket(tmp_path: Path) -> None:
+    async def scene(connection: DataConnection) -> None:
+        for size in range(65_000, 1_200_000, 50_021):
+            body = bytes(size)
+            assert await connection.request(1, 11, [body]) == body
+
+    talk(echo, scene, tls=certificates(tmp_path), timeout=5.0)
 
 
 def test_the_request_that_was_waited_for_too_long_is_told_apart_from_those_behind_it() -> None:
