@@ -141,7 +141,7 @@ class CopySettings(_Frozen):
     batch_passthrough_min_bytes: int = 16 * 1024
     batch_max_bytes: int = 512 * 1024
     fetch_max_bytes: int = 8 * 1024 * 1024
-    fetch_partition_max_bytes: int = 2 * 1024 * 1024
+    fetch_partition_max_bytes: int = 4 * 1024 * 1024
     produce_max_in_flight: int = 5
     #: Of a task, for data, each way; 0: by how far away the broker is.
     connections_per_broker: int = 0

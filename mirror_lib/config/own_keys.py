@@ -84,7 +84,7 @@ FLOW_KEYS = (
     ),
     _bytes("mirror.batch.max.bytes", 512 * 1024, 1024, "Size up to which small batches are put together."),
     _bytes("mirror.fetch.max.bytes", 8 * _MIB, 1024, "Most bytes that one fetch request asks of a broker."),
-    _bytes("mirror.fetch.partition.max.bytes", 2 * _MIB, 1024, "Most bytes of one partition in a fetch request."),
+    _bytes("mirror.fetch.partition.max.bytes", 4 * _MIB, 1024, "Most bytes of one partition in a fetch request."),
     Definition(
         "mirror.produce.max.in.flight",
         INT,

@@ -109,10 +109,8 @@ class SourceReader:
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
         self._waking = False
-        #: Each acknowledgement frees a little: asking for that much at once would make many small requests.
-        self._worthwhile = min(
-            max(_MIN_FETCH_BYTES, settings.fetch_max_bytes // 4), settings.fetch_max_bytes, memory.limit // 4
-        )
+        #: What each partition may hold of what the task holds.
+        self._share = memory.limit
         #: Above so many bytes that are held nothing is asked for, so there is no need to look who could be.
         self._full_from = memory.limit
 
@@ -154,12 +152,12 @@ class SourceReader:
         by_place: dict[Place, list[PartitionCopy]] = {}
         homeless = False
         unfinished = 0
-        share = max(self._held_most // max(self._unfinished, 1), self._settings.fetch_partition_max_bytes)
+        self._share = max(self._held_most // max(self._unfinished, 1), self._settings.fetch_partition_max_bytes)
         for copy in self._copies.values():
             if copy.read_done:
                 continue
             unfinished += 1
-            if copy.fetching or copy.backoff.waiting or copy.unacknowledged_bytes >= share:
+            if copy.fetching or copy.backoff.waiting or self._has_its_share(copy):
                 continue
             leader = self._client.leader(copy.source)
             if leader is None:
@@ -172,6 +170,23 @@ class SourceReader:
             self._refresh_leaders()
         for place, ready in by_place.items():
             self._fetch_from(place, ready)
+
+    def _has_its_share(self, copy: PartitionCopy) -> bool:
+        held = copy.unacknowledged_bytes
+        if self._far_source:
+            return held >= self._share
+        # Next door no more than the share: those whose target's leaders are away leave the others theirs.
+        return held > self._share - min(self._settings.fetch_partition_max_bytes, self._settings.fetch_max_bytes)
+
+    @property
+    def _worthwhile(self) -> int:
+        """Room below which it is better to wait: asking for what each acknowledgement frees would make many requests.
+
+        Each of them costs the CPU as much as some ten batches, and ends with one that was cut off and comes again.
+        """
+        most = self._settings.fetch_max_bytes
+        wanted = most // 4 if self._far_source else self._share
+        return min(max(wanted, _MIN_FETCH_BYTES), most, self._memory.limit // 4)
 
     def _fetch_from(self, place: Place, ready: list[PartitionCopy]) -> None:
         ready.sort(key=lambda copy: copy.last_served)
@@ -186,16 +201,18 @@ class SourceReader:
             wanted, room = self._request_bytes(distance, len(lanes)), self._memory.room(ahead)
             if free <= 0 or (room < min(self._worthwhile, wanted) and self._memory.used > 0):
                 return
+            starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
+            # Next door, half of the partitions go into the first request, so that the second can overlap with it.
+            chosen = [starved] if starved else ready[: -(-len(ready) // free)]
             max_bytes = min(wanted, room)
+            if not distance.far:
+                max_bytes = min(max_bytes, len(chosen) * self._settings.fetch_partition_max_bytes)
             if self._throttle is not None:
                 if (seconds := self._throttle.pause()) > 0:
                     self._wake_after(seconds)
                     return
                 max_bytes = min(max_bytes, self._throttle.burst)
                 self._throttle.spend(max_bytes)
-            starved = next((copy for copy in ready if copy.empty_fetches > 1), None)
-            # Next door, half of the partitions go into the first request, so that the second can overlap with it.
-            chosen = [starved] if starved else ready[: -(-len(ready) // free)]
             ready = [copy for copy in ready if copy not in chosen] if starved else ready[len(chosen) :]
             self._memory.used += max_bytes
             lane = lanes.index(min(lanes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 import pytest
@@ -203,26 +203,28 @@ def test_each_leader_gets_all_its_connections_where_leaders_change_from_partitio
 
 
 class AwayUntil(FakeCluster):
-    """The leader of one partition is away until the others have all that is meant for them."""
+    """The leaders of some partitions are away until the others have all that is meant for them."""
 
-    def __init__(self, alias: str, away: TopicPartition, expected: int) -> None:
+    def __init__(self, alias: str, away: Container[TopicPartition], expected: int) -> None:
         super().__init__(alias)
         self._away, self._expected = away, expected
 
     def leader(self, partition: TopicPartition) -> int | None:
-        others = [log for key, log in self.partitions.items() if key != self._away]
-        if partition == self._away and any(log.end < self._expected for log in others):
+        others = [log for key, log in self.partitions.items() if key not in self._away]
+        if partition in self._away and any(log.end < self._expected for log in others):
             return None
         return super().leader(partition)
 
 
-def test_a_partition_whose_leader_is_away_does_not_hold_all_that_the_others_need(
-    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("away", [1, PARTITIONS - 1], ids=["one of them", "all but one"])
+def test_partitions_whose_leaders_are_away_do_not_hold_all_that_the_others_need(
+    copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch, away: int
 ) -> None:
     monkeypatch.setattr("mirror_lib.relay.reading._LEAST_AHEAD", 0)
-    source, target = FakeCluster("A"), AwayUntil("B", TopicPartition("A.orders", 0), 1_200)
+    source = FakeCluster("A")
+    target = AwayUntil("B", {TopicPartition("A.orders", partition) for partition in range(away)}, 1_200)
     written = filled(source)
-    settings = {"fetch_max_bytes": 200_000, "fetch_partition_max_bytes": 50_000, "retry_max_seconds": 20.0}
+    settings = {"fetch_max_bytes": 200_000, "fetch_partition_max_bytes": 100_000, "retry_max_seconds": 20.0}
     copies = [opened(source, target, partition=n) for n in range(PARTITIONS)]
 
     results = copy_between(source, target, job(*copies, **settings))
