@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from bench.broker_compilers import WarmUp, broker_work
 from bench.copying import Copy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
 from bench.limit import measure_limit
 from bench.limit_model import LimitRun
@@ -86,7 +87,8 @@ def run(options: Options, tell: Tell) -> Results:
             return _Comparison(options, tell, folder, pair, host).run()
 
 
-_COLD_COPIES = 8
+#: Brokers that are not warm after so many copies are measured as they are.
+_COLD_COPIES_MOST = 40
 
 
 class _Comparison:
@@ -102,8 +104,6 @@ class _Comparison:
         self._idle_seconds: list[float] = []
         self._idle_worker_bytes = 0
         self._limit_runs: list[LimitRun] = []
-        #: Not measured before the next workload: the compilers of the brokers' JVMs work for some eight copies.
-        self._cold_copies = _COLD_COPIES
 
     def run(self) -> Results:
         self._host.wait_started()
@@ -151,12 +151,19 @@ class _Comparison:
         measure_limit(
             self._pair, workload, partitions=self._options.partitions, processes=self._options.processes, number=0
         )
-        # A session that is warm has copied before.
-        copies, self._cold_copies = self._cold_copies, 1
-        for _ in range(copies):
+        brokers = [process.pid for process in self._pair.processes]
+        warm_up, copies = WarmUp(), 0
+        while not warm_up.done and copies < _COLD_COPIES_MOST:
+            before = broker_work(brokers)
+            # A session that is warm has copied before, too.
             copy = self._planned(workload, Copier.MIRROR, 0)
             measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
             self._pair.forget(f"{copy.setup.source_alias}.")
+            compiled = broker_work(brokers).compiled_since(before)
+            warm_up.copied(compiled)
+            copies += 1
+        quiet = "are quiet" if warm_up.done else "are still at work"
+        self._tell(f"{workload.name}: after {copies} copies the brokers' compilers {quiet}")
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         copy = self._planned(workload, copier, number)
