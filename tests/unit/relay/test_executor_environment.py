@@ -55,7 +55,9 @@ def unpacked(small: ExecutorEnvironment, tmp_path: Path) -> Path:
 def _unpacked(environment: ExecutorEnvironment, folder: Path) -> Path:
     write_archive(environment, folder / "packed.tar.gz")
     with tarfile.open(folder / "packed.tar.gz") as archive:
-        archive.extractall(folder / "unpacked", filter="data")
+        # Pythons before 3.11.4, such as that of Debian 12, know no filters.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder / "unpacked")
     return folder / "unpacked"
 
 
