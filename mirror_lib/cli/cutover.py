@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
 from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
 from mirror_lib.cli.person import NoteOption, YesOption, confirmed, person
 from mirror_lib.cli.spark_submit import Job, RunFiles, running_job
@@ -248,6 +248,57 @@ def back(
         create(desk.ledger, definition, by=desk.by, desk=desk)
         output.document({"cutover": definition.to_dict()})
         output.note(f"Cutover {definition.name} is defined. Begin it by: mirror cutover run {definition.name}")
+
+
+@_app.command()
+def after_disaster(
+    config: ConfigOption,
+    flow: FlowOption,
+    topics: Annotated[
+        list[str] | None, typer.Option("--topics", help="Java regex for source topics; default: all of the flow.")
+    ] = None,
+    note: NoteOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """The source was lost and is there again: let the flow back go on behind what it has.
+
+    Tells, and keeps in the ledger, what never came to the target. The flow copies these topics no more; the flow back
+    brings home what was written to the target since. Exit code 3 when a partition needs a person.
+    """
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs, opposite_of
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.runbook.after_disaster import apply_return, plan_return
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        opposite = opposite_of(file, settings)
+        opposite = opposite if opposite is not None and opposite.enabled else None
+        patterns = topics or [".*"]
+        with output.progress(f"Reading both clusters of {settings.flow}"):
+            found = plan_return(settings, opposite, patterns)
+        for each in found:
+            output.note(str(each))
+        failed = [each.error for each in found if each.error is not None]
+        done = False
+        # Without a flow back there is no plan.
+        assert opposite is not None
+        if not failed and not dry_run:
+            if yes or confirmed(f"Hand these {len(found)} partitions over to flow {opposite.flow}?"):
+                with open_ledger(file) as ledger:
+                    found = apply_return(settings, opposite, ledger, patterns, by=person(), note=note)
+                failed = [each.error for each in found if each.error is not None]
+                done = not failed
+            else:
+                output.note("Nothing was changed.")
+                output.exit_code = 3
+        capped_errors(output, failed)
+        if failed:
+            output.exit_code = max(error.exit_code for error in failed)
+        output.document({"partitions": [each.to_dict() for each in found], "done": done})
+        if done:
+            output.note(f"Flow {settings.flow} copies them no more; `mirror run --flow '{opposite.flow}'` brings home.")
 
 
 @contextmanager

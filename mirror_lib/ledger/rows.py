@@ -296,6 +296,10 @@ class GapState(StrEnum):
     STOPPED = "stopped"
 
 
+#: `GapRow.cause` of what the source alone had when it was lost (`mirror cutover after-disaster`).
+DISASTER = "disaster"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
     """Source records [first_offset, next_offset) that are not on the target, or not as the source has them now."""

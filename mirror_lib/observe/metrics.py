@@ -18,12 +18,12 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.ledger.metrics_queries import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import RoundRow, RunState
+from mirror_lib.ledger.rows import DISASTER, RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of what the source lost; `MirrorError.reason` of `relay.losses`.
-LOSS_CAUSES = ("retention-gap", "source-recreated", "source-truncated")
+LOSS_CAUSES = ("retention-gap", "source-recreated", "source-truncated", DISASTER)
 _RECREATED = "source-recreated"
 #: `GapRow.cause` of a person's own decision: nothing was rejected.
 _POSITION_SET = "position-set"

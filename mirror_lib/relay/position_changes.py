@@ -222,7 +222,7 @@ def apply_changes(
     now = datetime.now(UTC)
     for change in wanted:
         if change.before is not None:
-            _keep_account(flow, ledger, change.before, by=by)
+            keep_account(flow, ledger, change.before, by=by)
         ledger.record_gap(_noted(flow, change, now, by=by, note=note, run_id=run_id))
 
 
@@ -246,7 +246,7 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
     return replace(change, after=closed)
 
 
-def _keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:
+def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:
     """What an interrupted run did, and only its position tells: where its records are, and what it left out."""
     ledger.append_segments(segment_rows(flow, before.run_id or "", before.source, before.runs))
     for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):

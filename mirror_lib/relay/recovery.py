@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_lib.cluster.batches.codecs import CodecError
@@ -38,6 +38,8 @@ from mirror_lib.relay.model import CopyJob, OpenPartition, Poison, Takeover
 from mirror_lib.relay.patient_reader import CHOICES, PatientReader
 from mirror_lib.relay.tail_match import MismatchError, TailMatch, TailMatcher
 
+#: What a log holds from an offset on.
+Read = Callable[[int], Awaitable[Sequence[Stretch]]]
 #: Each reads both logs, so this bounds memory too.
 _AT_A_TIME = 8
 
@@ -181,21 +183,8 @@ class _Recovery:
         ]
 
     async def _walk(self, matcher: TailMatcher) -> None:
-        source_ended = False
         try:
-            while not matcher.finished:
-                if matcher.needs_target:
-                    matcher.feed_target(await self._read_target(matcher.target_offset))
-                elif not source_ended:
-                    omitted = matcher.omission_at(matcher.source_offset)
-                    if omitted is not None:
-                        # It may be what cannot be read.
-                        more: Sequence[Stretch] = [Stretch(matcher.source_offset, omitted.next_offset)]
-                    else:
-                        more = await self._read_source(matcher.source_offset)
-                    matcher.feed_source(more)
-                    source_ended = not more
-                matcher.walk(source_ended=source_ended)
+            await walk_along(matcher, self._read_source, self._read_target)
         except MismatchError as error:
             raise TargetDivergedError(
                 f"{self._opened.plan.target} offset {error.target_offset} does not hold what the source has at offset "
@@ -266,6 +255,33 @@ class _Recovery:
                 ),
             )
         return found
+
+
+async def walk_along(matcher: TailMatcher, read_source: Read, read_target: Read) -> None:
+    """Feed a matcher what both logs hold until it has seen enough.
+
+    Args:
+        read_source: gives what the source holds from an offset on; nothing at its end.
+        read_target: the same for the target, of which the matcher reads nothing behind its end.
+
+    Raises:
+        MismatchError: the target holds something else than the source.
+        RecordError, CodecError: a batch cannot be read.
+    """
+    source_ended = False
+    while not matcher.finished:
+        if matcher.needs_target:
+            matcher.feed_target(await read_target(matcher.target_offset))
+        elif not source_ended:
+            omitted = matcher.omission_at(matcher.source_offset)
+            if omitted is not None:
+                # It may be what cannot be read.
+                more: Sequence[Stretch] = [Stretch(matcher.source_offset, omitted.next_offset)]
+            else:
+                more = await read_source(matcher.source_offset)
+            matcher.feed_source(more)
+            source_ended = not more
+        matcher.walk(source_ended=source_ended)
 
 
 def known_poison(omitted: OmittedRange) -> Poison:

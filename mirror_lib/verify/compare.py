@@ -407,7 +407,7 @@ class RangeComparer:
         back = self._source_of(theirs)
         if back is not None:
             self._vanished_on_source(back)
-        elif self._check.shared_target or not self._moved(theirs - place):
+        elif self._check.shared_target or self._is_foreign(theirs) or not self._moved(theirs - place):
             self._lone_target()
 
     def _source_of(self, target_offset: int) -> int | None:
@@ -457,11 +457,15 @@ class RangeComparer:
 
     def _lone_target(self) -> None:
         """The target's next record has no counterpart, and the map does not know its place."""
-        if self._check.shared_target:
+        if self._check.shared_target or self._is_foreign(self.target.offsets[self.target.at]):
             self._foreign += 1
         else:
             self._add(DifferenceKind.EXTRA, None, self.target.at)
         self.target.advance(1)
+
+    def _is_foreign(self, target_offset: int) -> bool:
+        """Whether the ledger knows that others wrote this record."""
+        return any(first <= target_offset < following for first, following in self._check.known_foreign)
 
     def _skip_source(self, counter: str) -> None:
         setattr(self, counter, getattr(self, counter) + 1)

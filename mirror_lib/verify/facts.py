@@ -25,12 +25,12 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.ledger.rows import RoutedRangeRow
+from mirror_lib.ledger.rows import DISASTER, RoutedRangeRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.hidden import in_words, unseen_topics
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.verify.model import NO_CHAIN, KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
@@ -108,7 +108,7 @@ class _Gathering:
         source_configs = self._source.topic_configs({each.topic for each in sources})
         target_configs = self._target.topic_configs({each.topic for each in targets})
         sizes = asyncio.run(_log_sizes(self._flow, {each.topic for each in sources}))
-        gaps = self._gaps()
+        gaps, foreign = self._gaps(), self._foreign()
         marks = {
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
             for row in self._ledger.verified_up_to(self._name)
@@ -143,6 +143,7 @@ class _Gathering:
                     source_bytes=sizes.get(pair[0]),
                     verified=marks.get(pair[0]),
                     known_gaps=(*gaps.get(pair[0], ()), *_left_out(position)),
+                    known_foreign=foreign.get(pair[1], ()),
                     shared_target=sharing[pair[1]] > 1
                     or self._topology.rename.merge
                     or pair[1] in backfilled
@@ -285,6 +286,16 @@ class _Gathering:
         for row in self._ledger.gaps(self._name, limit=None):
             gap = KnownGap(row.first_offset, row.next_offset, row.cause)
             found.setdefault(TopicPartition(row.topic, row.partition), []).append(gap)
+        return found
+
+    def _foreign(self) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
+        """What the target alone had when it was lost as the source of the flow back, and still has."""
+        back = str(FlowId(self._flow.flow.target, self._flow.flow.source))
+        found: dict[TopicPartition, list[tuple[int, int]]] = {}
+        for row in self._ledger.gaps(back, limit=None):
+            if row.cause == DISASTER:
+                place = TopicPartition(row.topic, row.partition)
+                found.setdefault(place, []).append((row.first_offset, row.next_offset))
         return found
 
 

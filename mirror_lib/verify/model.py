@@ -6,6 +6,7 @@ Content of records never appears in them: what differs is told by offsets, names
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,8 @@ class VerifyFacts:
     source_bytes: int | None = None
     verified: VerifiedMark | None = None
     known_gaps: tuple[KnownGap, ...] = ()
+    #: Target offsets [first, next) that hold what never was on the source, as the ledger knows.
+    known_foreign: Sequence[tuple[int, int]] = ()
     #: Others go into this target partition too, from further source partitions (a merge) or in a backfill: what the map
     #: does not know there may be theirs.
     shared_target: bool = False
@@ -164,6 +167,8 @@ class PartitionCheck:
     target_compacted: bool = False
     shared_target: bool = False
     known_gaps: tuple[KnownGap, ...] = ()
+    #: As in `VerifyFacts`.
+    known_foreign: tuple[tuple[int, int], ...] = ()
     #: Records of the map that are below the log start of one side.
     expired: int = 0
     #: Held source offsets before the map's first: copied before there was a map, or never.

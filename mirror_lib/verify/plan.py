@@ -205,6 +205,7 @@ def _check_of(fact: VerifyFacts, ranges: tuple[CheckRange, ...]) -> PartitionChe
         target_compacted=fact.target_compacted,
         shared_target=fact.shared_target,
         known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
+        known_foreign=tuple(sorted(fact.known_foreign)),
         chain=fact.chain,
         several=may_give_several(fact.chain),
     )

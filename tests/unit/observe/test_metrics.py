@@ -26,7 +26,7 @@ from mirror_lib.ledger.observed_rows import (
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.rows import RunRow
+from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.observe import metrics
 from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
 from mirror_lib.relay.losses import LOSS_REASONS
@@ -195,7 +195,7 @@ def test_losses_and_rejected_records_are_told_apart(values) -> None:
         "position-set": GapTotals(1, 500, 0),
     }
 
-    lost = {("retention-gap",): 70.0, ("source-recreated",): 0.0, ("source-truncated",): 0.0}
+    lost = {("retention-gap",): 70.0, ("source-recreated",): 0.0, ("source-truncated",): 0.0, ("disaster",): 0.0}
     assert values(metrics.GAP_RECORDS, gaps=gaps) == lost
     assert values(metrics.GAPS_OPEN, gaps=gaps) == {(): 1.0}
     assert values(metrics.RECREATED, gaps=gaps) == {(): 3.0}
@@ -208,8 +208,8 @@ def test_counters_of_losses_are_there_before_the_first_loss(values) -> None:
     assert values(metrics.MISMATCHES) == {(): 0.0}
 
 
-def test_the_causes_of_losses_are_those_of_the_relay() -> None:
-    assert set(metrics.LOSS_CAUSES) == LOSS_REASONS
+def test_the_causes_of_losses_are_those_of_the_relay_and_what_a_disaster_took() -> None:
+    assert set(metrics.LOSS_CAUSES) == {*LOSS_REASONS, DISASTER}
 
 
 def test_how_long_copied_records_wait_to_be_compared(values) -> None:

@@ -352,6 +352,30 @@ def test_records_of_other_sources_of_a_merge_are_passed_over() -> None:
     assert (outcome.records, outcome.foreign) == (10, 3)
 
 
+@pytest.mark.parametrize(("first", "following", "extra"), [(5, 8, 0), (5, 7, 1), (0, 5, 3)])
+def test_what_the_ledger_knows_to_be_written_by_others_is_no_difference(first: int, following: int, extra: int) -> None:
+    mine, other = numbered(10), at(numbered(3, first=500), 5)
+    copy = [*mine[:5], *other, *at(mine[5:], 8)]
+    check = check_of(whole_range([OffsetRun(0, 0, 5), OffsetRun(5, 8, 5)]), known_foreign=((first, following),))
+
+    outcome = compared(check, log(mine), log(copy))
+
+    assert [each.kind for each in outcome.differences] == [DifferenceKind.EXTRA] * extra
+    assert (outcome.records, outcome.foreign) == (10, 3 - extra)
+
+
+def test_a_foreign_record_that_equals_the_next_one_is_not_taken_for_it() -> None:
+    # Given the very record that comes next, written by others before
+    mine = numbered(10)
+    copy = [*mine[:5], *at(mine[5:6], 5), *at(mine[5:], 6)]
+    check = check_of(whole_range([OffsetRun(0, 0, 5), OffsetRun(5, 6, 5)]), known_foreign=((5, 6),))
+
+    outcome = compared(check, log(mine), log(copy))
+
+    assert outcome.differences == ()
+    assert (outcome.records, outcome.foreign) == (10, 1)
+
+
 def test_the_digest_of_the_same_range_is_the_same_again_and_tells_an_altered_byte() -> None:
     records = numbered(50)
     copy = list(records)

@@ -1,0 +1,246 @@
+"""A disaster as docs/runbooks.md describes it: the source is lost with what was not copied, and comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.config.load import load
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.relay.replicate import RunReport
+from mirror_lib.runbook.machine import Progress
+from mirror_lib.runbook.model import CutoverState
+from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
+from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
+from tests.support.flows import Flow, make_flow
+from tests.support.interruptions import interrupted, killed_after, up_to
+from tests.support.kafka import admin, consume, create_topic, delete_topic, produce
+
+PARTITIONS = 2
+#: Copied before the disaster; written to the source and never copied; written to the target by those who failed over.
+COPIED, LOST, AFTERWARDS = 60, 14, 20
+SETTINGS = {
+    "replication.policy.class": IDENTITY,
+    "sync.group.offsets.enabled": "true",
+    "mirror.acls.stage.writes.enabled": "true",
+    "checkpoints.topic.replication.factor": "1",
+    "A.offset.storage.replication.factor": "1",
+    "A.offset.storage.partitions": "5",
+    "B->A.mirror.way.back": "true",
+}
+
+
+class Scene:
+    """A flow whose source is lost, and a person at the console."""
+
+    def __init__(self, folder: Path, pair: KafkaPair, topic: str) -> None:
+        self.folder, self.pair, self.topic, self.group = folder, pair, topic, f"g-{topic}"
+        create_topic(pair.source, topic, partitions=PARTITIONS)
+        produce(pair.source, topic, numbered(0, COPIED, PARTITIONS))
+        commit(pair.source, self.group, topic, {0: 10, 1: 20})
+        allow_writing(pair.source, topic, "User:app")
+        self.there = self.configured({"B->A.enabled": "true", "B->A.topics": topic})
+
+    def configured(self, settings: dict[str, str]) -> Flow:
+        """The file as it is from now on."""
+        servers = self.pair.source.bootstrap_servers, self.pair.target.bootstrap_servers
+        return make_flow(self.folder, *servers, topics=self.topic, settings={**SETTINGS, **settings})
+
+    def say(self, *words: str) -> dict[str, Any]:
+        """A command that has to succeed."""
+        code, told = self.ask(*words)
+        assert code == 0, told
+        return told
+
+    def ask(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """A command, with its exit code and document."""
+        result = CliRunner().invoke(app, [*words, "--config", str(self.there.path), "--json"])
+        return result.exit_code, json.loads(result.stdout)
+
+    def lose_source(self) -> None:
+        """What nobody can copy any more is written, and all brokers are gone."""
+        produce(self.pair.source, self.topic, numbered(COPIED, COPIED + LOST, PARTITIONS))
+        self.pair.source.kill_all()
+
+    def fail_over(self) -> None:
+        """Writers are at work on the target, and a group has read on there."""
+        produce(self.pair.target, self.topic, numbered(100, 100 + AFTERWARDS, PARTITIONS))
+        commit(self.pair.target, self.group, self.topic, {0: 35, 1: 36})
+
+    def go_home(self) -> Progress:
+        """A planned cutover by the flow back."""
+        migration = Migration(self.pair, self.there, load(self.there.path))
+        return migration.run_to_the_end(migration.define("home", self.topic, flow="B->A"))
+
+    def run(self, flow: str) -> RunReport:
+        """A run, by what the file and the ledger say now."""
+        _, config = load_flow_as_it_runs(self.there.path, flow)
+        return Flow(config, self.there.ledger, self.there.path).run()
+
+    def values(self, cluster: KafkaCluster, topic: str | None = None) -> list[bytes]:
+        return sorted(record.value or b"" for record in consume(cluster, topic or self.topic))
+
+
+def allow_writing(cluster: KafkaCluster, topic: str, principal: str) -> None:
+    acl = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        principal,
+        "*",
+        AclOperation.WRITE,
+        AclPermissionType.ALLOW,
+    )
+    client = admin(cluster)
+    for future in client.create_acls([acl]).values():
+        future.result(30)
+
+
+def failed_gates(done: Progress) -> list[str]:
+    return [str(gate) for each in done.attempts for gate in each.gates if not gate.passed]
+
+
+def of(*ranges: tuple[int, int]) -> list[bytes]:
+    """The values of numbered records."""
+    return sorted(b"%08d" % number for first, following in ranges for number in range(first, following))
+
+
+@pytest.fixture
+def scene(
+    tmp_path: Path, cluster_folder: Path, kafka_jars: Path, kafka_pair: KafkaPair, topic_name: str
+) -> Iterator[Scene]:
+    source = KafkaCluster("lost", directory=cluster_folder, jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
+    with source:
+        made = Scene(tmp_path, KafkaPair(source, kafka_pair.target), topic_name)
+        made.there.run()
+        made.say("groups", "apply", "--flow", "A->B")
+        made.say("acls", "apply", "--flow", "A->B")
+        yield made
+        made.there.ledger.close()
+
+
+def test_without_the_source_the_ledger_and_the_target_tell_what_is_there_and_let_clients_in(scene: Scene) -> None:
+    scene.lose_source()
+
+    # What the last run left, and how far each partition was copied
+    (backlog,) = scene.say("status", "--flow", "A->B")["backlogs"]
+    assert backlog["left"] == 0
+    positions = scene.say("position", "show", "--flow", "A->B")["positions"]
+    assert {(row["partition"], row["next_offset"], row["target_offset"]) for row in positions} == {
+        (0, 30, 30),
+        (1, 30, 30),
+    }
+    # The group stands where it stood, and the map answers for one that was never committed
+    assert committed(scene.pair.target, scene.group, scene.topic, PARTITIONS) == {0: 10, 1: 20}
+    asked = ["--topic", scene.topic, "--partition", "0", "--offset", "10"]
+    (landing,) = scene.say("translate", "--flow", "A->B", *asked)["translations"]
+    assert landing["target_offset"] == 10
+    # The grants come from the ledger
+    assert len(scene.say("acls", "release", "--flow", "A->B")["changed"]) == 1
+
+
+def test_what_was_lost_is_told_and_what_came_since_comes_home_behind_it(scene: Scene) -> None:
+    # Given a source that was lost with records that were not copied, and is back
+    scene.lose_source()
+    scene.fail_over()
+    scene.pair.source.start()
+    # The plan of a run tells how much
+    assert sum(each["end"] - each["start"] for each in scene.say("plan", "--flow", "A->B")["partitions"]) == LOST
+
+    # When the topics are handed over to the flow back
+    looked_at = scene.say("cutover", "after-disaster", "--flow", "A->B", "--dry-run")
+    handed_over = scene.say("cutover", "after-disaster", "--flow", "A->B", "--yes", "--note", "fire in the cellar")
+
+    # Then the loss is told and kept
+    assert (looked_at["done"], handed_over["done"]) == (False, True)
+    assert looked_at["partitions"] == handed_over["partitions"]
+    assert [(each["left_behind"], each["came_since"]) for each in handed_over["partitions"]] == [(7, 10), (7, 10)]
+    gaps = scene.there.ledger.gaps("A->B")
+    assert {(gap.cause, gap.first_offset, gap.next_offset, gap.note) for gap in gaps} == {
+        ("disaster", 30, 37, "fire in the cellar")
+    }
+    # And the flow copies nothing more, while the flow back brings home what came since
+    assert scene.run("A->B").records == 0
+    assert scene.run("B->A").records == AFTERWARDS
+    assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (100, 100 + AFTERWARDS))
+    assert scene.values(scene.pair.target) == of((0, COPIED), (100, 100 + AFTERWARDS))
+
+
+def test_clients_go_home_by_a_planned_cutover_and_the_flow_goes_on(scene: Scene) -> None:
+    scene.lose_source()
+    scene.fail_over()
+    scene.pair.source.start()
+    scene.say("cutover", "after-disaster", "--flow", "A->B", "--yes")
+    scene.run("B->A")
+
+    done = scene.go_home()
+
+    # The group had read five and six of the records that came since; on the source these stand behind the lost ones
+    assert done.state is CutoverState.FINISHED, failed_gates(done)
+    assert committed(scene.pair.source, scene.group, scene.topic, PARTITIONS) == {0: 30 + 7 + 5, 1: 30 + 7 + 6}
+    produce(scene.pair.source, scene.topic, numbered(200, 210, PARTITIONS))
+    assert scene.run("A->B").records == 10
+    assert scene.run("B->A").records == 0
+    assert scene.values(scene.pair.target) == of((0, COPIED), (100, 100 + AFTERWARDS), (200, 210))
+
+
+def test_what_an_interrupted_run_had_copied_does_not_come_home_as_if_it_were_new(scene: Scene) -> None:
+    # Given a run that died with its source: the target holds more than the position says
+    produce(scene.pair.source, scene.topic, numbered(COPIED, COPIED + LOST, PARTITIONS))
+    interrupted(scene.there, killed_after(up_to(34)))
+    copied = scene.values(scene.pair.target)
+    assert COPIED < len(copied) < COPIED + LOST
+    scene.pair.source.kill_all()
+    scene.fail_over()
+    scene.pair.source.start()
+
+    told = scene.say("cutover", "after-disaster", "--flow", "A->B", "--yes")
+
+    # Each partition had come to offset 34 of 37
+    assert [(each["left_behind"], each["came_since"]) for each in told["partitions"]] == [(3, 10), (3, 10)]
+    assert scene.run("B->A").records == AFTERWARDS
+    assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (100, 100 + AFTERWARDS))
+    # Its records are in the map: the comparison on the way home misses none
+    done = scene.go_home()
+    assert done.state is CutoverState.FINISHED, failed_gates(done)
+    assert committed(scene.pair.source, scene.group, scene.topic, PARTITIONS) == {0: 35 + 3, 1: 36 + 3}
+
+
+def test_a_source_that_came_back_with_another_topic_is_copied_from_the_beginning(scene: Scene) -> None:
+    # Given a topic that was made anew on the source
+    scene.lose_source()
+    scene.fail_over()
+    scene.pair.source.start()
+    delete_topic(scene.pair.source, scene.topic)
+    create_topic(scene.pair.source, scene.topic, partitions=PARTITIONS)
+
+    # When the flow back is to go on behind what it has, then that is refused and nothing changes
+    code, told = scene.ask("cutover", "after-disaster", "--flow", "A->B", "--yes")
+    assert (code, told["done"]) == (3, False)
+    assert {each["error"]["reason"] for each in told["partitions"]} == {"source-recreated"}
+    assert scene.there.ledger.cutovers.handed_over() == ()
+
+    # And by the other way the source becomes a copy of the target
+    text = scene.there.path.read_text()
+    text = text.replace("A->B.enabled = true", "A->B.enabled = false").replace("way.back = true", "way.back = false")
+    scene.there.path.write_text(text)
+    assert scene.run("B->A").records == COPIED + AFTERWARDS
+    assert consume(scene.pair.source, scene.topic) == consume(scene.pair.target, scene.topic)
+
+
+def test_without_a_way_back_in_the_file_nothing_is_handed_over(scene: Scene) -> None:
+    scene.configured({"B->A.enabled": "false"})
+
+    code, told = scene.ask("cutover", "after-disaster", "--flow", "A->B", "--yes")
+
+    assert (code, told["error"]["reason"]) == (2, "configuration")
+    assert "B->A" in told["error"]["what"]
+    assert scene.there.ledger.cutovers.handed_over() == ()
