@@ -14,7 +14,7 @@ from typing import TypeVar
 from bench.broker_compilers import WarmUp, broker_work
 from bench.copying import Copy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
 from bench.limit import measure_limit
-from bench.limit_model import LimitRun
+from bench.limit_model import LimitRun, Ways, fastest_ways
 from bench.loading import load
 from bench.pair import Pair, started_pair
 from bench.relay_host import RelayHost
@@ -89,6 +89,8 @@ def run(options: Options, tell: Tell) -> Results:
 
 #: Brokers that are not warm after so many copies are measured as they are.
 _COLD_COPIES_MOST = 40
+#: So often each way of a half is taken before the fastest is chosen.
+_CHOOSING_TURNS = 3
 
 
 class _Comparison:
@@ -104,6 +106,8 @@ class _Comparison:
         self._idle_seconds: list[float] = []
         self._idle_worker_bytes = 0
         self._limit_runs: list[LimitRun] = []
+        #: How the halves of the workload are measured; until the brokers are warm nothing is chosen.
+        self._ways: Ways | None = None
 
     def run(self) -> Results:
         self._host.wait_started()
@@ -120,24 +124,36 @@ class _Comparison:
 
     def _steps(self, workload: Workload) -> list[Callable[[int], None]]:
         """What is measured in each round."""
-        copies = [partial(self._copy, workload, copier) for copier in self._options.copiers_of(workload)]
-        limit = [partial(self._measure_limit, workload)] if self._options.measures_limit(workload) else []
-        return [*copies, *limit]
+        copiers = self._options.copiers_of(workload)
+        if not self._options.measures_limit(workload):
+            return [partial(self._copy, workload, copier) for copier in copiers]
+        others = [partial(self._copy, workload, copier) for copier in copiers if copier is not Copier.MIRROR]
+        return [*others, partial(self._copy_beside_limit, workload, copying=Copier.MIRROR in copiers)]
+
+    def _copy_beside_limit(self, workload: Workload, number: int, *, copying: bool) -> None:
+        """Measure ours and the limit one right after the other, in turns the one and the other first."""
+        if len(self._options.copiers_of(workload)) > copying:
+            # Whoever comes first would pay for what the brokers have to get over from another copier.
+            self._copy_unrecorded(workload)
+        own = [partial(self._copy, workload, Copier.MIRROR)] if copying else []
+        for measure in order((*own, partial(self._measure_limit, workload)), number):
+            measure(number)
 
     def _measure_limit(self, workload: Workload, number: int) -> None:
         self._tell(f"{workload.name}: fetching alone and producing alone, round {number}")
-        runs = measure_limit(
-            self._pair,
-            workload,
-            partitions=self._options.partitions,
-            processes=self._options.processes,
-            number=number,
-        )
+        runs = self._halves(workload, number, self._ways)
         self._limit_runs += runs
         for run in runs:
             self._tell(f"{workload.name}: {run.half.value} {run.way}, {run.records / run.seconds:,.0f} records/s")
 
+    def _halves(self, workload: Workload, number: int, chosen: Ways | None = None) -> tuple[LimitRun, ...]:
+        partitions, processes = self._options.partitions, self._options.processes
+        return measure_limit(
+            self._pair, workload, partitions=partitions, processes=processes, number=number, chosen=chosen
+        )
+
     def _load(self, workload: Workload) -> None:
+        self._ways = None
         self._tell(f"{workload.name}: writing {workload.records:,} records")
         self._pair.source.create(workload.name, self._options.partitions)
         shape = load(self._pair.source.bootstrap_servers, workload, self._options.partitions)
@@ -148,22 +164,32 @@ class _Comparison:
 
     def _warm_up(self, workload: Workload) -> None:
         # All ways of reading and of appending: brokers become faster up to the fourth time.
-        measure_limit(
-            self._pair, workload, partitions=self._options.partitions, processes=self._options.processes, number=0
-        )
+        self._halves(workload, 0)
         brokers = [process.pid for process in self._pair.processes]
         warm_up, copies = WarmUp(), 0
         while not warm_up.done and copies < _COLD_COPIES_MOST:
             before = broker_work(brokers)
-            # A session that is warm has copied before, too.
-            copy = self._planned(workload, Copier.MIRROR, 0)
-            measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
-            self._pair.forget(f"{copy.setup.source_alias}.")
+            self._copy_unrecorded(workload)
             compiled = broker_work(brokers).compiled_since(before)
             warm_up.copied(compiled)
             copies += 1
         quiet = "are quiet" if warm_up.done else "are still at work"
         self._tell(f"{workload.name}: after {copies} copies the brokers' compilers {quiet}")
+        if self._options.measures_limit(workload):
+            self._ways = self._choose_ways(workload)
+
+    def _copy_unrecorded(self, workload: Workload) -> None:
+        """Copy for the brokers' sake; a session that is warm has copied before, too."""
+        copy = self._planned(workload, Copier.MIRROR, 0)
+        measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
+        self._pair.forget(f"{copy.setup.source_alias}.")
+
+    def _choose_ways(self, workload: Workload) -> Ways:
+        runs = [run for turn in range(_CHOOSING_TURNS) for run in self._halves(workload, turn)]
+        chosen = fastest_ways(runs, workload)
+        names = ", ".join(way.name for way in (*chosen.fetching, *chosen.producing))
+        self._tell(f"{workload.name}: the limit is measured by {names}")
+        return chosen
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         copy = self._planned(workload, copier, number)

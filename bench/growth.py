@@ -245,7 +245,9 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
         folder = Path(name)
         with (
             RelayHost(cores=options.processes, directory=folder) as host,
-            started_pair(folder, heap_megabytes=_HEAP_MEGABYTES, overrides=_OVERRIDES) as pair,
+            started_pair(
+                folder, heap_megabytes=_HEAP_MEGABYTES, overrides=_OVERRIDES, full_page_cache=not chosen.quick
+            ) as pair,
         ):
             host.wait_started()
             points = run(options, pair, host, folder, tell)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -298,6 +299,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = parse_arguments(sys.argv[1:] if argv is None else argv)
     progress, console = Console(stderr=True), Console(width=None if sys.stdout.isatty() else _WIDTH)
     signal.signal(signal.SIGTERM, interrupt)
+    # The observer asks for a topic until it is there, and each time that it is not is an error to aiokafka.
+    logging.getLogger("aiokafka.cluster").setLevel(logging.CRITICAL)
     try:
         options = make_options(chosen)
     except ValueError as error:

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 
 from bench.errors import BenchError
 from bench.limit_halves import split
-from bench.limit_model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, LimitRun, ProduceWay
+from bench.limit_model import FetchWay, Half, LimitRun, ProduceWay, Ways
 from bench.limit_process import Done, Failed, Fetch, Prepared, Produce, Share, Task, Waiting, serve
 from bench.pair import Pair
 from bench.workloads import Workload
@@ -38,8 +38,7 @@ def measure_limit(
     partitions: int,
     processes: int,
     number: int,
-    fetch_ways: Sequence[FetchWay] = FETCH_WAYS,
-    produce_ways: Sequence[ProduceWay] = PRODUCE_WAYS,
+    chosen: Ways | None = None,
 ) -> tuple[LimitRun, ...]:
     """Do both halves of a workload in each way, with the source topic full and the brokers idle.
 
@@ -49,13 +48,13 @@ def measure_limit(
         partitions: of the topic.
         processes: over which the partitions are split.
         number: the round. Another way begins in each.
-        fetch_ways: of which the fastest counts.
-        produce_ways: likewise.
+        chosen: only these ways; otherwise all, of which the fastest counts.
 
     Raises:
         BenchError: not all batches were read or appended.
     """
-    ways: list[FetchWay | ProduceWay] = [*fetch_ways, *produce_ways]
+    measured = chosen or Ways()
+    ways: list[FetchWay | ProduceWay] = [*measured.fetching, *measured.producing]
     turn = number % len(ways)
     runs: list[LimitRun] = []
     with LimitProcesses(pair, workload, partitions=partitions, processes=processes) as measuring:

@@ -92,6 +92,14 @@ class LimitRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Ways:
+    """How both halves are measured, each in one or several ways."""
+
+    fetching: tuple[FetchWay, ...] = FETCH_WAYS
+    producing: tuple[ProduceWay, ...] = PRODUCE_WAYS
+
+
+@dataclass(frozen=True, slots=True)
 class Fastest:
     """The way in which a half was fastest, by the median over the rounds."""
 
@@ -127,6 +135,35 @@ def bound(runs: Iterable[LimitRun], workload: Workload) -> Bound | None:
     own = [run for run in runs if run.workload == workload]
     fetching, producing = (_fastest([run for run in own if run.half is half]) for half in Half)
     return Bound(workload, fetching, producing) if fetching is not None and producing is not None else None
+
+
+def fastest_ways(runs: Iterable[LimitRun], workload: Workload) -> Ways:
+    """The way of each half that was fastest: what to measure the bound by afterwards.
+
+    Of several ways that are equally fast the one with the most luck wins. The runs that it was chosen by would make the
+    bound higher than any way is; so others have to tell how fast it is.
+    """
+    found = bound(runs, workload)
+    if found is None:
+        return Ways()
+    return Ways(
+        tuple(way for way in FETCH_WAYS if way.name == found.fetching.way),
+        tuple(way for way in PRODUCE_WAYS if way.name == found.producing.way),
+    )
+
+
+def bounds_by_round(runs: Iterable[LimitRun], workload: Workload) -> dict[int, float]:
+    """The seconds of both halves in each round, in the ways of the bound; rounds that lack a half are left out."""
+    own = [run for run in runs if run.workload == workload]
+    found = bound(own, workload)
+    if found is None:
+        return {}
+    ways = {Half.FETCHING: found.fetching.way, Half.PRODUCING: found.producing.way}
+    halves: dict[int, list[float]] = {}
+    for run in own:
+        if run.way == ways[run.half]:
+            halves.setdefault(run.round, []).append(run.seconds)
+    return {number: sum(seconds) for number, seconds in halves.items() if len(seconds) == len(ways)}
 
 
 def _fastest(runs: Sequence[LimitRun]) -> Fastest | None:

@@ -83,7 +83,7 @@ def cpu_table(results: Results) -> Table:
 
 
 def bound_table(results: Results) -> Table:
-    """Fetching alone, producing alone, both one after the other, and how close to that we come."""
+    """Fetching alone, producing alone, both one after the other, and how close to that we come, round by round."""
     table = Table(title="The limit itself, records per second (and seconds)", title_justify="left")
     table.add_column("workload")
     for name in ("fetching alone", "producing alone", "bound", Copier.MIRROR.label, "of bound"):
@@ -98,9 +98,15 @@ def bound_table(results: Results) -> Table:
             f"{_limit_cell(limit.rate_of(Half.PRODUCING), workload)}\n[dim]{limit.producing.way}[/]",
             _limit_cell(limit.rate, workload),
             _limit_cell(ours.rate.median, workload) if ours is not None else _UNKNOWN,
-            _share(results.share_of_bound(workload)),
+            _share_cell(results.share_of_bound(workload)),
         )
     return table
+
+
+def _share_cell(share: Spread | None) -> str:
+    if share is None:
+        return _UNKNOWN
+    return f"{share.median * 100:.0f} %\n[dim]{share.low * 100:.0f} to {share.high * 100:.0f}[/]"
 
 
 def _limit_cell(rate: float, workload: Workload) -> str:
@@ -187,7 +193,7 @@ def to_json(results: Results, machine: Machine, setup: Mapping[str, int]) -> dic
                 "workload": workload.name,
                 "speedup": {peer.value: results.speedup(workload, peer) for peer in PEERS},
                 "cpu_share": {peer.value: results.cpu_share(workload, peer) for peer in PEERS},
-                "share_of_bound": results.share_of_bound(workload),
+                "share_of_bound": _spread(share) if (share := results.share_of_bound(workload)) else None,
             }
             for workload in results.workloads
         ],

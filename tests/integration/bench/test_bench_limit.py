@@ -8,7 +8,7 @@ import pytest
 from bench.compare import compare
 from bench.copying import Copy, measure_client_loop
 from bench.limit import LimitProcesses, measure_limit
-from bench.limit_model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay
+from bench.limit_model import FETCH_WAYS, PRODUCE_WAYS, FetchWay, Half, ProduceWay, Ways
 from bench.loading import load
 from bench.pair import Pair
 from bench.settings import Copier, CopySetup
@@ -69,18 +69,11 @@ def test_what_is_produced_alone_equals_the_source(pair: Pair, kind: Workload, wa
     assert cpu_seconds > 0
 
 
-def test_a_round_tries_every_way_once_and_leaves_no_topic(pair: Pair) -> None:
+def test_a_round_tries_each_chosen_way_once_and_leaves_no_topic(pair: Pair) -> None:
     workload = _loaded(pair, _FIVE.scaled(3_000))
 
-    runs = measure_limit(
-        pair,
-        workload,
-        partitions=_PARTITIONS,
-        processes=2,
-        number=1,
-        fetch_ways=FETCH_WAYS[:1],
-        produce_ways=PRODUCE_WAYS[:2],
-    )
+    chosen = Ways(FETCH_WAYS[:1], PRODUCE_WAYS[:2])
+    runs = measure_limit(pair, workload, partitions=_PARTITIONS, processes=2, number=1, chosen=chosen)
 
     assert sorted((run.half, run.way) for run in runs) == [
         (Half.FETCHING, FETCH_WAYS[0].name),

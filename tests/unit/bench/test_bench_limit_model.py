@@ -2,7 +2,17 @@
 
 import pytest
 
-from bench.limit_model import FETCH_WAYS, PRODUCE_WAYS, Fastest, Half, LimitRun, bound
+from bench.limit_model import (
+    FETCH_WAYS,
+    PRODUCE_WAYS,
+    Fastest,
+    Half,
+    LimitRun,
+    Ways,
+    bound,
+    bounds_by_round,
+    fastest_ways,
+)
 from bench.workloads import WORKLOADS, Workload
 from mirror_lib.config.model import CopySettings
 
@@ -50,6 +60,29 @@ def test_other_workloads_and_a_missing_half_make_no_bound() -> None:
 
     assert bound([_run(Half.FETCHING, "a", 1.0), other], _WORKLOAD) is None
     assert bound([], _WORKLOAD) is None
+
+
+def test_the_fastest_way_of_each_half_is_chosen_for_the_rounds() -> None:
+    runs = [
+        *(_run(Half.FETCHING, way.name, 1.0 - 0.1 * n) for n, way in enumerate(FETCH_WAYS)),
+        *(_run(Half.PRODUCING, way.name, 1.0 + 0.1 * n) for n, way in enumerate(PRODUCE_WAYS)),
+    ]
+
+    assert fastest_ways(runs, _WORKLOAD) == Ways((FETCH_WAYS[-1],), (PRODUCE_WAYS[0],))
+    assert fastest_ways([], _WORKLOAD) == Ways()
+
+
+def test_a_round_has_a_bound_where_both_halves_were_measured() -> None:
+    runs = [
+        *(_run(Half.FETCHING, "a", 0.5, number=1), _run(Half.PRODUCING, "b", 1.5, number=1)),
+        *(_run(Half.FETCHING, "a", 0.6, number=2), _run(Half.PRODUCING, "b", 1.6, number=2)),
+        # Slower ways, and a round that was cut short.
+        *(_run(Half.FETCHING, "slow", 5.0, number=1), _run(Half.PRODUCING, "b", 1.7, number=3)),
+        _run(Half.FETCHING, "a", 9.0, number=1, workload=WORKLOADS[1]),
+    ]
+
+    assert bounds_by_round(runs, _WORKLOAD) == {1: 2.0, 2: pytest.approx(2.2)}
+    assert bounds_by_round(runs, WORKLOADS[1]) == {}
 
 
 def test_the_first_ways_are_those_of_the_copy_and_all_are_allowed_to_an_idempotent_producer() -> None:

@@ -41,10 +41,12 @@ def _results(*measurements: Measurement, idle: tuple[float, ...] = (), limit: tu
     return Results(WORKLOADS, measurements, idle, limit)
 
 
-def _limit(workload: Workload, fetch_seconds: float, produce_seconds: float) -> tuple[LimitRun, ...]:
+def _limit(
+    workload: Workload, fetch_seconds: float, produce_seconds: float, *, number: int = 1
+) -> tuple[LimitRun, ...]:
     return (
-        LimitRun(workload, Half.FETCHING, "plain", 1, workload.records, fetch_seconds, 0.1),
-        LimitRun(workload, Half.PRODUCING, "plain", 1, workload.records, produce_seconds, 0.1),
+        LimitRun(workload, Half.FETCHING, "plain", number, workload.records, fetch_seconds, 0.1),
+        LimitRun(workload, Half.PRODUCING, "plain", number, workload.records, produce_seconds, 0.1),
     )
 
 
@@ -129,9 +131,25 @@ def test_full_batches_must_come_near_the_bound(rate: float, reached: bool) -> No
 
     results = _results(*ours, limit=limit)
 
-    assert results.share_of_bound(workload) == pytest.approx(rate)
+    share = results.share_of_bound(workload)
+    assert share is not None
+    assert share.median == pytest.approx(rate)
     assert _goal(results, "Full batches: share of the bound").value == pytest.approx(rate)
     assert _goal(results, "Full batches: share of the bound").reached is reached
+
+
+def test_each_copy_is_held_against_the_halves_of_its_own_round() -> None:
+    # Given a machine that is three times as slow in the second round, and in the third while we copied alone
+    workload = WORKLOADS[0]
+    seconds = {1: (1.0, 0.9), 2: (3.0, 2.4), 3: (3.0, 0.9)}
+    ours = [_measured(workload, Copier.MIRROR, workload.records / own, number=n) for n, (own, _) in seconds.items()]
+    limit = [run for n, (_, both) in seconds.items() for run in _limit(workload, both / 3, both * 2 / 3, number=n)]
+
+    share = _results(*ours, limit=tuple(limit)).share_of_bound(workload)
+
+    # Then the rounds' shares count, where the medians of both would give 0.3
+    assert share is not None
+    assert (share.low, share.median, share.high) == pytest.approx((0.3, 0.8, 0.9))
 
 
 def test_without_either_of_both_there_is_no_share_of_the_bound() -> None:
@@ -218,7 +236,7 @@ def test_the_report_names_every_workload_and_the_json_can_be_written() -> None:
         "mm2-tuned": None,
         "client-loop": None,
     }
-    assert data["ratios"][0]["share_of_bound"] == pytest.approx(0.6925)
+    assert data["ratios"][0]["share_of_bound"] == {name: pytest.approx(0.6925) for name in ("median", "low", "high")}
     assert [(each["workload"], each["seconds"]) for each in data["bounds"]] == [("1kb-lz4", 2.5)]
     assert [(each["half"], each["seconds"]) for each in data["limit_runs"]] == [("fetching", 0.5), ("producing", 2.0)]
     assert len(data["measurements"]) == 2
