@@ -19,20 +19,32 @@ from tests.support.names import unique_name
 _HERE = Path(__file__).parent
 #: Files of a minute and more, which begin first: a worker that comes to one last leaves the others with nothing to do.
 _LONGEST = tuple(
-    _HERE / "integration" / name
+    _HERE / name
     for name in (
-        "security/test_kerberos_on_brokers.py",
-        "bench/test_bench_runs.py",
-        "relay/test_replicate_broker_faults.py",
-        "security/test_security_matrix.py",
-        "runbook/test_cutover_interrupted.py",
-        "bench/test_bench_transformed_copies.py",
-        "cli/test_run_command.py",
-        "interop/test_mm2_takes_over.py",
-        "interop/test_mm2_is_taken_over.py",
-        "runbook/test_cutover.py",
-        "spark/test_transform_on_connect.py",
-        "relay/test_rate_limits.py",
+        "e2e/test_secrets.py",
+        "e2e/test_spark_cluster.py",
+        "e2e/test_flow_dag_end_to_end.py",
+        "e2e/test_bench_end_to_end.py",
+        "e2e/test_cutover_dag.py",
+        "e2e/test_demo.py",
+        "e2e/test_existing_airflow.py",
+        "e2e/test_compose_processes.py",
+        "e2e/test_transform_flow.py",
+        "e2e/test_faults_short.py",
+        "e2e/test_transform_preview.py",
+        "integration/security/test_kerberos_on_brokers.py",
+        "integration/bench/test_bench_runs.py",
+        "integration/relay/test_replicate_broker_faults.py",
+        "integration/security/test_security_matrix.py",
+        "integration/runbook/test_disaster.py",
+        "integration/runbook/test_cutover_interrupted.py",
+        "integration/bench/test_bench_transformed_copies.py",
+        "integration/cli/test_run_command.py",
+        "integration/interop/test_mm2_takes_over.py",
+        "integration/interop/test_mm2_is_taken_over.py",
+        "integration/runbook/test_cutover.py",
+        "integration/spark/test_transform_on_connect.py",
+        "integration/relay/test_rate_limits.py",
     )
 )
 

@@ -118,7 +118,10 @@ def answer(
         given = _answered(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
         if not given and is_asked:
             refuse(desk.ledger, desk.definition, Step(step), by="Airflow", note=f"the task {asked_by} failed")
-            raise AirflowFailException(f"{asked_by} was not answered: trigger this DAG again with the name {name}.")
+            raise AirflowFailException(
+                f"{asked_by} was not answered, or Airflow ended it before it passed the answer on, as a scheduler that "
+                f"is behind does: trigger this DAG again with the name {name}."
+            )
         if not given:
             raise AirflowFailException(f"the cutover has not come to {step}: an earlier task tells why.")
         by = _who(given)

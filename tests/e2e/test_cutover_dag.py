@@ -19,7 +19,7 @@ from tests.support.names import unique_name
 
 DAG_ID = "mirror_cutover__A__B"
 RECORDS, PARTITIONS = 200, 2
-_READING_SECONDS = 3.0
+_READING_SECONDS = 10.0
 _QUESTIONS = frozenset({"writers_stopped", "agreed"})
 FORM = {"name": "wave-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
 
