@@ -128,14 +128,15 @@ class _Comparison:
         if not self._options.measures_limit(workload):
             return [partial(self._copy, workload, copier) for copier in copiers]
         others = [partial(self._copy, workload, copier) for copier in copiers if copier is not Copier.MIRROR]
-        return [*others, partial(self._copy_beside_limit, workload, copying=Copier.MIRROR in copiers)]
+        return [*others, partial(self._copy_beside_limit, workload)]
 
-    def _copy_beside_limit(self, workload: Workload, number: int, *, copying: bool) -> None:
+    def _copy_beside_limit(self, workload: Workload, number: int) -> None:
         """Measure ours and the limit one right after the other, in turns the one and the other first."""
-        if len(self._options.copiers_of(workload)) > copying:
+        copiers = self._options.copiers_of(workload)
+        if any(copier is not Copier.MIRROR for copier in copiers):
             # Whoever comes first would pay for what the brokers have to get over from another copier.
             self._copy_unrecorded(workload)
-        own = [partial(self._copy, workload, Copier.MIRROR)] if copying else []
+        own = [partial(self._copy, workload, Copier.MIRROR)] if Copier.MIRROR in copiers else []
         for measure in order((*own, partial(self._measure_limit, workload)), number):
             measure(number)
 

@@ -106,7 +106,7 @@ def bound_table(results: Results) -> Table:
 def _share_cell(share: Spread | None) -> str:
     if share is None:
         return _UNKNOWN
-    return f"{share.median * 100:.0f} %\n[dim]{share.low * 100:.0f} to {share.high * 100:.0f}[/]"
+    return f"{_share(share.median)}\n[dim]{share.low * 100:.0f} to {share.high * 100:.0f}[/]"
 
 
 def _limit_cell(rate: float, workload: Workload) -> str:

@@ -215,6 +215,13 @@ class SourceRecreatedError(ReplicationError):
     reason = "source-recreated"
 
 
+class PlanChangedError(ReplicationError):
+    """What somebody has agreed to is not what would be done now."""
+
+    reason = "plan-changed"
+    exit_code = 3
+
+
 class PoisonError(ReplicationError):
     """A record or batch of the source cannot be copied, and the flow's policy is to stop there."""
 

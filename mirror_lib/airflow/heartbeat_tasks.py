@@ -106,9 +106,7 @@ def _emit(pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
 
 def _written_ms(settings: FlowConfig, emitted: Mapping[str, Any] | None) -> int | None:
     """When this run wrote into its source; None when it did not."""
-    from mirror_lib.topology.names import FlowId
-
-    watching = str(FlowId(settings.flow.target, settings.flow.source))
+    watching = str(settings.flow.opposite)
     for each in (emitted or {}).get("emitted", ()):
         if each["pair"] == watching and each["error"] is None:
             return int(each["timestamp_ms"])

@@ -267,38 +267,34 @@ def after_disaster(
     Tells, and keeps in the ledger, what never came to the target. The flow copies these topics no more; the flow back
     brings home what was written to the target since. Exit code 3 when a partition needs a person.
     """
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs, opposite_of
+    from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.runbook.after_disaster import apply_return, plan_return
+    from mirror_lib.runbook.after_disaster import apply_return
+    from mirror_lib.runbook.return_plan import plan_return
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
-        opposite = opposite_of(file, settings)
-        opposite = opposite if opposite is not None and opposite.enabled else None
         patterns = topics or [".*"]
         with output.progress(f"Reading both clusters of {settings.flow}"):
-            found = plan_return(settings, opposite, patterns)
-        for each in found:
+            plan = plan_return(settings, enabled_opposite_of(file, settings), patterns)
+        for each in plan.partitions:
             output.note(str(each))
-        failed = [each.error for each in found if each.error is not None]
-        done = False
-        # Without a flow back there is no plan.
-        assert opposite is not None
-        if not failed and not dry_run:
-            if yes or confirmed(f"Hand these {len(found)} partitions over to flow {opposite.flow}?"):
+        back, done = plan.opposite, False
+        if not plan.errors and not dry_run:
+            if yes or confirmed(f"Hand these {len(plan.partitions)} partitions over to flow {back.flow}?"):
                 with open_ledger(file) as ledger:
-                    found = apply_return(settings, opposite, ledger, patterns, by=person(), note=note)
-                failed = [each.error for each in found if each.error is not None]
-                done = not failed
+                    agreed = plan.fingerprint
+                    plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)
+                done = not plan.errors
             else:
                 output.note("Nothing was changed.")
                 output.exit_code = 3
-        capped_errors(output, failed)
-        if failed:
-            output.exit_code = max(error.exit_code for error in failed)
-        output.document({"partitions": [each.to_dict() for each in found], "done": done})
+        capped_errors(output, plan.errors)
+        if plan.errors:
+            output.exit_code = max(error.exit_code for error in plan.errors)
+        output.document({"partitions": [each.to_dict() for each in plan.partitions], "done": done})
         if done:
-            output.note(f"Flow {settings.flow} copies them no more; `mirror run --flow '{opposite.flow}'` brings home.")
+            output.note(f"Flow {settings.flow} copies them no more; `mirror run --flow '{back.flow}'` brings home.")
 
 
 @contextmanager

@@ -50,17 +50,18 @@ def all_with_handovers(config: MirrorConfig, ledger: Ledger | None) -> MirrorCon
 
 def opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:
     """The flow of the file that leads from this one's target to its source, enabled or not."""
-    back = _back(flow)
-    return next((each for each in config.flows if each.flow == back), None)
+    return next((each for each in config.flows if each.flow == flow.flow.opposite), None)
+
+
+def enabled_opposite_of(config: MirrorConfig, flow: FlowConfig) -> FlowConfig | None:
+    """The same, where it is enabled."""
+    found = opposite_of(config, flow)
+    return found if found is not None and found.enabled else None
 
 
 def _apply(flow: FlowConfig, rows: Sequence[HandedOverRow]) -> FlowConfig:
     # Work beside a flow, such as a backfill, goes by the same rules.
-    name, back = str(FlowId(flow.flow.source, flow.flow.target)), str(_back(flow))
+    name, back = str(FlowId(flow.flow.source, flow.flow.target)), str(flow.flow.opposite)
     away = frozenset(row.topic for row in rows if row.flow == name)
     here = frozenset(row.target_topic for row in rows if row.flow == back)
     return flow.model_copy(update={"handovers": Handovers(away, here)})
-
-
-def _back(flow: FlowConfig) -> FlowId:
-    return FlowId(flow.flow.target, flow.flow.source)

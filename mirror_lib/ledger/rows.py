@@ -298,6 +298,8 @@ class GapState(StrEnum):
 
 #: `GapRow.cause` of what the source alone had when it was lost (`mirror cutover after-disaster`).
 DISASTER = "disaster"
+#: `GapRow.cause` of a position that somebody has set or forgotten.
+POSITION_SET = "position-set"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

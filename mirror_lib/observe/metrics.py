@@ -18,15 +18,13 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.ledger.metrics_queries import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import DISASTER, RoundRow, RunState
+from mirror_lib.ledger.rows import DISASTER, POSITION_SET, RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
 #: `GapRow.cause` of what the source lost; `MirrorError.reason` of `relay.losses`.
 LOSS_CAUSES = ("retention-gap", "source-recreated", "source-truncated", DISASTER)
 _RECREATED = "source-recreated"
-#: `GapRow.cause` of a person's own decision: nothing was rejected.
-_POSITION_SET = "position-set"
 #: How many intervals may pass without anything new before a flow counts as late.
 LATE_INTERVALS = 3
 #: Of flows that nobody schedules, which are taken to run once a day.
@@ -342,7 +340,8 @@ def _losses(figures: FlowFigures) -> Iterator[_Value]:
     recreated = figures.gaps.get(_RECREATED)
     yield RECREATED, float(recreated.gaps if recreated else 0)
     for cause, found in sorted(figures.gaps.items()):
-        if cause not in LOSS_CAUSES and cause != _POSITION_SET:
+        # A position that was set is a person's own decision.
+        if cause not in LOSS_CAUSES and cause != POSITION_SET:
             yield REJECTED, float(found.records), cause
 
 

@@ -21,7 +21,7 @@ from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.ledger.rows import GapRow, GapState
+from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row, segment_rows
 from mirror_lib.relay.gather import FlowClusters, of_flow
@@ -29,8 +29,6 @@ from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.quarantine import omission_rows
 from mirror_lib.topology.names import TopicPartition
 
-#: `GapRow.cause` of a position that somebody has set or forgotten.
-POSITION_SET = "position-set"
 _FENCING_SECONDS = 60.0
 
 

@@ -1,148 +1,52 @@
 """After a disaster: the source is there again, and the flow back goes on behind what it has.
 
-Nobody had stopped the writers, so there is no cut up to which both sides hold the same. What the source has behind the
-position never came to the target: it stays where it is, is told, and kept in the ledger. What was written to the target
-since then comes home behind it, and nothing that was copied before comes twice.
+What never came to the target stays where it is on the source, and is kept in the ledger. What was written to the target
+since then comes home behind it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any
 
-from mirror_lib.cluster.admin import OffsetFact, OffsetSpec, TopicDescription
-from mirror_lib.cluster.batches.codecs import CodecError
-from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
-from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Stretch
-from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config.model import FlowConfig, IsolationLevel
-from mirror_lib.errors import (
-    ConfigurationError,
-    MirrorError,
-    SourceRecreatedError,
-    SourceTruncatedError,
-    TargetTruncatedError,
-    UncleanStartError,
-    Where,
-)
-from mirror_lib.ledger.cutover_rows import CutRow, HandedOverRow
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import PlanChangedError, Where
+from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.rows import DISASTER, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.runs import merge
-from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.position_changes import keep_account
-from mirror_lib.relay.recovery import walk_along
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.relay.tail_match import MismatchError, TailMatcher
-from mirror_lib.runbook.wave import WaveTopic, wave_topics
-from mirror_lib.runbook.way_back import prepare_way_back, why_no_way_back
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.runbook.handover import handed_over_rows
+from mirror_lib.runbook.return_plan import ReturningPartition, ReturnPlan, plan_return
+from mirror_lib.runbook.way_back import prepare_way_back
 
 #: Stands in the ledger for the cutover that handed the topics over.
 _NAMED = "after a disaster"
-_COPY_ALL_BACK = (
-    "Delete the topic on the source and let the flow back copy it from the beginning (docs/runbooks.md, 7)."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ReturningPartition:
-    """One partition whose source was lost and is back; printable before anything is done."""
-
-    source: TopicPartition
-    target: TopicPartition
-    #: The source offset behind everything that came to the target.
-    copied_to: int = 0
-    #: Where the source's log ends.
-    source_end: int = 0
-    #: The target offset behind everything that came from the source, and where its log ends.
-    target_next: int = 0
-    target_end: int = 0
-    #: What the target keeps of an interrupted run; None where nothing was ever copied.
-    position: Position | None = None
-    #: Why its way back cannot be prepared.
-    error: MirrorError | None = None
-
-    @property
-    def left_behind(self) -> int:
-        """Source offsets that never came to the target."""
-        return self.source_end - self.copied_to
-
-    @property
-    def came_since(self) -> int:
-        """Target offsets that others have written."""
-        return self.target_end - self.target_next
-
-    def __str__(self) -> str:
-        if self.error is not None:
-            return f"{self.source}: {self.error.what}"
-        lost = "everything had come to the target"
-        if self.left_behind:
-            lost = f"offsets {self.copied_to} to {self.source_end - 1} never came to the target"
-        home = f"{self.target} comes home from offset {self.target_next} on ({self.came_since:,} until now)"
-        return f"{self.source}: {lost}; {home}, to offset {self.source_end}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json` output."""
-        return {
-            "topic": self.source.topic,
-            "partition": self.source.partition,
-            "target_topic": self.target.topic,
-            "copied_to": self.copied_to,
-            "source_end": self.source_end,
-            "left_behind": self.left_behind,
-            "target_next": self.target_next,
-            "target_end": self.target_end,
-            "came_since": self.came_since,
-            "error": None if self.error is None else self.error.attributes(),
-        }
-
-
-def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[str]) -> tuple[ReturningPartition, ...]:
-    """What the source has that the target lacks, and from where on the flow back would go; changes nothing.
-
-    Args:
-        flow: the one whose source was lost, as it runs now.
-        opposite: the enabled flow from the target to the source.
-        topics: Java regexes for source topics.
-
-    Raises:
-        ConfigurationError: no such topic is the flow's any more, or nothing could bring them home.
-        MirrorError: a cluster cannot be asked.
-    """
-    found = wave_topics(flow, topics)
-    if not found:
-        raise ConfigurationError(
-            f"flow {flow.flow} copies no topic that matches {', '.join(topics)}.",
-            action="`mirror topics plan` lists what it does; what was handed over before is not among it.",
-        )
-    missing = why_no_way_back(flow, opposite, found)
-    if missing is None and opposite is not None and not opposite.way_back:
-        missing = f"flow {opposite.flow} would copy everything: it has no mirror.way.back = true."
-    if missing is not None:
-        raise ConfigurationError(missing, action="Add the way back to the file (docs/runbooks.md, 1).")
-    with FlowClusters.connect(flow) as clusters:
-        return _looked_at(flow, clusters, found)
 
 
 def apply_return(
-    flow: FlowConfig, opposite: FlowConfig, ledger: Ledger, topics: Sequence[str], *, by: str, note: str | None = None
-) -> tuple[ReturningPartition, ...]:
+    flow: FlowConfig,
+    opposite: FlowConfig,
+    ledger: Ledger,
+    topics: Sequence[str],
+    *,
+    agreed: str,
+    by: str,
+    note: str | None = None,
+) -> ReturnPlan:
     """Hand the topics over to the flow back, each partition to go on behind what the source has; returns what was done.
 
     All or nothing: where one partition has an error, nothing is changed.
 
+    Args:
+        agreed: the fingerprint of the plan that somebody has agreed to.
+
     Raises:
         RunLockedError: a run of one of both flows is under way.
+        PlanChangedError: what the clusters have now is not what was agreed to.
         MirrorError: as `plan_return`; or the ledger or the positions cannot be written.
     """
     run_id = f"after-disaster-{uuid.uuid4()}"
@@ -151,173 +55,34 @@ def apply_return(
             locks.enter_context(
                 hold_lock(ledger, flow=str(held.flow), run_id=run_id, lease_seconds=held.run_lease_seconds)
             )
-        partitions = plan_return(flow, opposite, topics)
-        if any(each.error is not None for each in partitions):
-            return partitions
+        # Somebody else may have handed the same topics over a moment ago, and the flow back may have begun.
+        plan = plan_return(with_handovers(flow, ledger), opposite, topics)
+        if plan.errors:
+            return plan
+        if plan.fingerprint != agreed:
+            raise PlanChangedError(
+                f"this is not what was agreed to any more: {plan}.",
+                where=Where(flow=str(flow.flow)),
+                action="Keep everybody away from the source, look at it anew, and agree again.",
+            )
         now = datetime.now(UTC)
-        for each in partitions:
+        for each in plan.partitions:
             if each.position is not None:
                 keep_account(flow, ledger, each.position, by=by)
             if each.left_behind:
                 ledger.record_gap(_loss(flow, each, now, by=by, note=note, run_id=run_id))
-        prepare_way_back(flow, opposite, [_cut(each, now) for each in partitions], ledger)
+        prepare_way_back(flow, opposite, [_cut(each, now) for each in plan.partitions], ledger)
         # Last: from here on the flow back copies them, and this one does no more.
-        ledger.cutovers.hand_over(_handed_over(flow, partitions, now, by=by))
+        names = dict.fromkeys((each.source.topic, each.target.topic) for each in plan.partitions)
+        ledger.cutovers.hand_over(handed_over_rows(str(flow.flow), names, cutover=_NAMED, since=now, by=by))
     ledger.audits.note(
         by=by,
         action="after-disaster",
         subject=str(flow.flow),
         flow=str(flow.flow),
-        detail={"note": note, "partitions": [each.to_dict() for each in partitions]},
+        detail={"note": note, "partitions": [each.to_dict() for each in plan.partitions]},
     )
-    return partitions
-
-
-def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTopic]) -> tuple[ReturningPartition, ...]:
-    pairs = [pair for topic in topics for pair in topic.pairs]
-    described = clusters.source_admin.describe_topics(sorted({source.topic for source, _ in pairs}))
-    stored = clusters.positions.read_all().positions
-    targets = [target for _, target in pairs]
-    begins = clusters.target_admin.list_offsets(targets, OffsetSpec.EARLIEST)
-    target_ends = clusters.target_admin.list_offsets(targets, OffsetSpec.LATEST)
-    source_begins = clusters.source_admin.list_offsets([source for source, _ in pairs], OffsetSpec.EARLIEST)
-    source_ends = clusters.source_admin.list_offsets([source for source, _ in pairs], OffsetSpec.LATEST)
-    found = []
-    for source, target in pairs:
-        where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
-        place = ReturningPartition(source, target)
-        facts = (source_begins[source], source_ends[source], begins[target], target_ends[target])
-        try:
-            position = stored[source].position if source in stored else None
-            found.append(_partition(place, position, described[source.topic], facts, where))
-        except MirrorError as error:
-            error.where = error.where if error.where.topic else where
-            found.append(replace(place, error=error))
-    return asyncio.run(_with_what_came_behind(flow, clusters, found))
-
-
-def _partition(
-    place: ReturningPartition,
-    position: Position | None,
-    topic: TopicDescription,
-    facts: tuple[OffsetFact, OffsetFact, OffsetFact, OffsetFact],
-    where: Where,
-) -> ReturningPartition:
-    for fact in facts:
-        if fact.error is not None:
-            raise fact.error
-    source_begin, source_end, target_begin, target_end = (fact.offset for fact in facts)
-    place = replace(place, source_end=source_end, target_end=target_end)
-    if position is None:
-        return replace(place, copied_to=source_begin, target_next=target_begin)
-    copied_to = position.offset + 1
-    if position.topic_id is not None and topic.topic_id not in (None, position.topic_id):
-        raise SourceRecreatedError(
-            "the topic was created anew on the source: it is not the one that was copied.",
-            where=where,
-            action=_COPY_ALL_BACK,
-        )
-    if source_end < copied_to:
-        raise SourceTruncatedError(
-            f"the source ends at {source_end}, though it was copied up to {copied_to - 1}: it came back with less.",
-            where=where,
-            action=_COPY_ALL_BACK,
-        )
-    if position.target_offset is None or position.backfill is not None:
-        raise UncleanStartError(
-            "the position does not tell where the copied records end on the target.",
-            where=where,
-            action=f"It is MirrorMaker 2's, or of an interrupted backfill. {_COPY_ALL_BACK}",
-        )
-    if target_end < position.target_offset:
-        raise TargetTruncatedError(
-            f"{place.target} ends at {target_end}, though it had acknowledged records up to "
-            f"{position.target_offset - 1}.",
-            where=where,
-            action="The target lost data (unclean leader election?): find out why before anything is copied back.",
-        )
-    return replace(place, copied_to=copied_to, target_next=position.target_offset, position=position)
-
-
-async def _with_what_came_behind(
-    flow: FlowConfig, clusters: FlowClusters, found: Sequence[ReturningPartition]
-) -> tuple[ReturningPartition, ...]:
-    """Find what interrupted runs have written behind their positions: it must not come home as if it were new."""
-    unsure = [
-        each
-        for each in found
-        if each.position is not None
-        and each.position.state is PositionState.OPEN
-        and not each.position.in_transactions
-        and each.target_next < each.target_end
-    ]
-    if not unsure:
-        return tuple(found)
-    async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
-        sure = {each.source: await _Tail(flow, each, source, target).explained() for each in unsure}
-    return tuple(sure.get(each.source, each) for each in found)
-
-
-class _Tail:
-    """What stands on the target behind the position of an interrupted run."""
-
-    def __init__(self, flow: FlowConfig, partition: ReturningPartition, source: RawClient, target: RawClient) -> None:
-        committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
-        self._partition = partition
-        self._source = PatientReader(source, partition.source, flow.copy_settings, read_committed=committed)
-        self._target = PatientReader(target, partition.target, flow.copy_settings, read_committed=False)
-        self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
-
-    async def explained(self) -> ReturningPartition:
-        """The partition with what the run had copied, and not come to note."""
-        partition, position = self._partition, self._partition.position
-        assert position is not None
-        try:
-            end = await self._end_of_own(position.producer_id)
-            matcher = TailMatcher(
-                partition.copied_to,
-                partition.target_next,
-                end,
-                left_out=position.left_out,
-                may_be_left_out=lambda _: False,
-            )
-            await walk_along(matcher, self._source.read, partial(self._read_target, end))
-        except (MismatchError, RecordError, CodecError) as error:
-            return replace(partition, error=self._unexplained(str(error)))
-        except MirrorError as error:
-            return replace(partition, error=error)
-        found = matcher.match()
-        position = replace(position, runs=merge((*position.runs, *found.runs)))
-        return replace(partition, copied_to=found.source_next, target_next=end, position=position)
-
-    async def _end_of_own(self, producer_id: int | None) -> int:
-        """Where the batches end that the run has written: no other producer has its id."""
-        offset, reached = self._partition.target_next, -1
-        while reached < offset < self._partition.target_end:
-            reached, position = offset, 0
-            records = (await self._target.fetch(offset)).records
-            while len(records) - position >= HEADER_SIZE:
-                header = parse_header(records, position)
-                position += LOG_OVERHEAD + header.length
-                following = header.base_offset + header.last_offset_delta + 1
-                if following > offset and header.producer_id != producer_id:
-                    return offset
-                offset = max(offset, following)
-        return offset
-
-    async def _read_target(self, end: int, offset: int) -> Sequence[Stretch]:
-        found = [each for each in await self._target.read(offset) if each.first < end]
-        if not found:
-            # All of it was read a moment ago.
-            raise self._unexplained(f"the target gives no records from offset {offset} on")
-        return found
-
-    def _unexplained(self, why: str) -> UncleanStartError:
-        return UncleanStartError(
-            f"what an interrupted run has written behind its position is not what the source holds: {why}.",
-            where=self._where,
-            action=_COPY_ALL_BACK,
-        )
+    return plan
 
 
 def _cut(partition: ReturningPartition, now: datetime) -> CutRow:
@@ -330,16 +95,6 @@ def _cut(partition: ReturningPartition, now: datetime) -> CutRow:
         target_end=partition.target_next,
         cut_at=now,
     )
-
-
-def _handed_over(
-    flow: FlowConfig, partitions: Iterable[ReturningPartition], now: datetime, *, by: str
-) -> list[HandedOverRow]:
-    topics = dict.fromkeys((each.source.topic, each.target.topic) for each in partitions)
-    return [
-        HandedOverRow(flow=str(flow.flow), topic=topic, target_topic=target, cutover=_NAMED, since=now, by=by)
-        for topic, target in topics
-    ]
 
 
 def _loss(

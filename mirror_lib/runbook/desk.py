@@ -14,7 +14,7 @@ from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import enabled_flow
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.errors import ConfigurationError, RunLockedError
-from mirror_lib.ledger.handovers import all_with_handovers, opposite_of
+from mirror_lib.ledger.handovers import all_with_handovers, enabled_opposite_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, replicate
 from mirror_lib.relay.run_lock import hold_lock
@@ -72,8 +72,7 @@ class Desk:
     @property
     def opposite(self) -> FlowConfig | None:
         """The flow back, when the file has one and it is enabled."""
-        found = opposite_of(all_with_handovers(self.config, self.ledger), self.whole_flow)
-        return found if found is not None and found.enabled else None
+        return enabled_opposite_of(all_with_handovers(self.config, self.ledger), self.whole_flow)
 
     @property
     def topics(self) -> tuple[WaveTopic, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Self
 
 from mirror_lib.ledger.cutover_rows import HandedOverRow
@@ -80,9 +81,19 @@ def undo(desk: Desk, attempt: Attempt) -> Gate:
     return Gate("handed over", True, f"flow {change.flow} copies {count:,} topics again.")
 
 
-def _rows(desk: Desk, flow: str, topics: Sequence[Names]) -> list[HandedOverRow]:
-    now, name = desk.now(), desk.definition.name
+def _rows(desk: Desk, flow: str, topics: Iterable[Names]) -> list[HandedOverRow]:
+    return handed_over_rows(flow, topics, cutover=desk.definition.name, since=desk.now(), by=desk.by)
+
+
+def handed_over_rows(
+    flow: str, topics: Iterable[Names], *, cutover: str, since: datetime, by: str
+) -> list[HandedOverRow]:
+    """What the ledger keeps of topics that a flow copies no more.
+
+    Args:
+        cutover: its name, or what else handed them over.
+    """
     return [
-        HandedOverRow(flow=flow, topic=source, target_topic=target, cutover=name, since=now, by=desk.by)
+        HandedOverRow(flow=flow, topic=source, target_topic=target, cutover=cutover, since=since, by=by)
         for source, target in topics
     ]

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger.handovers import opposite_of
+from mirror_lib.ledger.handovers import enabled_opposite_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.model import CutoverDefinition
 from mirror_lib.runbook.order import is_released
 from mirror_lib.runbook.records import attempt_of, definition_of
 from mirror_lib.runbook.wave import exactly
-from mirror_lib.topology.names import FlowId
 
 
 def open_cutover(ledger: Ledger, name: str) -> CutoverDefinition:
@@ -39,11 +38,11 @@ def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str |
         raise ConfigurationError(
             f"cutover {name} has moved nothing yet.", action=f"Take it back by `mirror cutover rollback {name}`."
         )
-    flow = FlowId.parse(there.flow)
-    back = opposite_of(config, config.flow(there.flow))
-    if back is None or not back.enabled:
+    flow = config.flow(there.flow)
+    back = enabled_opposite_of(config, flow)
+    if back is None:
         raise ConfigurationError(
-            f"the file has no enabled flow {flow.target}->{flow.source}.", action="Add it, and begin again."
+            f"the file has no enabled flow {flow.flow.opposite}.", action="Add it, and begin again."
         )
     return replace(
         there,

@@ -42,7 +42,7 @@ def why_no_way_back(flow: FlowConfig, opposite: FlowConfig | None, topics: Itera
     Args:
         opposite: the enabled flow from the target to the source.
     """
-    back = f"{flow.flow.target}->{flow.flow.source}"
+    back = flow.flow.opposite
     if opposite is None:
         return f"the file has no enabled flow {back}: once records are written to the target, there is no way back."
     topology = flow_topology(unrestricted(opposite))

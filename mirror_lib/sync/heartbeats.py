@@ -113,7 +113,7 @@ def emitting_flows(config: MirrorConfig, flow: FlowId | None = None) -> tuple[Fl
     emitting = [pair for pair in config.flows if pair.emit_heartbeats_enabled]
     if flow is None:
         return tuple(emitting)
-    wanted = (FlowId(flow.target, flow.source), flow)
+    wanted = (flow.opposite, flow)
     return tuple(pair for name in wanted for pair in emitting if pair.flow == name)
 
 

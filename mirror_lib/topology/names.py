@@ -33,6 +33,11 @@ class FlowId:
         flow = f"{self.source}->{self.target}"
         return f"{flow}#{self.work}" if self.work else flow
 
+    @property
+    def opposite(self) -> FlowId:
+        """The flow back, from the target to the source; also for work beside a flow."""
+        return FlowId(self.target, self.source)
+
     @classmethod
     def parse(cls, text: str) -> FlowId:
         """Read `A->B`.

@@ -30,7 +30,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.hidden import in_words, unseen_topics
-from mirror_lib.topology.names import FlowId, TopicPartition
+from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.verify.model import NO_CHAIN, KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
@@ -290,9 +290,8 @@ class _Gathering:
 
     def _foreign(self) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
         """What the target alone had when it was lost as the source of the flow back, and still has."""
-        back = str(FlowId(self._flow.flow.target, self._flow.flow.source))
         found: dict[TopicPartition, list[tuple[int, int]]] = {}
-        for row in self._ledger.gaps(back, limit=None):
+        for row in self._ledger.gaps(str(self._flow.flow.opposite), limit=None):
             if row.cause == DISASTER:
                 place = TopicPartition(row.topic, row.partition)
                 found.setdefault(place, []).append((row.first_offset, row.next_offset))

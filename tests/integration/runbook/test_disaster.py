@@ -14,10 +14,13 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.config.load import load
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.errors import ConfigurationError, PlanChangedError
+from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
 from mirror_lib.relay.replicate import RunReport
+from mirror_lib.runbook.after_disaster import apply_return
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import CutoverState
+from mirror_lib.runbook.return_plan import ReturnPlan, plan_return
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
 from tests.support.flows import Flow, make_flow
@@ -74,6 +77,17 @@ class Scene:
         """Writers are at work on the target, and a group has read on there."""
         produce(self.pair.target, self.topic, numbered(100, 100 + AFTERWARDS, PARTITIONS))
         commit(self.pair.target, self.group, self.topic, {0: 35, 1: 36})
+
+    def plan_return(self) -> ReturnPlan:
+        """What somebody looks at before agreeing."""
+        file, flow = load_flow_as_it_runs(self.there.path, "A->B")
+        return plan_return(flow, enabled_opposite_of(file, flow), [self.topic])
+
+    def carry_out(self, plan: ReturnPlan) -> ReturnPlan:
+        """What was agreed to."""
+        return apply_return(
+            plan.flow, plan.opposite, self.there.ledger, [self.topic], agreed=plan.fingerprint, by="a test"
+        )
 
     def go_home(self) -> Progress:
         """A planned cutover by the flow back."""
@@ -212,6 +226,42 @@ def test_what_an_interrupted_run_had_copied_does_not_come_home_as_if_it_were_new
     done = scene.go_home()
     assert done.state is CutoverState.FINISHED, failed_gates(done)
     assert committed(scene.pair.source, scene.group, scene.topic, PARTITIONS) == {0: 35 + 3, 1: 36 + 3}
+
+
+def test_a_plan_that_was_carried_out_is_not_carried_out_again(scene: Scene) -> None:
+    # Given two people who look at the same time, one of whom is faster, and a flow back that has begun
+    scene.lose_source()
+    scene.fail_over()
+    scene.pair.source.start()
+    plan = scene.plan_return()
+    assert not scene.carry_out(plan).errors
+    scene.run("B->A")
+
+    with pytest.raises(ConfigurationError, match="copies no topic"):
+        scene.carry_out(plan)
+
+    # Then nothing comes home twice
+    assert scene.run("B->A").records == 0
+    assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (100, 100 + AFTERWARDS))
+
+
+def test_a_source_that_somebody_writes_to_is_looked_at_again(scene: Scene) -> None:
+    # Given a plan, and a writer whom nobody has stopped
+    scene.lose_source()
+    scene.fail_over()
+    scene.pair.source.start()
+    plan = scene.plan_return()
+    produce(scene.pair.source, scene.topic, numbered(300, 304, PARTITIONS))
+
+    with pytest.raises(PlanChangedError, match="18 offsets never came"):
+        scene.carry_out(plan)
+    assert scene.there.ledger.cutovers.handed_over() == ()
+
+    # What is written to the target meanwhile is no reason to refuse
+    plan = scene.plan_return()
+    produce(scene.pair.target, scene.topic, numbered(400, 404, PARTITIONS))
+    assert not scene.carry_out(plan).errors
+    assert scene.run("B->A").records == AFTERWARDS + 4
 
 
 def test_a_source_that_came_back_with_another_topic_is_copied_from_the_beginning(scene: Scene) -> None:
