@@ -108,8 +108,10 @@ class Forms(Target):
 
 @cache
 def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
+    from mirror_lib.airflow.after_disaster_dag import after_disaster_form
     from mirror_lib.airflow.backfill_form import BackfillChoices, backfill_form
     from mirror_lib.airflow.cutover_form import cutover_form, definition_from
+    from mirror_lib.airflow.form_fields import chosen_topics
     from mirror_lib.airflow.trigger_form import TriggerChoices, trigger_form
     from mirror_lib.airflow.verify_form import VerifyChoices, verify_form
     from mirror_lib.config.load import load
@@ -120,6 +122,7 @@ def _forms() -> tuple[tuple[dict[str, Any], Any], ...]:
         (backfill_form(flow), BackfillChoices.from_params),
         (verify_form(flow), VerifyChoices.from_params),
         (cutover_form(flow), lambda params: definition_from(params, str(flow.flow), "wave-1")),
+        (after_disaster_form(flow), chosen_topics),
     )
 
 

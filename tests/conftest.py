@@ -25,7 +25,7 @@ _LONGEST = tuple(
         "e2e/test_spark_cluster.py",
         "e2e/test_flow_dag_end_to_end.py",
         "e2e/test_bench_end_to_end.py",
-        "e2e/test_cutover_dag.py",
+        "e2e/test_runbook_dags.py",
         "e2e/test_demo.py",
         "e2e/test_existing_airflow.py",
         "e2e/test_compose_processes.py",

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow import cutover_tasks as tasks
+from mirror_lib.airflow.asking import AskOperator
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
 from mirror_lib.airflow.cutover_form import cutover_form
-from mirror_lib.airflow.cutover_operators import AskOperator, CutoverOperator
+from mirror_lib.airflow.cutover_operators import CutoverOperator
 from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.form_fields import put_form
 from mirror_lib.airflow.pools import pool_of

@@ -1,4 +1,4 @@
-"""The tasks of a cutover that are no Python functions: its Spark job, and asking a person."""
+"""The Spark job of a cutover, as a task."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow.compatibility import AirflowException, AirflowFailException, Context, HITLOperator
-from mirror_lib.airflow.cutover_tasks import NO, YES
+from mirror_lib.airflow.compatibility import AirflowException, AirflowFailException, Context
 from mirror_lib.airflow.spark_job_operator import SparkJobOperator
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.submission import job_file
@@ -52,10 +51,3 @@ class CutoverOperator(SparkJobOperator):
             "the cutover stands still: its report tells at which gate. Mend what it names, and trigger this DAG with "
             "the same name."
         ) from failure
-
-
-class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped here
-    """Asks a person by Airflow's own page of required actions; parked meanwhile, without a worker."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(options=[YES, NO], **kwargs)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mirror_lib.airflow.asking import PATIENCE_SECONDS, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.cutover_form import ROLL_BACK, definition_from
 from mirror_lib.observe.airflow_runs import trigger_text
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
-#: Options of the questions.
-YES, NO = "Yes", "No"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -100,13 +99,11 @@ def await_question(step: str, config_path: str, name: str, **context: Any) -> st
 
 
 def answer(
-    step: str, config_path: str, name: str, asked_by: str, patience_seconds: float = 10.0, **context: Any
+    step: str, config_path: str, name: str, asked_by: str, patience_seconds: float = PATIENCE_SECONDS, **context: Any
 ) -> str:
     """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before.
 
-    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come. The answer
-    of one that failed counts: a scheduler of Airflow 3.3 that is behind takes the end of the asking for the end of the
-    task, and marks it as failed while it still passes the answer on.
+    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come.
     """
     from mirror_lib.runbook.machine import confirm, refuse
     from mirror_lib.runbook.model import StepState
@@ -115,41 +112,24 @@ def answer(
     with _desk(config_path, name, "Airflow") as desk:
         attempt = last_attempts(_progress(desk).attempts).get(Step(step))
         is_asked = attempt is not None and attempt.state is StepState.WAITING
-        given = _answered(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
-        if not given and is_asked:
+        said = answer_to(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
+        if said is None and is_asked:
             refuse(desk.ledger, desk.definition, Step(step), by="Airflow", note=f"the task {asked_by} failed")
             raise AirflowFailException(
                 f"{asked_by} was not answered, or Airflow ended it before it passed the answer on, as a scheduler that "
                 f"is behind does: trigger this DAG again with the name {name}."
             )
-        if not given:
+        if said is None:
             raise AirflowFailException(f"the cutover has not come to {step}: an earlier task tells why.")
-        by = _who(given)
-        agrees = YES in (given.get("chosen_options") or ())
         if attempt is not None and attempt.state is StepState.PASSED:
-            if agrees:
+            if said.agrees:
                 return f"{step} had been confirmed before"
             raise AirflowFailException(f"{step} had been confirmed before by {attempt.by}: roll the cutover back.")
-        if agrees:
-            confirm(desk.ledger, desk.definition, Step(step), by=by)
-            return f"{step} is confirmed by {by}"
-        refuse(desk.ledger, desk.definition, Step(step), by=by)
-    raise AirflowFailException(f"{by} did not agree to {step}: the cutover stands still, and can be rolled back.")
-
-
-def _answered(task_instance: Any, asked_by: str, patience_seconds: float) -> Mapping[str, Any]:
-    """What the person has answered; empty where there is no answer."""
-    deadline = time.monotonic() + patience_seconds
-    while True:
-        given: Mapping[str, Any] = task_instance.xcom_pull(task_ids=asked_by) or {}
-        if given or time.monotonic() >= deadline:
-            return given
-        time.sleep(_POLL_SECONDS)
-
-
-def _who(given: Mapping[str, Any]) -> str:
-    user = given.get("responded_by_user") or {}
-    return str(user.get("name") or user.get("id") or "unknown") if isinstance(user, Mapping) else str(user)
+        if said.agrees:
+            confirm(desk.ledger, desk.definition, Step(step), by=said.by)
+            return f"{step} is confirmed by {said.by}"
+        refuse(desk.ledger, desk.definition, Step(step), by=said.by)
+    raise AirflowFailException(f"{said.by} did not agree to {step}: the cutover stands still, and can be rolled back.")
 
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:

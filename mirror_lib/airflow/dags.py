@@ -25,6 +25,7 @@ _BUILDERS: Final = {
     "verifications": "mirror_lib.airflow.verify_dag:build_verify_dags",
     "backfills": "mirror_lib.airflow.backfill_dag:build_backfill_dags",
     "cutovers": "mirror_lib.airflow.cutover_dag:build_cutover_dags",
+    "after_disaster": "mirror_lib.airflow.after_disaster_dag:build_after_disaster_dags",
     "heartbeats": "mirror_lib.airflow.heartbeat_dag:build_heartbeat_dags",
 }
 #: What `mirror_dags` makes when it is not told.
@@ -40,7 +41,8 @@ def mirror_dags(
 
     Args:
         config: one file or several; None takes those that the environment variable `MIRROR_CONFIG` names.
-        only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`, `heartbeats`.
+        only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`,
+            `after_disaster`, `heartbeats`.
 
     Raises:
         ConfigurationError: no file is named, one cannot be used, or there is no such kind. Airflow shows it as the

@@ -8,7 +8,7 @@ from pathlib import Path
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.flow_dag import build_flow_dag
 from mirror_lib.airflow.loaded_files import load, uncollected
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.served_files import served_files
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe.airflow_runs import dag_id_of
@@ -30,10 +30,14 @@ def dags_of_flows(
     *,
     dag_id: Callable[[FlowConfig], str],
     build: Callable[[FlowConfig, Path], DAG],
+    takes: Callable[[MirrorConfig, FlowConfig], bool] = lambda _config, _flow: True,
 ) -> dict[str, DAG]:
     """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
 
     A worker that asks for one DAG gets it even when another file is broken.
+
+    Args:
+        takes: whether a flow of a file has such a DAG.
 
     Raises:
         ConfigurationError: a file cannot be used, or two flows have the same DAG id. Every file's problems are named.
@@ -44,11 +48,13 @@ def dags_of_flows(
     with uncollected():
         for path in paths:
             try:
-                flows = load(path).enabled_flows
+                config = load(path)
             except MirrorError as error:
                 problems.append(str(error))
                 continue
-            for flow in flows:
+            for flow in config.enabled_flows:
+                if not takes(config, flow):
+                    continue
                 name = dag_id(flow)
                 if name in origin:
                     problems.append(_clash(flow, name, path, origin[name]))

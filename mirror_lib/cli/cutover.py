@@ -279,6 +279,8 @@ def after_disaster(
             plan = plan_return(settings, enabled_opposite_of(file, settings), patterns)
         for each in plan.partitions:
             output.note(str(each))
+        if plan.staying:
+            output.note(plan.staying_text)
         back, done = plan.opposite, False
         if not plan.errors and not dry_run:
             if yes or confirmed(f"Hand these {len(plan.partitions)} partitions over to flow {back.flow}?"):
@@ -292,7 +294,8 @@ def after_disaster(
         capped_errors(output, plan.errors)
         if plan.errors:
             output.exit_code = max(error.exit_code for error in plan.errors)
-        output.document({"partitions": [each.to_dict() for each in plan.partitions], "done": done})
+        told = [each.to_dict() for each in plan.partitions]
+        output.document({"partitions": told, "staying": list(plan.staying), "done": done})
         if done:
             output.note(f"Flow {settings.flow} copies them no more; `mirror run --flow '{back.flow}'` brings home.")
 

@@ -108,6 +108,8 @@ class ReturnPlan:
     #: The flow back.
     opposite: FlowConfig
     partitions: tuple[ReturningPartition, ...]
+    #: Topics that are not on the target: nothing of them could come home, and the flow goes on with them.
+    staying: tuple[str, ...] = ()
 
     @property
     def errors(self) -> list[MirrorError]:
@@ -120,12 +122,46 @@ class ReturnPlan:
         agreed = sorted((*each.source, each.copied_to, each.source_end, each.target_next) for each in self.partitions)
         return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()[:16]
 
+    @property
+    def left_behind(self) -> int:
+        """Source offsets that never came to the target."""
+        return sum(each.left_behind for each in self.partitions)
+
     def __str__(self) -> str:
-        left, came = (sum(getattr(each, of) for each in self.partitions) for of in ("left_behind", "came_since"))
+        came = sum(each.came_since for each in self.partitions)
         return (
-            f"{len(self.partitions):,} partitions: {left:,} offsets never came to {self.flow.flow.target}; "
-            f"{came:,} came there since, which flow {self.opposite.flow} brings home"
+            f"{len(self.partitions):,} partitions: {self.left_behind:,} offsets never came to "
+            f"{self.flow.flow.target}; {came:,} came there since, which flow {self.opposite.flow} brings home"
         )
+
+    @property
+    def staying_text(self) -> str:
+        """What is said of the topics that stay; empty without any."""
+        if not self.staying:
+            return ""
+        flow = self.flow.flow
+        return f"Not on {flow.target}, and so left to flow {flow}: {', '.join(self.staying)}"
+
+    def markdown(self, most: int) -> str:
+        """The plan for the page on which somebody agrees, with the `most` partitions that lack most."""
+        told = sorted(self.partitions, key=lambda each: (-each.left_behind, each.source))[:most]
+        source = self.flow.flow.source
+        lines = [
+            f"**{self}**",
+            "",
+            f"| on {source} | copied up to | ends at | never came | comes home | from offset | until now |",
+            "|---|---|---|---|---|---|---|",
+            *(
+                f"| {each.source} | {each.copied_to} | {each.source_end} | {each.left_behind:,} "
+                f"| {each.target} | {each.target_next} | {each.came_since:,} |"
+                for each in told
+            ),
+        ]
+        if len(told) < len(self.partitions):
+            lines += ["", f"and {len(self.partitions) - len(told):,} more, in the log of the task before."]
+        if self.staying:
+            lines += ["", self.staying_text]
+        return "\n".join(lines)
 
 
 def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[str]) -> ReturnPlan:
@@ -153,15 +189,29 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
         raise ConfigurationError(missing, action="Add the way back to the file (docs/runbooks.md, 1).")
     # The flow back is missing, or told about above.
     assert opposite is not None
+    both = [topic for topic in found if topic.target_partitions]
+    if not both:
+        raise ConfigurationError(
+            f"none of the topics of flow {flow.flow} that match {', '.join(topics)} is on {flow.flow.target}: nothing "
+            "could come home.",
+            action="Let the flow itself go on with them.",
+        )
     with FlowClusters.connect(flow) as clusters:
-        return ReturnPlan(flow, opposite, _looked_at(flow, clusters, found))
+        partitions = _looked_at(flow, clusters, both)
+    return ReturnPlan(flow, opposite, partitions, tuple(topic.source for topic in found if topic not in both))
+
+
+#: Where a partition begins and ends that is still to be made.
+_EMPTY = OffsetFact(offset=0)
 
 
 def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTopic]) -> tuple[ReturningPartition, ...]:
+    # A topic of the source may have got partitions that no run had made on the target yet.
+    exists = {target: target.partition < topic.target_partitions for topic in topics for _, target in topic.pairs}
     pairs = [pair for topic in topics for pair in topic.pairs]
     described = clusters.source_admin.describe_topics(sorted({source.topic for source, _ in pairs}))
     stored = clusters.positions.read_all().positions
-    targets = [target for _, target in pairs]
+    targets = [target for target in exists if exists[target]]
     begins = clusters.target_admin.list_offsets(targets, OffsetSpec.EARLIEST)
     target_ends = clusters.target_admin.list_offsets(targets, OffsetSpec.LATEST)
     source_begins = clusters.source_admin.list_offsets([source for source, _ in pairs], OffsetSpec.EARLIEST)
@@ -170,7 +220,8 @@ def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTo
     for source, target in pairs:
         where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
         place = ReturningPartition(source, target)
-        facts = (source_begins[source], source_ends[source], begins[target], target_ends[target])
+        on_target = (begins[target], target_ends[target]) if exists[target] else (_EMPTY, _EMPTY)
+        facts = (source_begins[source], source_ends[source], *on_target)
         try:
             position = stored[source].position if source in stored else None
             found.append(_partition(place, position, described[source.topic], facts, where))

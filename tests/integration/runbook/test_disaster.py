@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    NewPartitions,
+    ResourcePatternType,
+    ResourceType,
+)
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
@@ -25,7 +32,7 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
 from tests.support.flows import Flow, make_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
-from tests.support.kafka import admin, consume, create_topic, delete_topic, produce
+from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce
 
 PARTITIONS = 2
 #: Copied before the disaster; written to the source and never copied; written to the target by those who failed over.
@@ -50,12 +57,14 @@ class Scene:
         produce(pair.source, topic, numbered(0, COPIED, PARTITIONS))
         commit(pair.source, self.group, topic, {0: 10, 1: 20})
         allow_writing(pair.source, topic, "User:app")
-        self.there = self.configured({"B->A.enabled": "true", "B->A.topics": topic})
+        self.young = f"{topic}-young"
+        self.topics = f"{topic}(-young)?"
+        self.there = self.configured({"B->A.enabled": "true", "B->A.topics": self.topics})
 
     def configured(self, settings: dict[str, str]) -> Flow:
         """The file as it is from now on."""
         servers = self.pair.source.bootstrap_servers, self.pair.target.bootstrap_servers
-        return make_flow(self.folder, *servers, topics=self.topic, settings={**SETTINGS, **settings})
+        return make_flow(self.folder, *servers, topics=self.topics, settings={**SETTINGS, **settings})
 
     def say(self, *words: str) -> dict[str, Any]:
         """A command that has to succeed."""
@@ -81,12 +90,12 @@ class Scene:
     def plan_return(self) -> ReturnPlan:
         """What somebody looks at before agreeing."""
         file, flow = load_flow_as_it_runs(self.there.path, "A->B")
-        return plan_return(flow, enabled_opposite_of(file, flow), [self.topic])
+        return plan_return(flow, enabled_opposite_of(file, flow), [self.topics])
 
     def carry_out(self, plan: ReturnPlan) -> ReturnPlan:
         """What was agreed to."""
         return apply_return(
-            plan.flow, plan.opposite, self.there.ledger, [self.topic], agreed=plan.fingerprint, by="a test"
+            plan.flow, plan.opposite, self.there.ledger, [self.topics], agreed=plan.fingerprint, by="a test"
         )
 
     def go_home(self) -> Progress:
@@ -115,6 +124,13 @@ def allow_writing(cluster: KafkaCluster, topic: str, principal: str) -> None:
     )
     client = admin(cluster)
     for future in client.create_acls([acl]).values():
+        future.result(30)
+
+
+def add_partition(cluster: KafkaCluster, topic: str) -> None:
+    """One more than `PARTITIONS`."""
+    client = admin(cluster)
+    for future in client.create_partitions([NewPartitions(topic, PARTITIONS + 1)]).values():
         future.result(30)
 
 
@@ -262,6 +278,32 @@ def test_a_source_that_somebody_writes_to_is_looked_at_again(scene: Scene) -> No
     produce(scene.pair.target, scene.topic, numbered(400, 404, PARTITIONS))
     assert not scene.carry_out(plan).errors
     assert scene.run("B->A").records == AFTERWARDS + 4
+
+
+def test_what_no_run_had_made_on_the_target_yet_does_not_keep_the_others_from_coming_home(scene: Scene) -> None:
+    # Given a topic, and a partition of another one, that the source had just got when it was lost
+    create_topic(scene.pair.source, scene.young, partitions=1)
+    produce(scene.pair.source, scene.young, numbered(0, 5))
+    add_partition(scene.pair.source, scene.topic)
+    produce(
+        scene.pair.source, scene.topic, [Record(b"%08d" % number, partition=PARTITIONS) for number in range(70, 74)]
+    )
+    scene.lose_source()
+    scene.fail_over()
+    scene.pair.source.start()
+
+    told = scene.say("cutover", "after-disaster", "--flow", "A->B", "--yes")
+
+    # Then the topic stays with its flow, and the partition is told as lost
+    assert told["staying"] == [scene.young]
+    assert [(each["left_behind"], each["came_since"]) for each in told["partitions"]] == [(7, 10), (7, 10), (4, 0)]
+    assert scene.run("B->A").records == AFTERWARDS
+    assert scene.run("A->B").records == 5
+    # And when the target gets that partition too, it comes home behind what the source has there
+    add_partition(scene.pair.target, scene.topic)
+    produce(scene.pair.target, scene.topic, [Record(b"%08d" % 500, partition=PARTITIONS)])
+    assert scene.run("B->A").records == 1
+    assert scene.values(scene.pair.source) == of((0, COPIED + LOST), (70, 74), (100, 100 + AFTERWARDS), (500, 501))
 
 
 def test_a_source_that_came_back_with_another_topic_is_copied_from_the_beginning(scene: Scene) -> None:

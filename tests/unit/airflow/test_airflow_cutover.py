@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from mirror_lib.airflow.asking import NO, YES
 from mirror_lib.airflow.cutover_dag import build_cutover_dag
 from mirror_lib.airflow.cutover_form import definition_from
-from mirror_lib.airflow.cutover_tasks import NO, YES, answer
+from mirror_lib.airflow.cutover_tasks import answer
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError

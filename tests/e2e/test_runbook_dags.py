@@ -1,23 +1,29 @@
-"""The cutover's DAG in a real Airflow: a person is asked twice, and one Spark job does the rest."""
+"""The DAGs of the runbooks in a real Airflow, which ask a person.
+
+A cutover asks twice, and one Spark job does the rest. After a disaster a person is asked once, and nothing is copied.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.dev.airflow import LocalAirflow
 from mirror_lib.dev.airflow_api import DagRunStatus
+from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.runbook.model import CutoverState, Step
 from mirror_lib.runbook.order import last_attempts
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, commit, committed, migration, numbered
+from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce
 from tests.support.names import unique_name
 
-DAG_ID = "mirror_cutover__A__B"
+CUTOVER, AFTER_DISASTER = "mirror_cutover__A__B", "mirror_after_disaster__A__B"
 RECORDS, PARTITIONS = 200, 2
 _READING_SECONDS = 10.0
 _QUESTIONS = frozenset({"writers_stopped", "agreed"})
@@ -30,11 +36,18 @@ def topic() -> str:
 
 
 @pytest.fixture(scope="module")
-def moving(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory, topic: str) -> Iterator[Migration]:
+def lost_topic() -> str:
+    return unique_name("lost")
+
+
+@pytest.fixture(scope="module")
+def moving(
+    kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory, topic: str, lost_topic: str
+) -> Iterator[Migration]:
     create_topic(kafka_pair.source, topic, partitions=PARTITIONS)
     produce(kafka_pair.source, topic, numbered(0, RECORDS, PARTITIONS))
     commit(kafka_pair.source, f"g-{topic}", topic, {0: 30, 1: 40})
-    made = migration(tmp_path_factory.mktemp("cutover"), kafka_pair, topic)
+    made = migration(tmp_path_factory.mktemp("runbooks"), kafka_pair, f"{topic},{lost_topic}")
     made.there.sync_topics()
     yield made
     made.ledger.close()
@@ -48,8 +61,9 @@ def airflow(moving: Migration, tmp_path_factory: pytest.TempPathFactory) -> Iter
     running.home.mkdir()
     try:
         running.start({"MIRROR_CONFIG": str(moving.there.path), "MIRROR_STATE_DIR": str(folder)}, lambda _: None)
-        wait(lambda: running.api.has_dag(DAG_ID), "the DAG", 180)
-        running.api.unpause(DAG_ID)
+        for dag_id in (CUTOVER, AFTER_DISASTER):
+            wait(partial(running.api.has_dag, dag_id), f"the DAG {dag_id}", 180)
+            running.api.unpause(dag_id)
         yield running
     finally:
         running.stop()
@@ -62,9 +76,9 @@ def wait(done: Callable[[], bool], what: str, seconds: float = 300) -> None:
         time.sleep(0.5)
 
 
-def ended(airflow: LocalAirflow, run_id: str) -> DagRunStatus:
-    wait(lambda: airflow.api.run_status(DAG_ID, run_id).finished, f"the end of {run_id}")
-    return airflow.api.run_status(DAG_ID, run_id)
+def ended(airflow: LocalAirflow, run_id: str, dag_id: str = CUTOVER) -> DagRunStatus:
+    wait(lambda: airflow.api.run_status(dag_id, run_id).finished, f"the end of {run_id}")
+    return airflow.api.run_status(dag_id, run_id)
 
 
 def logs(airflow: LocalAirflow, run_id: str) -> str:
@@ -73,45 +87,45 @@ def logs(airflow: LocalAirflow, run_id: str) -> str:
     return "\n".join(f"--- {path.parent.name}\n{path.read_text()[-1500:]}" for path in found)
 
 
-def asked(airflow: LocalAirflow, run_id: str, task: str) -> str:
+def asked(airflow: LocalAirflow, run_id: str, task: str, dag_id: str = CUTOVER) -> str:
     """What a task asks, once it does."""
 
     def there() -> bool:
-        status = airflow.api.run_status(DAG_ID, run_id)
+        status = airflow.api.run_status(dag_id, run_id)
         # A scheduler of Airflow 3.3 that is behind takes the end of the asking for the end of the task, and marks it as
         # failed although it goes on and passes the answer on; the cutover goes by the answer.
         failed = set(status.failed_tasks) - _QUESTIONS
         assert not failed, f"{failed} failed: {logs(airflow, run_id)}"
-        return task in airflow.api.questions(DAG_ID, run_id)
+        return task in airflow.api.questions(dag_id, run_id)
 
     wait(there, f"the question {task}")
     # Airflow 3.3 fails a task that is answered before its scheduler has noted that it waits; people are slower.
-    wait(lambda: airflow.api.run_status(DAG_ID, run_id).tasks[task] == "awaiting_input", f"{task} to wait")
+    wait(lambda: airflow.api.run_status(dag_id, run_id).tasks[task] == "awaiting_input", f"{task} to wait")
     time.sleep(_READING_SECONDS)
-    return airflow.api.questions(DAG_ID, run_id)[task]
+    return airflow.api.questions(dag_id, run_id)[task]
 
 
 def test_whoever_does_not_agree_stops_the_cutover_and_it_goes_on_by_its_name(
     airflow: LocalAirflow, moving: Migration, topic: str
 ) -> None:
     # Given a cutover that asks whether the writers are stopped
-    first = airflow.api.trigger(DAG_ID, {**FORM, "topics": [topic]})
+    first = airflow.api.trigger(CUTOVER, {**FORM, "topics": [topic]})
     question = asked(airflow, first, "writers_stopped")
     assert "wave-1" in question
 
     # When the answer is no
-    airflow.api.answer(DAG_ID, first, "writers_stopped", "No")
+    airflow.api.answer(CUTOVER, first, "writers_stopped", "No")
     refused = ended(airflow, first)
 
     # Then the run fails, nothing has moved, and a run with the same name goes on to the end
     assert refused.state == "failed"
     assert moving.where(moving.known("wave-1")).state is CutoverState.FAILED
     assert not moving.ledger.cutovers.handed_over()
-    second = airflow.api.trigger(DAG_ID, FORM)
+    second = airflow.api.trigger(CUTOVER, FORM)
     asked(airflow, second, "writers_stopped")
-    airflow.api.answer(DAG_ID, second, "writers_stopped", "Yes")
+    airflow.api.answer(CUTOVER, second, "writers_stopped", "Yes")
     gates = asked(airflow, second, "agreed")
-    airflow.api.answer(DAG_ID, second, "agreed", "Yes")
+    airflow.api.answer(CUTOVER, second, "agreed", "Yes")
     done = ended(airflow, second)
 
     assert done.state == "success", logs(airflow, second)
@@ -121,7 +135,7 @@ def test_whoever_does_not_agree_stops_the_cutover_and_it_goes_on_by_its_name(
     assert last_attempts(progress.attempts)[Step.REHEARSE].number == 1
     assert len(consume(moving.pair.target, topic)) == RECORDS
     assert committed(moving.pair.target, f"g-{topic}", topic, PARTITIONS) == {0: 30, 1: 40}
-    assert airflow.api.return_value(DAG_ID, second, "report")["state"] == "finished"
+    assert airflow.api.return_value(CUTOVER, second, "report")["state"] == "finished"
 
 
 def test_a_cutover_is_taken_back_by_the_form(airflow: LocalAirflow, moving: Migration, topic: str) -> None:
@@ -129,7 +143,49 @@ def test_a_cutover_is_taken_back_by_the_form(airflow: LocalAirflow, moving: Migr
     moving.ledger.cutovers.take_back("A->B", [topic])
     moving.define("wave-2", topic)
 
-    run_id = airflow.api.trigger(DAG_ID, {**FORM, "name": "wave-2", "action": "roll back"})
+    run_id = airflow.api.trigger(CUTOVER, {**FORM, "name": "wave-2", "action": "roll back"})
     ended(airflow, run_id)
 
     assert moving.where(moving.known("wave-2")).state is CutoverState.ROLLED_BACK
+
+
+def test_after_a_disaster_whoever_agrees_has_what_came_since_brought_home(
+    airflow: LocalAirflow, moving: Migration, lost_topic: str
+) -> None:
+    # Given a topic that was copied, then written to on the source and not copied, and then written to on the target
+    pair = moving.pair
+    create_topic(pair.source, lost_topic, partitions=PARTITIONS)
+    produce(pair.source, lost_topic, numbered(0, 20, PARTITIONS))
+    moving.there.run(topics=(lost_topic,))
+    produce(pair.source, lost_topic, numbered(20, 26, PARTITIONS))
+    produce(pair.target, lost_topic, numbered(100, 110, PARTITIONS))
+
+    # When somebody looks at the plan and does not agree, then nothing changes
+    form = {"topics": [lost_topic], "note": "fire in the cellar"}
+    first = airflow.api.trigger(AFTER_DISASTER, form)
+    plan = asked(airflow, first, "agreed", AFTER_DISASTER)
+    airflow.api.answer(AFTER_DISASTER, first, "agreed", "No")
+    assert "6 offsets never came to B; 10 came there since, which flow B->A brings home" in plan
+    assert f"| {lost_topic}-0 | 10 | 13 | 3 | {lost_topic}-0 | 10 | 5 |" in plan
+    assert ended(airflow, first, AFTER_DISASTER).state == "failed"
+    assert moving.ledger.cutovers.handed_over("A->B") == ()
+
+    # And when somebody agrees, then the loss is in the ledger and the flow back brings home what came since
+    second = airflow.api.trigger(AFTER_DISASTER, form)
+    asked(airflow, second, "agreed", AFTER_DISASTER)
+    airflow.api.answer(AFTER_DISASTER, second, "agreed", "Yes")
+    done = ended(airflow, second, AFTER_DISASTER)
+
+    assert done.state == "success", logs(airflow, second)
+    assert airflow.api.return_value(AFTER_DISASTER, second, "hand_over") == {
+        "partitions": PARTITIONS,
+        "left_behind": 6,
+        "flow_back": "B->A",
+    }
+    lost = [gap for gap in moving.ledger.gaps("A->B") if gap.topic == lost_topic]
+    assert {(gap.cause, gap.first_offset, gap.next_offset, gap.note) for gap in lost} == {
+        ("disaster", 10, 13, "fire in the cellar")
+    }
+    _, back = load_flow_as_it_runs(moving.there.path, "B->A")
+    assert Flow(back, moving.ledger, moving.there.path).run(topics=(lost_topic,)).records == 10
+    assert len(consume(pair.source, lost_topic)) == 36

@@ -1,0 +1,13 @@
+"""One DAG per flow with a way back, of the files that MIRROR_CONFIG names, for the time after a disaster; optional."""
+
+import os
+from pathlib import Path
+
+from mirror_lib.airflow.after_disaster_dag import build_after_disaster_dags
+from mirror_lib.airflow.compatibility import get_parsing_context
+from mirror_lib.airflow.flow_dags import config_files
+
+build_after_disaster_dags(
+    config_files(os.environ, Path(__file__).resolve().parents[1]),
+    only=get_parsing_context().dag_id,
+)

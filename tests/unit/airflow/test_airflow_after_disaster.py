@@ -1,0 +1,95 @@
+"""The DAG for the time after a disaster: which flows have it, and what becomes of a person's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from mirror_lib.airflow.after_disaster_dag import build_after_disaster_dags
+from mirror_lib.airflow.after_disaster_tasks import hand_over
+from mirror_lib.airflow.asking import NO, YES, Answer
+
+DAG_ID = "mirror_after_disaster__A__B"
+_IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+_BOTH_WAYS = f"""\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+{_IDENTITY}
+A->B.enabled = true
+B->A.enabled = true
+B->A.mirror.way.back = true
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "mirror.properties"
+    path.write_text(_BOTH_WAYS)
+    return path
+
+
+@dataclass
+class TaskInstance:
+    """What a task can ask Airflow: the answer to the question before it, None where there is none."""
+
+    answered: dict[str, Any] | None
+
+    def xcom_pull(self, task_ids: str) -> dict[str, Any] | None:
+        assert task_ids == "agreed"
+        return self.answered
+
+
+def answered(config: Path, given: dict[str, Any] | None) -> None:
+    hand_over(
+        "A->B", str(config), "look", "agreed", params={"topics": None}, patience_seconds=0.0, ti=TaskInstance(given)
+    )
+
+
+def test_a_flow_with_a_way_back_has_the_dag_and_the_way_back_has_none(config: Path) -> None:
+    assert set(build_after_disaster_dags([config])) == {DAG_ID}
+
+
+@pytest.mark.parametrize(
+    ("without", "instead"),
+    [("B->A.mirror.way.back = true", ""), ("B->A.enabled = true", "B->A.enabled = false")],
+    ids=["a flow back that would copy everything", "no flow back"],
+)
+def test_a_flow_without_a_way_back_has_none(config: Path, without: str, instead: str) -> None:
+    # With names of their own two flows may copy everything both ways
+    config.write_text(_BOTH_WAYS.replace(_IDENTITY, "").replace(without, instead))
+
+    assert build_after_disaster_dags([config]) == {}
+
+
+def test_it_looks_then_asks_then_hands_over(config: Path) -> None:
+    dag = build_after_disaster_dags([config])[DAG_ID]
+
+    assert [task.task_id for task in dag.topological_sort()] == ["look", "agreed", "hand_over"]
+    # Airflow may mark a question as failed whose answer it still passes on
+    assert dag.get_task("hand_over").trigger_rule == "none_skipped"
+    assert all(task.retries == 0 for task in dag.tasks)
+
+
+def test_whoever_does_not_agree_is_named_and_nothing_is_changed(config: Path) -> None:
+    said = {"chosen_options": [NO], "responded_by_user": {"id": "7", "name": "marta"}}
+
+    with pytest.raises(AirflowFailException, match="marta did not agree: nothing was changed"):
+        answered(config, said)
+
+
+def test_without_an_answer_nothing_is_changed(config: Path) -> None:
+    with pytest.raises(AirflowFailException, match="nobody has agreed"):
+        answered(config, None)
+
+
+@pytest.mark.parametrize(
+    ("user", "by"),
+    [({"id": "7", "name": "marta"}, "marta"), ({"id": "7"}, "7"), ("marta", "marta"), (None, "unknown")],
+)
+def test_an_answer_is_somebodys(user: object, by: str) -> None:
+    assert Answer.of({"chosen_options": [YES], "responded_by_user": user}) == Answer(by, agrees=True)
