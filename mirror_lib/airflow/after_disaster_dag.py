@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from mirror_lib.airflow import after_disaster_tasks as tasks
 from mirror_lib.airflow.asking import AskOperator
@@ -57,19 +56,18 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         # Whatever is refused needs a person.
         default_args={"owner": "mirror", "retries": 0},
     ) as dag:
-        looked = _python(tasks.look, **given)
+        looked = PythonTask.of(tasks.look, given, execution_timeout=_TIMEOUT)
         asked = AskOperator(
             task_id="agreed",
             subject=f"{source} is back. Is everybody away from it, and may it get what {target} has?",
             body=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['told'] }}}}",
         )
-        handed_over = _python(
+        handed_over = PythonTask.of(
             tasks.hand_over,
+            {**given, "looked_by": looked.task_id, "asked_by": asked.task_id},
+            execution_timeout=_TIMEOUT,
             # Airflow may fail a question whose answer it still passes on.
             trigger_rule=TriggerRule.NONE_SKIPPED,
-            **given,
-            looked_by=looked.task_id,
-            asked_by=asked.task_id,
         )
         looked >> asked >> handed_over
     put_form(dag, after_disaster_form(flow))
@@ -103,15 +101,3 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
 def _has_a_way_back(config: MirrorConfig, flow: FlowConfig) -> bool:
     opposite = enabled_opposite_of(config, flow)
     return opposite is not None and opposite.way_back
-
-
-def _python(function: Callable[..., Any], trigger_rule: TriggerRule | None = None, **given: str) -> PythonTask:
-    more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
-    return PythonTask(
-        task_id=function.__name__,
-        python_callable=function,
-        op_kwargs=given,
-        doc_md=function.__doc__,
-        execution_timeout=_TIMEOUT,
-        **more,
-    )

@@ -46,13 +46,7 @@ def build_backfill_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             "retry_delay": timedelta(minutes=1),
         },
     ) as dag:
-        defined = PythonTask(
-            task_id=define.__name__,
-            python_callable=define,
-            op_kwargs={"flow": name, "config_path": path},
-            doc_md=define.__doc__,
-            execution_timeout=_DEFINE_TIMEOUT,
-        )
+        defined = PythonTask.of(define, {"flow": name, "config_path": path}, execution_timeout=_DEFINE_TIMEOUT)
         copy = BackfillOperator(
             task_id="copy",
             defined_by=define.__name__,

@@ -121,12 +121,5 @@ def _python(
     function: Callable[..., Any], *, task_id: str | None = None, trigger_rule: TriggerRule | None = None, **given: str
 ) -> PythonTask:
     more: dict[str, Any] = {} if trigger_rule is None else {"trigger_rule": trigger_rule}
-    return PythonTask(
-        task_id=task_id or function.__name__,
-        python_callable=function,
-        op_kwargs=given,
-        doc_md=function.__doc__,
-        # People take their time; a cutover that nobody looks at for a week is forgotten.
-        execution_timeout=timedelta(days=7),
-        **more,
-    )
+    # People take their time; a cutover that nobody looks at for a week is forgotten.
+    return PythonTask.of(function, given, task_id=task_id, execution_timeout=timedelta(days=7), **more)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_topics, literal
+from mirror_lib.airflow.form_fields import chosen_topics, literal, topics_field
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
 
@@ -43,10 +43,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             "stay empty.",
             section=_WHAT,
         ),
-        "topics": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
+        "topics": topics_field(
             title="Topics",
             description_md="One name or Java regular expression a line, of what the flow takes: "
             + ", ".join(literal(pattern) for pattern in flow.topics),

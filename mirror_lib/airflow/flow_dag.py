@@ -122,10 +122,4 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
 
 
 def _python(function: Callable[..., Any], flow: str, config_path: str, **more: Any) -> StepOperator:
-    return StepOperator(
-        task_id=function.__name__,
-        python_callable=function,
-        op_kwargs={"flow": flow, "config_path": config_path},
-        doc_md=function.__doc__,
-        **more,
-    )
+    return StepOperator.of(function, {"flow": flow, "config_path": config_path}, **more)

@@ -63,13 +63,7 @@ def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
         tags=["mirror", "heartbeats"],
         default_args={"owner": "mirror"},
     ) as dag:
-        PythonTask(
-            task_id=heartbeat_tasks.emit_all_heartbeats.__name__,
-            python_callable=heartbeat_tasks.emit_all_heartbeats,
-            op_kwargs={"config_path": str(path)},
-            doc_md=heartbeat_tasks.emit_all_heartbeats.__doc__,
-            execution_timeout=_TIMEOUT,
-        )
+        PythonTask.of(heartbeat_tasks.emit_all_heartbeats, {"config_path": str(path)}, execution_timeout=_TIMEOUT)
     return dag
 
 

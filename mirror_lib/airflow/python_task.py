@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from mirror_lib.airflow.compatibility import Context, PythonOperator
 from mirror_lib.airflow.secret_provider import task_secrets
@@ -10,6 +11,23 @@ from mirror_lib.airflow.secret_provider import task_secrets
 
 class PythonTask(PythonOperator):  # type: ignore[misc]  # Airflow is untyped here
     """Calls its function, which may read a configuration with secrets that Airflow keeps."""
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], given: Mapping[str, Any], *, task_id: str | None = None, **more: Any
+    ) -> Self:
+        """The task of a function, which gives it its name, unless `task_id` does, and its documentation.
+
+        Args:
+            given: what the function is called with.
+        """
+        return cls(
+            task_id=task_id or function.__name__,
+            python_callable=function,
+            op_kwargs=dict(given),
+            doc_md=function.__doc__,
+            **more,
+        )
 
     def execute(self, context: Context) -> Any:
         """Call it."""

@@ -136,9 +136,7 @@ class ReturnPlan:
 
     @property
     def staying_text(self) -> str:
-        """What is said of the topics that stay; empty without any."""
-        if not self.staying:
-            return ""
+        """What is said of the topics that stay."""
         flow = self.flow.flow
         return f"Not on {flow.target}, and so left to flow {flow}: {', '.join(self.staying)}"
 
@@ -308,12 +306,7 @@ class _Tail:
         assert position is not None
         try:
             end = await self._end_of_own(position.producer_id)
-            matcher = TailMatcher(
-                partition.copied_to,
-                partition.target_next,
-                end,
-                left_out=position.left_out,
-            )
+            matcher = TailMatcher(partition.copied_to, partition.target_next, end, left_out=position.left_out)
             await walk_along(matcher, self._source.read, partial(self._read_target, end))
         except (MismatchError, RecordError, CodecError) as error:
             return replace(partition, error=self._unexplained(str(error)))
