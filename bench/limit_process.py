@@ -19,7 +19,8 @@ from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.ready import ReadyBatch
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import ClientSettings, CopySettings
 from mirror_lib.errors import MirrorError
 
@@ -162,7 +163,7 @@ async def _producer(target: str) -> ProducerIdentity:
     async with RawClient(Connection.from_settings(settings)) as client:
         while True:
             try:
-                return await client.new_producer_id()
+                return await client.producers.new_producer_id()
             except MirrorError as error:
                 # A broker that has just started does not know its producers yet.
                 if not error.retriable or time.monotonic() > deadline:

@@ -310,7 +310,7 @@ class GroupAdmin:
 
     async def _ask(self, node: int, api_key: int, version: int, body: Sequence[Any]) -> memoryview:
         self.requests += 1
-        return await self._client.request(node, api_key, version, body)
+        return await self._client.ask(node, api_key, version, body)
 
     async def _pause(self) -> None:
         await asyncio.sleep(_PAUSE_SECONDS)

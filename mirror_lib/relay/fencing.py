@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Collection
 
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.retry import Backoff
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
@@ -58,10 +59,10 @@ async def _identity(opened: OpenPartition, client: RawClient, takeover: Takeover
     """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
-        identity = await client.new_producer_id()
+        identity = await client.producers.new_producer_id()
     else:
         deadline = time.monotonic() + _FENCING_SECONDS
-        identity = await client.fence(name, opened.plan.target, deadline=deadline)
+        identity = await client.producers.fence(name, opened.plan.target, deadline=deadline)
     await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
     return identity
 

@@ -19,7 +19,8 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import OffsetSync
 from mirror_lib.cluster.internal_topics import PositionSnapshot
 from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.cluster.raw import ProducerIdentity, open_clients
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import offset_syncs_topic, replication_policy
 from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
@@ -256,9 +257,9 @@ def _identities(
                 async with limit:
                     try:
                         if flow.fencing is Fencing.NONE:
-                            return await client.new_producer_id()
+                            return await client.producers.new_producer_id()
                         name = transactional_id(flow.flow, partition)
-                        return await client.init_producer_id(name, deadline=deadline)
+                        return await client.producers.init_producer_id(name, deadline=deadline)
                     except MirrorError as error:
                         return error
 

@@ -233,7 +233,7 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
     async def fence() -> None:
         name = transactional_id(flow.flow, change.target)
         async with open_clients(clusters.target_data) as (client,):
-            await client.fence(name, change.target, deadline=time.monotonic() + _FENCING_SECONDS)
+            await client.producers.fence(name, change.target, deadline=time.monotonic() + _FENCING_SECONDS)
 
     if flow.fencing is Fencing.TRANSACTIONAL:
         asyncio.run(fence())

@@ -17,40 +17,30 @@ those of copied records often are. So the end of the log is looked at first: it 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
-from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
+from mirror_lib.cluster.batches.halves import halves, left_out_batch
 from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.cluster.retry import may_pass, without_frames
 from mirror_lib.config.model import CopySettings
-from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedError, TransientError, Where
+from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, Lane, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
-from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.relay.write_faults import WriteFaults, about_records
 from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
 #: Over 150 ms it takes one second to connect with TLS and SASL.
 _CONNECT_SECONDS = 3.0
-#: These tell of a record in the batch, which is then looked for by halves.
-_RECORD_REFUSED = frozenset(
-    {
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.INVALID_RECORD,
-        ErrorCode.INVALID_TIMESTAMP,
-    }
-)
 
 
 class TargetWriter:
@@ -74,6 +64,9 @@ class TargetWriter:
         self._settings = settings
         self._tasks = tasks
         self._acknowledged = acknowledged
+        self._faults = WriteFaults(
+            client, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
+        )
         self._omissions = omissions
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         for copy in copies:
@@ -159,10 +152,12 @@ class TargetWriter:
             return
         leader = self._client.leader(writer.target)
         if leader is None:
-            self._postpone(
+            self._faults.postpone(
                 writer,
                 error_for_code(
-                    ErrorCode.LEADER_NOT_AVAILABLE, where=self._where(writer), doing="find the leader on the target"
+                    ErrorCode.LEADER_NOT_AVAILABLE,
+                    where=self._faults.where(writer),
+                    doing="find the leader on the target",
                 ),
             )
             return
@@ -258,7 +253,9 @@ class TargetWriter:
         for writer, outgoing in chosen:
             outgoing.answered(
                 answers.get(writer.target)
-                or error_for_code(ErrorCode.REQUEST_TIMED_OUT, where=self._where(writer), doing="write to the target")
+                or error_for_code(
+                    ErrorCode.REQUEST_TIMED_OUT, where=self._faults.where(writer), doing="write to the target"
+                )
             )
             self._settle(writer)
         # Only now, so that the next request takes the batches of all partitions that can go on.
@@ -274,7 +271,7 @@ class TargetWriter:
             if writer.failed is None and not writer.resend and self._accepted(writer, outgoing):
                 continue
             if writer.has_failed:
-                self._abandon(outgoing)
+                self._faults.abandon(outgoing)
             else:
                 writer.resend.append(outgoing)
         if writer.resend and not writer.in_flight and writer.failed is None:
@@ -291,7 +288,7 @@ class TargetWriter:
         elif answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and outgoing.tries > 1:
             pass  # Appended at an earlier try, too long ago for the broker to say where.
         elif answer.error_code == 0:
-            self._diverged(
+            self._faults.diverged(
                 writer,
                 f"the target appended a batch at offset {answer.base_offset} where {outgoing.expected_offset} "
                 "was expected",
@@ -311,19 +308,10 @@ class TargetWriter:
         self._acknowledged(copy, len(batch.payload))
 
     def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
-        error = self._refusal(writer, outgoing, answer)
-        if not may_pass(error) and not _about_records(outgoing):
+        error = self._faults.refusal(writer, outgoing, answer)
+        if not may_pass(error) and not about_records(outgoing):
             certain = answer.error_code not in NOT_ALONE and not outgoing.maybe_appended
-            self._fail(writer, error, certain=certain)
-
-    def _refusal(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> MirrorError:
-        batch = outgoing.batch
-        return error_for_code(
-            answer.error_code,
-            where=outgoing.copy.where(batch.source_runs[0][0]),
-            doing=f"append {batch.count} records ({len(batch.payload)} bytes) to {writer.target}",
-            needs=self._needed(writer, answer.error_code),
-        )
+            self._faults.fail(writer, error, certain=certain)
 
     async def _divide(self, writer: PartitionWriter) -> None:
         """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
@@ -342,7 +330,7 @@ class TargetWriter:
             self._acknowledged(copy, size - now)
             self._pump(writer)
             return
-        error = self._refusal(writer, outgoing, answer)
+        error = self._faults.refusal(writer, outgoing, answer)
         try:
             if not self._omissions.allowed:
                 error.action = f"{error.action} {POLICIES}".strip()
@@ -350,12 +338,12 @@ class TargetWriter:
             await self._omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)])
         except MirrorError as failure:
             writer.dividing = False
-            self._fail(writer, failure, certain=True)
+            self._faults.fail(writer, failure, certain=True)
             return
         writer.dividing = False
         if writer.failed is None:
             writer.drop_first()
-            self._abandon(outgoing)
+            self._faults.abandon(outgoing)
             self._pump(writer)
 
     def _go_back(self, writer: PartitionWriter) -> None:
@@ -365,7 +353,7 @@ class TargetWriter:
             if not isinstance(answer, ProducedPartition) or answer.error_code:
                 continue
             if answer.base_offset != outgoing.expected_offset:
-                self._diverged(
+                self._faults.diverged(
                     writer,
                     f"the target appended a batch at offset {answer.base_offset} where another one was to stand",
                 )
@@ -376,17 +364,17 @@ class TargetWriter:
                 cause.error_code,
                 where=writer.resend[0].copy.where(),
                 doing=f"append to {writer.target}",
-                needs=self._needed(writer, cause.error_code),
+                needs=self._faults.needed(writer, cause.error_code),
             )
         assert cause is not None
         writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
         writer.waiting.extendleft(reversed(writer.resend))
         writer.resend.clear()
-        if not writer.unsure and _about_records(writer.waiting[0]):
+        if not writer.unsure and about_records(writer.waiting[0]):
             writer.dividing = True
             self._background.start(self._divide(writer))
             return
-        self._postpone(writer, cause)
+        self._faults.postpone(writer, cause)
 
     async def _look(self, writer: PartitionWriter) -> None:
         """Ask where the log ends, and settle the batches that it holds."""
@@ -395,7 +383,9 @@ class TargetWriter:
         leader = self._client.leader(writer.target)
         try:
             if leader is None:
-                raise error_for_code(ErrorCode.LEADER_NOT_AVAILABLE, where=self._where(writer), doing="find the leader")
+                raise error_for_code(
+                    ErrorCode.LEADER_NOT_AVAILABLE, where=self._faults.where(writer), doing="find the leader"
+                )
             high_watermark, end = await self._client.log_ends(leader, writer.target)
         except MirrorError as error:
             failure = error
@@ -405,9 +395,9 @@ class TargetWriter:
             if failure is None:
                 self._settle_by_log(writer, high_watermark, end)
             elif may_pass(failure):
-                self._postpone(writer, failure)
+                self._faults.postpone(writer, failure)
             else:
-                self._fail(writer, failure, certain=False)
+                self._faults.fail(writer, failure, certain=False)
         writer.looking = False
 
     def _settle_by_log(self, writer: PartitionWriter, high_watermark: int, end: int) -> None:
@@ -417,11 +407,11 @@ class TargetWriter:
             if upto > end:
                 break
             if upto > high_watermark:
-                self._postpone(
+                self._faults.postpone(
                     writer,
                     TransientError(
                         f"records up to offset {upto - 1} of {writer.target} are not replicated yet.",
-                        where=self._where(writer),
+                        where=self._faults.where(writer),
                         action="Check that the target's replicas are in sync.",
                     ),
                 )
@@ -430,13 +420,13 @@ class TargetWriter:
             self._acknowledge(writer, outgoing)
         expected = writer.waiting[0].expected_offset if writer.waiting else writer.next_offset
         if end > expected:
-            self._diverged(writer, f"{writer.target} ends at {end} where {expected} was expected")
+            self._faults.diverged(writer, f"{writer.target} ends at {end} where {expected} was expected")
         elif end < expected:
-            self._fail(
+            self._faults.fail(
                 writer,
                 TargetTruncatedError(
                     f"{writer.target} ends at {end}, though it had acknowledged records up to {expected - 1}.",
-                    where=self._where(writer),
+                    where=self._faults.where(writer),
                     action="The target lost data (unclean leader election?); find out why before anything is copied.",
                 ),
                 certain=False,
@@ -447,72 +437,6 @@ class TargetWriter:
             writer.unsure = False
             writer.known_over = None
             self._pump(writer)
-
-    def _diverged(self, writer: PartitionWriter, what: str) -> None:
-        self._fail(
-            writer,
-            TargetDivergedError(
-                f"{what}: somebody else writes to this partition.",
-                where=self._where(writer),
-                action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the replicator may "
-                "write to it.",
-            ),
-            certain=False,
-        )
-
-    def _postpone(self, writer: PartitionWriter, cause: MirrorError) -> None:
-        if writer.backoff.waiting:
-            return
-        if not writer.backoff.failed(cause):
-            self._fail(
-                writer,
-                type(cause)(
-                    f"writing to {writer.target} did not succeed for {writer.backoff.seconds_failing:.0f} s; "
-                    f"last: {cause.what}",
-                    where=self._where(writer),
-                    action=cause.action or "Check the target's brokers; the next run goes on from here.",
-                ),
-                certain=not any(outgoing.maybe_appended for outgoing in writer.waiting),
-            )
-            return
-        for outgoing in writer.waiting:
-            # What waits for long must not keep all that it was received with.
-            if isinstance(outgoing.batch.payload, memoryview):
-                outgoing.batch.payload = bytearray(outgoing.batch.payload)
-        self._refresh_leaders()
-        delay = max(writer.backoff.not_before - time.monotonic(), 0) + 0.01
-        asyncio.get_running_loop().call_later(delay, self._pump, writer)
-
-    def _fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
-        writer.failed = error
-        for copy in writer.copies:
-            if not copy.finished:
-                copy.fail(error, certain=certain)
-        abandoned = [*writer.resend, *writer.waiting]
-        writer.resend.clear()
-        writer.waiting.clear()
-        for outgoing in abandoned:
-            self._abandon(outgoing)
-        for copy in writer.copies:
-            self._acknowledged(copy, 0)
-
-    def _abandon(self, outgoing: Outgoing) -> None:
-        copy, size = outgoing.copy, len(outgoing.batch.payload)
-        if outgoing.maybe_appended:
-            copy.certain = False
-        copy.unacknowledged_batches -= 1
-        copy.unacknowledged_bytes -= size
-        self._acknowledged(copy, size)
-
-    def _where(self, writer: PartitionWriter) -> Where:
-        return writer.copies[0].where()
-
-    def _needed(self, writer: PartitionWriter, code: int) -> Needed:
-        """What whoever appends to a partition must be allowed, as far as the broker asks for it."""
-        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            # Only brokers before Kafka 2.8 (KIP-679).
-            return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self._client.cluster)
-        return Needed(Grant.on_topic(Operation.WRITE, writer.target.topic), self._client.cluster)
 
     def _refresh_leaders(self) -> None:
         if self._refreshing is None or self._refreshing.done():
@@ -527,17 +451,8 @@ class TargetWriter:
         for writer in self._writers.values():
             code = failed.get(writer.target.topic)
             if code is not None and writer.failed is None and writer.waiting:
-                needs = self._needed(writer, code)
-                error = error_for_code(code, where=self._where(writer), doing="write to the target", needs=needs)
-                self._postpone(writer, error)
+                needs = self._faults.needed(writer, code)
+                error = error_for_code(code, where=self._faults.where(writer), doing="write to the target", needs=needs)
+                self._faults.postpone(writer, error)
             else:
                 self._pump(writer)
-
-
-def _about_records(outgoing: Outgoing) -> bool:
-    """Whether the target refuses the batch for what is in it."""
-    answer = outgoing.answer
-    return isinstance(answer, ProducedPartition) and (
-        answer.error_code in _RECORD_REFUSED
-        or (answer.error_code == ErrorCode.CORRUPT_MESSAGE and not readable(outgoing.batch))
-    )

@@ -9,8 +9,6 @@ two sides are aligned again by content (`alignment.explain`), and the distance t
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -27,8 +25,8 @@ from mirror_lib.verify.layout import holds
 from mirror_lib.verify.model import CheckRange, Difference, DifferenceKind, KnownGap, PartitionCheck, RangeOutcome
 from mirror_lib.verify.places import ROW_BITS, Places, RowPlaces
 from mirror_lib.verify.side import REPLACED, Side
+from mirror_lib.verify.tally import Tally
 
-_BATCH = struct.Struct(">qqiI")
 #: Records of the source that are taken apart at a time where the target has none.
 _AT_ONCE = 1_000
 
@@ -83,7 +81,6 @@ class RangeComparer:
         """
         self._check = check
         self._range = range_
-        self._keep = keep
         # Of several records that are made of one, each needs a number: see `places.RowPlaces`.
         self._row_bits = ROW_BITS if check.several else 0
         self._places = RowPlaces(range_.runs) if check.several else Places(range_.runs)
@@ -97,15 +94,7 @@ class RangeComparer:
         self._drift = 0
         #: Rows of this source offset that a policy left out, before those that are yet to come.
         self._rows_left_out, self._rows_left_out_of = 0, -1
-        self._digest = hashlib.sha256()
-        self._differences: list[Difference] = []
-        self._difference_count = 0
-        self._records = self._undecoded = self._outside_map = 0
-        #: Records that the map names and that were judged, whatever the judgement.
-        self._accounted = 0
-        self._compacted_source = self._compacted_target = 0
-        self._expired = self._left_out = self._foreign = 0
-        self._timestamps_compared = True
+        self._tally = Tally(range_, keep=keep)
 
     def feed_source(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
         """Give what the source holds from `source.fed_to` on."""
@@ -137,30 +126,9 @@ class RangeComparer:
 
     def outcome(self) -> RangeOutcome:
         """What was found so far."""
-        complete = self.finished
-        # What the map names and nobody came across is gone on both sides. Of several rows it names the first only.
-        gone = self._range.records - self._accounted if complete and not self._row_bits else 0
         source_next, target_next = self._reached()
-        return RangeOutcome(
-            source_first=self._range.source_first,
-            source_next=source_next,
-            target_first=self._range.target_first,
-            target_next=target_next,
-            complete=complete,
-            records=self._records,
-            records_undecoded=self._undecoded,
-            outside_map=self._outside_map,
-            compacted_source=self._compacted_source,
-            compacted_target=self._compacted_target,
-            expired=self._expired,
-            gone_on_both=max(gone, 0),
-            left_out=self._left_out,
-            foreign=self._foreign,
-            timestamps_compared=self._timestamps_compared,
-            digest=self._digest.hexdigest() if complete else None,
-            difference_count=self._difference_count,
-            differences=tuple(self._differences),
-        )
+        rows = self._row_bits > 0
+        return self._tally.outcome(source_next, target_next, complete=self.finished, rows=rows)
 
     def _reached(self) -> tuple[int, int]:
         """All before these offsets is compared. Not among what was made of one record: who goes on makes all of it."""
@@ -220,19 +188,13 @@ class RangeComparer:
             return False
         assert isinstance(stretch, Stretch), "the target's batches count in the digest one by one"
         self._note_target(stretch)
-        self._timestamps_compared = self._timestamps_compared and not stretch.log_append_time
+        self._tally.timestamps_compared &= not stretch.log_append_time
         return True
 
     def _note_target(self, stretch: Stretch) -> None:
-        """Let a batch of the target count in the digest: offsets, records and its own checksum."""
+        """Let a batch of the target count in the digest."""
         first, end = max(stretch.first, self.target.first), min(stretch.next_offset, self._range.target_next)
-        if first >= end:
-            return
-        if stretch.header is None:
-            for record in stretch.old:
-                self._digest.update(_BATCH.pack(record.offset, record.timestamp, len(record.tail), 0) + record.tail)
-        else:
-            self._digest.update(_BATCH.pack(first, end, stretch.header.count, stretch.header.crc))
+        self._tally.note_target(stretch, first, end)
 
     def _pass_next(self) -> bool:
         """Pass a whole batch of the target, and its records of the source, without taking them apart."""
@@ -254,8 +216,7 @@ class RangeComparer:
         ):
             return False
         self._note_target(theirs)
-        self._records += header.count
-        self._accounted += header.count
+        self._tally.equal(header.count, decoded=True)
         self.source.pass_records(header.count)
         target.pass_whole()
         return True
@@ -293,11 +254,8 @@ class RangeComparer:
         if theirs.first != self._place(run, mine.first) or not same_batch(mine, theirs):
             return False
         self._note_target(theirs)
-        self._timestamps_compared = self._timestamps_compared and not theirs.log_append_time
-        count = mine.next_offset - mine.first
-        self._records += count
-        self._accounted += count
-        self._undecoded += count
+        self._tally.timestamps_compared &= not theirs.log_append_time
+        self._tally.equal(mine.next_offset - mine.first, decoded=False)
         source.pass_whole()
         target.pass_whole()
         return True
@@ -327,8 +285,7 @@ class RangeComparer:
             self._part()
 
     def _pass_equal(self, count: int) -> None:
-        self._records += count
-        self._accounted += count
+        self._tally.equal(count, decoded=True)
         self.source.advance(count)
         self.target.advance(count)
 
@@ -367,9 +324,11 @@ class RangeComparer:
             return
         place = self._place(run, mine)
         if place < self.target.log_start:
-            self._skip_source("_expired")
+            self._tally.expired += 1
+            self._skip_source()
         elif self._check.target_compacted and place < self.target.fed_to and place < self._check.target_end:
-            self._skip_source("_compacted_target")
+            self._tally.compacted_target += 1
+            self._skip_source()
         else:
             self._lone_source(DifferenceKind.MISSING)
 
@@ -387,8 +346,8 @@ class RangeComparer:
         end = self._places.hole_end(mine)
         beside = end is None or theirs < end + self._drift
         if beside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
-            self._records += 1
-            self._outside_map += 1
+            self._tally.records += 1
+            self._tally.outside_map += 1
             self.source.advance(1)
             self.target.advance(1)
         else:
@@ -398,9 +357,11 @@ class RangeComparer:
         """The target's next record is not at the place of the source's next one."""
         if theirs > place:
             if place < self.target.log_start:
-                self._skip_source("_expired")
+                self._tally.expired += 1
+                self._skip_source()
             elif self._check.target_compacted:
-                self._skip_source("_compacted_target")
+                self._tally.compacted_target += 1
+                self._skip_source()
             elif not self._moved(theirs - place):
                 self._lone_source(DifferenceKind.MISSING)
             return
@@ -426,7 +387,7 @@ class RangeComparer:
             return False
         self._add(DifferenceKind.UNMAPPED, source.at, target.at)
         self._drift += distance
-        self._accounted += 1
+        self._tally.accounted += 1
         source.advance(1)
         target.advance(1)
         self._move_end()
@@ -435,30 +396,30 @@ class RangeComparer:
     def _vanished_on_source(self, source_offset: int) -> None:
         """The map knows this record of the target, and the source has it no more."""
         if source_offset < self.source.log_start:
-            self._expired += 1
+            self._tally.expired += 1
         elif self._check.source_compacted:
-            self._compacted_source += 1
+            self._tally.compacted_source += 1
         elif self._gap(source_offset) is not None:
-            self._left_out += 1
+            self._tally.left_out += 1
         else:
             self._add(DifferenceKind.EXTRA, None, self.target.at)
-        self._accounted += 1
+        self._tally.accounted += 1
         self.target.advance(1)
 
     def _lone_source(self, kind: DifferenceKind) -> None:
         """The source's next record has no counterpart."""
         source = self.source
         if self._gap(source.offsets[source.at]) is not None:
-            self._left_out += 1
+            self._tally.left_out += 1
         else:
             self._add(kind, source.at, None)
-        self._accounted += kind is DifferenceKind.MISSING
+        self._tally.accounted += kind is DifferenceKind.MISSING
         source.advance(1)
 
     def _lone_target(self) -> None:
         """The target's next record has no counterpart, and the map does not know its place."""
         if self._check.shared_target or self._is_foreign(self.target.offsets[self.target.at]):
-            self._foreign += 1
+            self._tally.foreign += 1
         else:
             self._add(DifferenceKind.EXTRA, None, self.target.at)
         self.target.advance(1)
@@ -467,9 +428,9 @@ class RangeComparer:
         """Whether the ledger knows that others wrote this record."""
         return any(first <= target_offset < following for first, following in self._check.known_foreign)
 
-    def _skip_source(self, counter: str) -> None:
-        setattr(self, counter, getattr(self, counter) + 1)
-        self._accounted += 1
+    def _skip_source(self) -> None:
+        """The source's next record cannot be on the target."""
+        self._tally.accounted += 1
         self.source.advance(1)
 
     def _part(self) -> None:
@@ -477,7 +438,7 @@ class RangeComparer:
         row = self.source.offsets[self.source.at]
         if self._row_bits and self._gap(row) is not None:
             # Any of several rows may have been left out, and others not.
-            self._left_out += 1
+            self._tally.left_out += 1
             self._row_left_out(row)
             self.source.advance(1)
             return
@@ -488,18 +449,18 @@ class RangeComparer:
         i, j = self.source.at, self.target.at
         if found.kind is DifferenceKind.REORDERED:
             self._add(found.kind, i, j, records=found.source)
-            self._accounted += found.source
+            self._tally.accounted += found.source
         elif found.kind is DifferenceKind.ALTERED:
             for ahead in range(found.source):
                 self._altered(i + ahead, j + ahead)
         left_out = 0
         for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
             if self._gap(self.source.offsets[i + ahead]) is not None:
-                self._left_out += 1
+                self._tally.left_out += 1
                 left_out += self._row_left_out(self.source.offsets[i + ahead])
             else:
                 self._add(DifferenceKind.MISSING, i + ahead, None)
-            self._accounted += 1
+            self._tally.accounted += 1
         for ahead in range(found.target if found.kind is DifferenceKind.EXTRA else 0):
             self._add(DifferenceKind.EXTRA, None, j + ahead)
         if found.source:
@@ -520,18 +481,18 @@ class RangeComparer:
 
     def _altered(self, i: int, j: int) -> None:
         gap = self._gap(self.source.offsets[i])
-        self._accounted += 1
+        self._tally.accounted += 1
         if self._same(i, j):
-            self._records += 1
+            self._tally.records += 1
         elif gap is not None and gap.rewritten:
-            self._left_out += 1
+            self._tally.left_out += 1
         else:
             self._add(DifferenceKind.ALTERED, i, j)
 
     def _keys(self, side: Side, count: int) -> list[Hashable]:
         """What makes records of either side the same, for `explain`."""
         tails = side.tails[side.at : side.at + count]
-        if not self._timestamps_compared:
+        if not self._tally.timestamps_compared:
             return list(tails)
         return list(zip(side.times[side.at : side.at + count], tails, strict=True))
 
@@ -549,14 +510,13 @@ class RangeComparer:
 
     def _add(self, kind: DifferenceKind, i: int | None, j: int | None, *, records: int = 1) -> None:
         """Note a difference; `i` and `j` are places among the decoded records."""
-        self._difference_count += 1
-        if len(self._differences) >= self._keep:
+        if not self._tally.count_difference():
             return
         source, target = self.source, self.target
         what: tuple[str, ...] = ()
         if kind is DifferenceKind.ALTERED and i is not None and j is not None:
             what = differing(source.tails[i], target.tails[j], times_differ=not self._same_times(i, j, 1))
-        self._differences.append(
+        self._tally.keep(
             Difference(
                 kind=kind,
                 source_offset=None if i is None else source.offsets[i] >> self._row_bits,

@@ -17,7 +17,8 @@ from weakref import WeakKeyDictionary
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition, ProducerIdentity
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan
@@ -115,6 +116,11 @@ class FakeCluster:
         key = TopicPartition(topic, partition)
         self.leaders[key] = leader
         return self.partitions.setdefault(key, FakePartition())
+
+    @property
+    def producers(self) -> FakeCluster:
+        """It is its transaction coordinator, too."""
+        return self
 
     def leader(self, partition: TopicPartition) -> int | None:
         return self.leaders.get(partition)

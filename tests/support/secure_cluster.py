@@ -57,6 +57,13 @@ class SecureCluster:
     tokens: TokenEndpoint | None = None
     realm: Realm | None = None
 
+    def let_in(self, user: str, password: str) -> None:
+        """Give a user a password for both kinds of SCRAM, instead of the one that it had."""
+        client = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 3})
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
+            client.alter_user_scram_credentials([change])[user].result(timeout=30)
+
     def connection(self, listener: str, **properties: str) -> Connection:
         """A connection that trusts the broker's authority unless it names a store; properties have `_` for `.`."""
         own = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": self.root.pem}
@@ -215,15 +222,6 @@ def secure_cluster(
         jvm_flags=(*FAST_START_JVM, *flags),
     )
     with cluster:
-        _add_scram_users(cluster)
-        yield SecureCluster(cluster, root, middle.issue("client"), tokens, realm)
-
-
-def _add_scram_users(cluster: KafkaCluster) -> None:
-    wanted = [
-        UserScramCredentialUpsertion(ADMIN, ScramCredentialInfo(mechanism, 4096), ADMIN_PASSWORD.encode())
-        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-    ]
-    client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 3})
-    for change in wanted:
-        client.alter_user_scram_credentials([change])[ADMIN].result(timeout=30)
+        secured = SecureCluster(cluster, root, middle.issue("client"), tokens, realm)
+        secured.let_in(ADMIN, ADMIN_PASSWORD)
+        yield secured

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mirror_lib.cluster.positions import Position, Route
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun
@@ -149,7 +150,7 @@ class Beginning:
             if not _told(stored.get(opened.plan.source))
         }
         timeout_ms = _transaction_timeout_ms(self._job)
-        identity = await self._client.init_producer_id(
+        identity = await self._client.producers.init_producer_id(
             name, deadline=time.monotonic() + _TAKEOVER_SECONDS, transaction_timeout_ms=timeout_ms
         )
         transaction = Transaction(self._job, self._client, name, identity, timeout_seconds=timeout_ms / 1000)
@@ -168,7 +169,9 @@ class Beginning:
     async def _fence(self, name: str, unclean: Sequence[OpenPartition]) -> None:
         """Fence whoever wrote before, with or without transactions; where that may not reach him, wait once."""
         deadline = time.monotonic() + _TAKEOVER_SECONDS
-        by_name = await self._client.fence(name, *{opened.plan.target for opened in unclean}, deadline=deadline)
+        by_name = await self._client.producers.fence(
+            name, *{opened.plan.target for opened in unclean}, deadline=deadline
+        )
         lease_seconds = 0.0
         for opened in unclean:
             assert opened.takeover is not None
@@ -176,7 +179,7 @@ class Beginning:
             own = opened.transactional_id
             if own not in (None, name):
                 # A run before may have written without transactions.
-                fenced.add((await self._client.fence(own, opened.plan.target, deadline=deadline)).producer_id)
+                fenced.add((await self._client.producers.fence(own, opened.plan.target, deadline=deadline)).producer_id)
             lease_seconds = max(lease_seconds, seconds_until_ended(opened.takeover, fenced))
         await asyncio.sleep(lease_seconds)
 

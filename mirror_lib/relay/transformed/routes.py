@@ -14,7 +14,8 @@ from dataclasses import replace
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import TopicExistsError, error_for_code
 from mirror_lib.cluster.positions import Position, PositionState, Route
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.retry import Backoff, may_pass
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.relay.fencing import replicated_end
@@ -110,9 +111,9 @@ class RouteOpener:
             # The producer of the transaction writes wherever its rows go.
             return ProducerIdentity(opened.producer_id, opened.epoch)
         if opened.transactional_id is None:
-            return await self._client.new_producer_id()
+            return await self._client.producers.new_producer_id()
         deadline = time.monotonic() + _OPENING_SECONDS
-        return await self._client.init_producer_id(opened.transactional_id, deadline=deadline)
+        return await self._client.producers.init_producer_id(opened.transactional_id, deadline=deadline)
 
     async def _exist(self, main: OpenPartition, target: TopicPartition) -> None:
         """See to it that the partition has a leader; a topic that is not there is made like the remote topic."""

@@ -24,7 +24,8 @@ from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
-from mirror_lib.cluster.raw import ProducerIdentity, RawClient
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import FencedError, MirrorError, TransientError, Where
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
@@ -93,7 +94,7 @@ class Transaction:
         Raises:
             MirrorError: the coordinator refused, or did not answer in time.
         """
-        await self._client.add_to_transaction(self.name, self.identity, [target], deadline=_deadline())
+        await self._client.producers.add_to_transaction(self.name, self.identity, [target], deadline=_deadline())
         self.began = self.began or time.monotonic()
         self._covered |= {target}
 
@@ -111,11 +112,11 @@ class Transaction:
             raise self._unknown_positions()
         by_partition = self._records(positions)
         wanted = [TopicPartition(self._topic, number) for number in by_partition]
-        await self._client.add_to_transaction(self.name, self.identity, wanted, deadline=_deadline())
+        await self._client.producers.add_to_transaction(self.name, self.identity, wanted, deadline=_deadline())
         for partition, records in zip(wanted, by_partition.values(), strict=True):
             for batch in _batches(records):
                 await self._append(partition, batch)
-        await self._client.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
+        await self._client.producers.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
         self._ended()
         # The next batch must find the marker in front of it.
         await asyncio.gather(*(self._marked(target, end) for target, end in ends.items()))
@@ -126,7 +127,7 @@ class Transaction:
             return
         self._ended()
         try:
-            await self._client.end_transaction(self.name, self.identity, commit=False, deadline=_deadline())
+            await self._client.producers.end_transaction(self.name, self.identity, commit=False, deadline=_deadline())
         except MirrorError as error:
             _log.warning("the transaction of %s was not aborted; it ends by its timeout: %s", self.name, error)
 

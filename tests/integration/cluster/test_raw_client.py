@@ -6,17 +6,18 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from mirror_lib.cluster import raw
+from mirror_lib.cluster import broker_connections
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import DataConnection
 from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.handshake import Handshake, shake_hands
 from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient, open_clients
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
@@ -78,7 +79,7 @@ def test_given_one_who_gives_up_while_it_is_found_how_far_a_broker_is_then_the_c
         await asyncio.Event().wait()
         return 0.0
 
-    monkeypatch.setattr(raw, "measured_round_trip", never)
+    monkeypatch.setattr(broker_connections, "measured_round_trip", never)
 
     async def scene(client: RawClient) -> None:
         connecting = asyncio.ensure_future(client.connect(client.brokers()[0]))
@@ -142,7 +143,7 @@ def test_produce_appends_once_however_often_it_is_sent(kafka_pair: KafkaPair, to
 
     async def scene(client: RawClient) -> None:
         await client.refresh_leaders([topic_name])
-        identity = await client.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        identity = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
         held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
         payload = ready(SourceRecord(0, key=b"k"), SourceRecord(1), sequence=0, **held)
         node = leader_of(client, topic_name)
@@ -168,7 +169,7 @@ def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(
 
     async def scene(client: RawClient) -> list[ProducedPartition]:
         await client.refresh_leaders([topic_name])
-        identity = await client.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        identity = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
         held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
         answers = []
         for sequence in (5, 0):
@@ -217,17 +218,16 @@ def test_requests_reach_a_broker_in_their_order_while_connections_are_made(
     kafka_pair: KafkaPair, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_topic(kafka_pair.target, topic_name)
-    connect = RawClient._connect
 
-    async def slowly(self: RawClient, host: str, port: int, options: dict[str, object]) -> object:
+    async def slowly(*place: Any, **options: Any) -> Handshake:
         await asyncio.sleep(0.1)
-        return await connect(self, host, port, options)
+        return await shake_hands(*place, **options)
 
-    monkeypatch.setattr(RawClient, "_connect", slowly)
+    monkeypatch.setattr(broker_connections, "shake_hands", slowly)
 
     async def scene(client: RawClient) -> list[int]:
         await client.refresh_leaders([topic_name])
-        identity = await client.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
+        identity = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=time.monotonic() + 30)
         held = {"producer_id": identity.producer_id, "epoch": identity.epoch}
         node = leader_of(client, topic_name)
 
@@ -249,11 +249,11 @@ def test_an_older_epoch_is_refused_after_the_fence(kafka_pair: KafkaPair, topic_
         await client.refresh_leaders([topic_name])
         node = leader_of(client, topic_name)
         deadline = time.monotonic() + 30
-        old = await client.init_producer_id(f"tests-{topic_name}", deadline=deadline)
+        old = await client.producers.init_producer_id(f"tests-{topic_name}", deadline=deadline)
         payload = ready(SourceRecord(0), producer_id=old.producer_id, epoch=old.epoch, sequence=0)
         (answer,) = await client.produce(node, [(topic_name, 0, payload)], timeout_ms=10_000)
         assert answer.error_code == 0
-        new = await client.fence(f"tests-{topic_name}", target, deadline=deadline)
+        new = await client.producers.fence(f"tests-{topic_name}", target, deadline=deadline)
         assert (new.producer_id, new.epoch) > (old.producer_id, old.epoch)
         late = ready(SourceRecord(1), producer_id=old.producer_id, epoch=old.epoch, sequence=1)
         (answer,) = await client.produce(node, [(topic_name, 0, late)], timeout_ms=10_000)

@@ -10,6 +10,7 @@ import pytest
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw import open_clients
+from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, AuthorizationError, BrokerUnreachableError, MirrorError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.pki import Certified
@@ -61,6 +62,32 @@ def test_given_a_wrong_password_then_both_clients_say_so_quickly_without_repeati
     with pytest.raises(AuthenticationError) as refusal:
         brokers_seen_by_data_path(connection)
     assert "wr0ng" not in str(refusal.value)
+
+
+def test_given_brokers_of_which_one_refuses_us_and_others_are_away_then_the_refusal_is_told(
+    secured: SecureCluster,
+) -> None:
+    away = [f"{LOOPBACK}:{port}" for port in free_ports(3)]
+    servers = ",".join([*away, secured.cluster.bootstrap_servers_of("PASSWORD")])
+
+    with pytest.raises(AuthenticationError, match="credentials"):
+        brokers_seen_by_data_path(secured.with_password(password="wr0ng", bootstrap_servers=servers))
+
+
+def test_given_a_password_that_is_changed_under_us_then_the_next_question_tells_so(secured: SecureCluster) -> None:
+    mechanism = "SCRAM-SHA-256"
+    secured.let_in("eve", "first")
+
+    async def ask_again() -> None:
+        try:
+            async with open_clients(secured.with_password(mechanism, "eve", "first")) as (client,):
+                secured.let_in("eve", "second")
+                await client.refresh_leaders([])
+        finally:
+            await asyncio.sleep(0.1)
+
+    with pytest.raises(AuthenticationError, match="credentials"):
+        asyncio.run(ask_again())
 
 
 def test_given_an_authority_that_is_not_trusted_then_that_is_an_authentication_error(secured: SecureCluster) -> None:

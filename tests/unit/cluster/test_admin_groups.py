@@ -46,7 +46,7 @@ class FakeBrokers:
         self.refreshed += 1
         return {}
 
-    async def request(self, node: int, api_key: int, version: int, body: Sequence[bytes]) -> memoryview:
+    async def ask(self, node: int, api_key: int, version: int, body: Sequence[bytes]) -> memoryview:
         self.asked.append((node, api_key))
         if api_key == protocol.FIND_COORDINATOR:
             return memoryview(self._coordinators(body))

@@ -42,7 +42,7 @@ class Scripted(RawClient):
         #: A consumer (-1) gets an answer from leaders only, a debugging replica (-2) from all.
         self.replicas: list[int] = []
 
-    async def _ask(
+    async def ask(
         self, node: int, api_key: int, version: int, body: Sequence[Buffer], *, over: object | None = None
     ) -> memoryview:
         (replica,) = struct.unpack_from(">i", b"".join(bytes(part) for part in body))

@@ -33,10 +33,10 @@ class Throttled(RawClient):
         super().__init__(Connection.from_settings(ClientSettings(cluster="A", role="data", properties=properties)))
         self.left = list(answers)
 
-    async def _speaks(self, node: int, api_key: int, version: int) -> bool:
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
         return False
 
-    async def _ask(self, node: int, api_key: int, version: int, body: Sequence[Buffer], **_: Any) -> memoryview:
+    async def ask(self, node: int, api_key: int, version: int, body: Sequence[Buffer], **_: Any) -> memoryview:
         return self.left.pop(0)
 
 

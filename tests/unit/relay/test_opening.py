@@ -13,7 +13,7 @@ from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
 from mirror_lib.cluster.formats import OffsetSync, RecordFormatError
 from mirror_lib.cluster.internal_topics import PositionSnapshot, StoredPosition, UnreadablePosition
 from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
-from mirror_lib.cluster.raw import ProducerIdentity
+from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.small_topics import RecordPlace
 from mirror_lib.config.model import ExistingTarget, Fencing
 from mirror_lib.errors import UncleanStartError

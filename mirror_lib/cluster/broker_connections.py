@@ -1,0 +1,314 @@
+"""The brokers of one cluster, and the connections over which they are asked.
+
+aiokafka's low-level client finds the brokers and speaks the small requests that it knows; requests that carry data, and
+those that it does not know, are encoded by us and go over connections of their own (`data_connection`). It is
+semi-internal: contract tests (`tests/integration/cluster/test_raw_client.py`) hold every request against a real broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Self, TypeVar
+
+import aiokafka.errors as aiokafka_errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.protocol.metadata import MetadataRequest
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.data_connection import Buffer, DataConnection, frames_of_this_thread
+from mirror_lib.cluster.data_protocol import PRODUCE, PRODUCE_VERSION
+from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
+from mirror_lib.cluster.login_log import hide_logins
+from mirror_lib.cluster.round_trip import round_trip as measured_round_trip
+from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
+
+hide_logins()
+
+_Answer = TypeVar("_Answer")
+
+
+class _Client(AIOKafkaClient):  # type: ignore[misc]
+    """aiokafka's client, which asks for brokers only: topics are asked for by name, and never created by asking.
+
+    A broker that refuses us is told by an `AuthenticationError`, where aiokafka's own would call it not ready.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(metadata_max_age_ms=3_600_000, **connection.aiokafka())
+        self._connection = connection
+
+    async def _get_conn(self, node_id: int, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, **_: Any) -> Any:
+        if (found := self._connected(node_id, group)) is not None:
+            return found
+        async with self._get_conn_lock:
+            if (found := self._connected(node_id, group)) is not None:
+                return found
+            try:
+                made = await self.shake_hands_with(
+                    node_id, on_close=self._on_connection_closed, max_idle_ms=self._connections_max_idle_ms
+                )
+            except SILENCE:
+                # It may listen elsewhere by now.
+                self.force_metadata_update()
+                return None
+            self._conns[node_id, group] = made
+            return made
+
+    async def shake_hands_with(self, node_id: int, **options: Any) -> Handshake:
+        """As `shake_hands`, with a broker of the cluster."""
+        broker = self.cluster.broker_metadata(node_id)
+        if broker is None:
+            raise ConnectionRefusedError("it is not known where it listens")
+        return await shake_hands(self._connection, broker.host, broker.port, **options)
+
+    def _connected(self, node_id: int, group: ConnectionGroup) -> Any:
+        found = self._conns.get((node_id, group))
+        return found if found is not None and found.connected() else None
+
+    async def _metadata_update(self, cluster_metadata: ClusterMetadata, topics: Any) -> bool:
+        del topics
+        for broker in list(self.cluster.brokers()):
+            try:
+                connection = await self._get_conn(broker.nodeId)
+                if connection is None:
+                    continue
+                metadata = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
+            except (*SILENCE, MirrorError):
+                continue
+            if metadata.brokers:
+                cluster_metadata.update_metadata(metadata)
+                return True
+        cluster_metadata.failed_update(None)
+        return False
+
+
+class DataLink(NamedTuple):
+    """A connection for data, and the handshake that it came from, whose end would close the transport."""
+
+    connection: DataConnection
+    handshake: Handshake
+    #: Seconds; measured for the first connection to a broker only.
+    round_trip: float
+
+    @property
+    def produces(self) -> bool:
+        """Whether the broker takes our Produce requests."""
+        low, high = self.handshake.versions.get(PRODUCE, (0, -1))
+        return low <= PRODUCE_VERSION <= high
+
+
+class BrokerConnections:
+    """One cluster's brokers. Use as an async context manager inside one event loop.
+
+    Every failure to reach a broker is raised as `BrokerUnreachableError`, and a refused login as `AuthenticationError`.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._client: Any = None
+        self._links: dict[tuple[int, int], DataLink] = {}
+        self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
+        self._frames = frames_of_this_thread()
+
+    @property
+    def cluster(self) -> str:
+        """The alias of the cluster, for messages."""
+        return self._connection.cluster
+
+    async def __aenter__(self) -> Self:
+        self._client = _Client(self._connection)
+        try:
+            await self._client.bootstrap()
+        except aiokafka_errors.KafkaError as error:
+            await self._client.close()
+            raise await self._why_unreachable(error) from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for link in self._links.values():
+            link.connection.close()
+        await self._client.close()
+
+    async def _why_unreachable(self, error: BaseException) -> MirrorError:
+        """Ask again, since `bootstrap` logs its reasons only: one broker's refusal tells more than others' silence."""
+        tries = (self._refusal(host, port) for host, port, _ in self._client.hosts)
+        reasons = [reason for reason in await asyncio.gather(*tries) if reason is not None]
+        refusal = next((reason for reason in reasons if isinstance(reason, MirrorError)), None)
+        silence = reasons[0] if reasons else error
+        return refusal or self.unreachable(
+            silence, f"no broker of {', '.join(self._connection.bootstrap_servers)} answered"
+        )
+
+    async def _refusal(self, host: str, port: int) -> BaseException | None:
+        """Why a broker cannot be connected to; None when it can, by now."""
+        try:
+            (await shake_hands(self._connection, host, port)).close()
+        except (*SILENCE, MirrorError) as why:
+            return why
+        return None
+
+    def brokers(self) -> list[int]:
+        """The ids of all brokers of the cluster."""
+        return [broker.nodeId for broker in self._client.cluster.brokers()]
+
+    def learn(self, metadata: Any) -> None:
+        """Take over what an answer to a MetadataRequest says of the brokers."""
+        self._client.cluster.update_metadata(metadata)
+
+    async def link(self, node: int, lane: int = 0) -> DataLink:
+        """One of the connections for data to a broker, made when there is none.
+
+        Raises:
+            AuthenticationError: the broker refuses us.
+            TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
+        """
+        async with self._connecting.setdefault((node, lane), asyncio.Lock()):
+            link = self.linked(node, lane)
+            if link is not None:
+                return link
+            handshake = await self._client.shake_hands_with(node)
+            connection = DataConnection(
+                handshake.detach(),
+                client_id=self._connection.client_id,
+                timeout=self._connection.request_timeout_ms / 1000,
+                frames=self._frames,
+                told_as=partial(self.silent, node),
+            )
+            try:
+                round_trip = 0.0 if lane else await measured_round_trip(connection)
+            except BaseException:
+                # Nobody else knows of it.
+                connection.close()
+                raise
+            link = self._links[node, lane] = DataLink(connection, handshake, round_trip)
+            return link
+
+    def linked(self, node: int, lane: int = 0) -> DataLink | None:
+        """As `link`, without making one."""
+        link = self._links.get((node, lane))
+        return link if link is not None and link.connection.open else None
+
+    async def connect(self, node: int) -> None:
+        """Connect to a broker for data, unless that has been done."""
+        try:
+            await self.link(node)
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    def round_trip(self, node: int) -> float | None:
+        """Seconds that the broker took to answer when it was connected, None before that: how far away it is."""
+        link = self._links.get((node, 0))
+        return link.round_trip if link is not None else None
+
+    def connection(self, node: int, lane: int = 0) -> object | None:
+        """What requests to a broker go over now, None when it must be connected first. To be compared only."""
+        link = self.linked(node, lane)
+        return link.connection if link is not None else None
+
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
+        """Whether a broker knows this version of a request."""
+        try:
+            low, high = (await self.link(node)).handshake.versions.get(api_key, (0, -1))
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+        return low <= version <= high
+
+    async def ask(
+        self,
+        node: int,
+        api_key: int,
+        version: int,
+        body: Sequence[Buffer],
+        *,
+        lane: int = 0,
+        over: object | None = None,
+    ) -> memoryview:
+        """Send a request that we encoded, and return its answer without the response header v0.
+
+        Args:
+            over: the connection that it must go over, if to one only (see `connection`).
+        """
+        try:
+            link = self.linked(node, lane) or await self.link(node, lane)
+            if over is not None and link.connection is not over:
+                raise ConnectionResetError("the connection that the request was for has ended")
+            low, high = link.handshake.versions.get(api_key, (0, -1))
+            if not low <= version <= high:
+                raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
+            return await link.connection.request(api_key, version, body)
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    async def send(self, node: int, request: Any, *, coordination: bool = False) -> Any:
+        """Send a request that aiokafka encodes, over a connection of its own.
+
+        Args:
+            coordination: over the one for coordinators, whose requests may be held back for long.
+        """
+        group = ConnectionGroup.COORDINATION if coordination else ConnectionGroup.DEFAULT
+        try:
+            return await self._client.send(node, request, group=group)
+        except aiokafka_errors.IncompatibleBrokerVersion as error:
+            raise self._too_old(node, error) from error
+        except SILENCE as error:
+            raise self.silent(node, error) from error
+
+    async def from_any(self, ask: Callable[[int], Awaitable[_Answer]]) -> _Answer:
+        """Ask one broker after the other until one answers.
+
+        Args:
+            ask: what to ask the broker of an id.
+
+        Raises:
+            AuthenticationError: none did, and one refused us.
+            BrokerUnreachableError: none did.
+        """
+        failure: ClusterError = self.unreachable(LookupError("none is known"), "the cluster has no brokers")
+        brokers = self.brokers()
+        random.shuffle(brokers)
+        for node in brokers:
+            try:
+                return await ask(node)
+            except AuthenticationError as error:
+                failure = error
+            except BrokerUnreachableError as error:
+                failure = failure if isinstance(failure, AuthenticationError) else error
+        raise failure
+
+    async def transaction_coordinator(self, transactional_id: str) -> int:
+        """The broker that keeps the transactions of an id.
+
+        Raises:
+            aiokafka.errors.TransactionalIdAuthorizationFailed: we may not know.
+            BrokerUnreachableError: it could not be found out.
+        """
+        try:
+            node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
+        except aiokafka_errors.TransactionalIdAuthorizationFailed:
+            raise
+        except SILENCE as error:
+            raise self.unreachable(error, "the transaction coordinator cannot be found") from error
+        return node
+
+    def silent(self, node: int, error: BaseException) -> BrokerUnreachableError:
+        """A broker's silence, as an error of ours."""
+        return self.unreachable(error, f"broker {node} did not answer")
+
+    def unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
+        """An error that keeps requests from being answered, as one of ours."""
+        return BrokerUnreachableError(
+            f"{what}: {str(error) or type(error).__name__}.",
+            where=Where(cluster=self.cluster),
+            action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+        )
+
+    def _too_old(self, node: int, why: object) -> ClusterError:
+        return ClusterError(
+            f"broker {node} is too old: {why}.",
+            where=Where(cluster=self.cluster),
+            action="Kafka 2.4 is the oldest broker that can be copied from or to.",
+        )

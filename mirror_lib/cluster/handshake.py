@@ -1,0 +1,93 @@
+"""A broker connection up to where requests may be sent: TLS, versions and SASL, as aiokafka speaks them."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import aiokafka.errors as aiokafka_errors
+from aiokafka.conn import AIOKafkaConnection
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.errors import AuthenticationError, MirrorError, Where
+
+#: What a broker that cannot be reached, or that falls silent, ends a call of aiokafka with.
+SILENCE = (TimeoutError, OSError, aiokafka_errors.KafkaError)
+
+_REFUSALS = (
+    aiokafka_errors.AuthenticationFailedError,
+    aiokafka_errors.SaslAuthenticationFailed,
+    aiokafka_errors.UnsupportedSaslMechanismError,
+    aiokafka_errors.IllegalSaslStateError,
+)
+
+
+class Handshake(AIOKafkaConnection):  # type: ignore[misc]
+    """A connection as aiokafka makes it. What follows may go on without aiokafka."""
+
+    @property
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """The request versions that the broker speaks, by API key."""
+        found: dict[int, tuple[int, int]] = self._versions
+        return found
+
+    def detach(self) -> asyncio.Transport:
+        """Give the transport away: aiokafka neither reads from it any more nor misses it."""
+        self._read_task.cancel()
+        self._reader = None
+        transport: asyncio.Transport = self._writer.transport
+        return transport
+
+
+async def shake_hands(
+    connection: Connection,
+    host: str,
+    port: int,
+    *,
+    on_close: Callable[..., Any] | None = None,
+    max_idle_ms: int | None = None,
+) -> Handshake:
+    """Connect to a broker of a cluster.
+
+    Args:
+        on_close: called by aiokafka when the connection ends.
+        max_idle_ms: after which aiokafka ends it.
+
+    Raises:
+        AuthenticationError: the broker refuses us, or is not trusted.
+        MirrorError: what the login needs (a token, a ticket) cannot be had.
+        TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
+    """
+    options = connection.aiokafka()
+    del options["bootstrap_servers"]
+    where = Where(cluster=connection.cluster)
+    try:
+        handshake = Handshake(host, port, on_close=on_close, max_idle_ms=max_idle_ms, **options)
+        await handshake.connect()
+    except _REFUSALS as refusal:
+        if isinstance(refusal.__cause__, MirrorError):
+            # It was not the cluster: a token or a ticket could not be had.
+            raise refusal.__cause__ from None
+        raise AuthenticationError(
+            f"the cluster refused our credentials: {refusal}.",
+            where=where,
+            action="Check sasl.mechanism, sasl.jaas.config and the user on the cluster.",
+        ) from refusal
+    except ssl.SSLCertVerificationError as distrust:
+        raise AuthenticationError(
+            f"the certificate of {host}:{port} is not trusted: {distrust.verify_message.rstrip('.')}.",
+            where=where,
+            action="Check ssl.truststore.* and ssl.endpoint.identification.algorithm.",
+        ) from distrust
+    except ssl.SSLError as refusal:
+        if "_ALERT_" not in (refusal.reason or ""):
+            # A connection that was cut, or no TLS at all.
+            raise
+        raise AuthenticationError(
+            f"{host}:{port} ended the TLS handshake: {refusal.reason}.",
+            where=where,
+            action="Check ssl.keystore.*, ssl.enabled.protocols and ssl.cipher.suites.",
+        ) from refusal
+    return handshake

@@ -1,0 +1,178 @@
+"""Producer ids and transactions: who may append to partitions, as brokers keep account of it (KIP-98)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import aiokafka.errors as aiokafka_errors
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+
+from mirror_lib.cluster.broker_connections import BrokerConnections
+from mirror_lib.cluster.data_protocol import by_topic
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.errors import BrokerUnreachableError, RetriesExhaustedError, Where
+from mirror_lib.topology.access import Grant, Operation
+from mirror_lib.topology.names import TopicPartition
+
+#: As Kafka's own producers.
+_TRANSACTION_TIMEOUT_MS = 60_000
+
+_COORDINATOR_RETRIES = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdentity:
+    """A producer id with its epoch: what a broker checks to refuse an older writer (KIP-98)."""
+
+    producer_id: int
+    epoch: int
+
+
+class Producers:
+    """The producers of one cluster, by their transaction coordinators."""
+
+    def __init__(self, brokers: BrokerConnections) -> None:
+        self._brokers = brokers
+        self._coordinators: dict[str, int] = {}
+
+    async def init_producer_id(
+        self, transactional_id: str, *, deadline: float, transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
+    ) -> ProducerIdentity:
+        """Take over a transactional id: its producer id with a raised epoch (KIP-98).
+
+        Args:
+            deadline: `time.monotonic()` value after which a busy coordinator is given up.
+            transaction_timeout_ms: how long a transaction of it may last before the coordinator aborts it.
+        """
+        request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
+        response = await self._ask_coordinator(transactional_id, request, deadline, "take over transactional id")
+        return ProducerIdentity(response.producer_id, response.producer_epoch)
+
+    async def new_producer_id(self) -> ProducerIdentity:
+        """A producer id of no transactional id: nobody is fenced by it (KIP-98)."""
+        request = InitProducerIdRequest(None, _TRANSACTION_TIMEOUT_MS)
+        response = await self._brokers.from_any(lambda node: self._brokers.send(node, request))
+        code = _coordinator_error(response)
+        if code != ErrorCode.NONE:
+            # Since Kafka 2.8 whoever may write to any topic may do so (KIP-679).
+            needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
+            raise error_for_code(
+                code, where=Where(cluster=self._brokers.cluster), doing="get a producer id", needs=needs
+            )
+        return ProducerIdentity(response.producer_id, response.producer_epoch)
+
+    async def fence(self, transactional_id: str, *targets: TopicPartition, deadline: float) -> ProducerIdentity:
+        """Make every older epoch of this id refused on the partitions, and everything it appended visible.
+
+        An empty transaction is aborted: when the final InitProducerId returns, its marker is on the partitions and
+        replicated, so older epochs get INVALID_PRODUCER_EPOCH and the high watermark covers what they wrote. Uses one
+        offset of each.
+        """
+        identity = await self.init_producer_id(transactional_id, deadline=deadline)
+        await self.add_to_transaction(transactional_id, identity, targets, deadline=deadline)
+        await self.end_transaction(transactional_id, identity, commit=False, deadline=deadline)
+        return await self.init_producer_id(transactional_id, deadline=deadline)
+
+    async def add_to_transaction(
+        self,
+        transactional_id: str,
+        identity: ProducerIdentity,
+        partitions: Iterable[TopicPartition],
+        *,
+        deadline: float,
+    ) -> None:
+        """Say that the producer's transaction writes to these partitions, before it does; begins one if there is none.
+
+        Raises:
+            FencedError: the producer has been fenced, or its transaction took too long.
+            MirrorError: the coordinator refused, or did not answer in time.
+        """
+        topics = [(topic, [each[1] for each in wanted]) for topic, wanted in by_topic(list(partitions)).items()]
+        request = AddPartitionsToTxnRequest(transactional_id, identity.producer_id, identity.epoch, topics)
+        doing, topic = "add partitions to the transaction of", ", ".join(name for name, _ in topics)
+        await self._ask_coordinator(transactional_id, request, deadline, doing, topic=topic)
+
+    async def end_transaction(
+        self, transactional_id: str, identity: ProducerIdentity, *, commit: bool, deadline: float
+    ) -> None:
+        """Decide how the producer's transaction ends. Its markers come a little later than the answer.
+
+        Raises:
+            FencedError: the producer has been fenced, or its transaction took too long and is aborted.
+            MirrorError: the coordinator refused, or did not answer in time: how it ended is not known.
+        """
+        request = EndTxnRequest(transactional_id, identity.producer_id, identity.epoch, commit)
+        doing = f"{'commit' if commit else 'abort'} the transaction of"
+        await self._ask_coordinator(transactional_id, request, deadline, doing)
+
+    async def _ask_coordinator(
+        self, transactional_id: str, request: Any, deadline: float, doing: str, *, topic: str = ""
+    ) -> Any:
+        pause = 0.02
+        while True:
+            try:
+                node = await self._coordinator(transactional_id)
+                response = await self._brokers.send(node, request, coordination=True)
+                code = _coordinator_error(response)
+            except BrokerUnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            if code == ErrorCode.NONE:
+                return response
+            where = Where(cluster=self._brokers.cluster)
+            if code not in _COORDINATOR_RETRIES:
+                needs = _transactional(code, transactional_id, topic)
+                raise error_for_code(code, where=where, doing=f"{doing} {transactional_id}", needs=needs)
+            if time.monotonic() > deadline:
+                raise RetriesExhaustedError(
+                    f"the transaction coordinator could not {doing} {transactional_id} in time (error code {code}).",
+                    where=where,
+                    action="Check the brokers that hold __transaction_state; run again when they are healthy.",
+                )
+            if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                self._coordinators.pop(transactional_id, None)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 1.0)
+
+    async def _coordinator(self, transactional_id: str) -> int:
+        node = self._coordinators.get(transactional_id)
+        if node is None:
+            try:
+                node = await self._brokers.transaction_coordinator(transactional_id)
+            except aiokafka_errors.TransactionalIdAuthorizationFailed as error:
+                raise error_for_code(
+                    error.errno,
+                    where=Where(cluster=self._brokers.cluster),
+                    doing=f"use transactional id {transactional_id}",
+                    needs=Grant.on_transactional_id(Operation.WRITE, transactional_id),
+                ) from error
+            self._coordinators[transactional_id] = node
+        return node
+
+
+def _transactional(code: int, transactional_id: str, topic: str) -> Grant:
+    """What a request of a transaction's owner needs: the id and, where it speaks of one, the topic."""
+    if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return Grant.on_topic(Operation.WRITE, topic)
+    return Grant.on_transactional_id(Operation.WRITE, transactional_id)
+
+
+def _coordinator_error(response: Any) -> int:
+    if hasattr(response, "error_code"):
+        return int(response.error_code)
+    codes = [code for _topic, partitions in response.errors for _partition, code in partitions]
+    return next((int(code) for code in codes if code), ErrorCode.NONE)

@@ -1,0 +1,142 @@
+"""What a copy task does when the target refuses what it appends, is silent, or is not what it must be."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from mirror_lib.cluster.batches.halves import readable
+from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.kafka_errors import Needed, error_for_code
+from mirror_lib.cluster.raw import ProducedPartition, RawClient
+from mirror_lib.errors import MirrorError, TargetDivergedError, Where
+from mirror_lib.relay.partition_copy import PartitionCopy
+from mirror_lib.relay.partition_writer import Outgoing, PartitionWriter
+from mirror_lib.topology.access import Grant, Operation
+
+#: These tell of a record in the batch, which is then looked for by halves.
+_RECORD_REFUSED = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+    }
+)
+
+
+class WriteFaults:
+    """Keeps the accounts of target partitions whose writing does not go as it should."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        *,
+        acknowledged: Callable[[PartitionCopy, int], None],
+        lost_leader: Callable[[], None],
+        go_on: Callable[[PartitionWriter], None],
+    ) -> None:
+        """Args:
+        acknowledged: told of bytes of a partition that are held no longer.
+        lost_leader: has the leaders looked for again.
+        go_on: tries a partition again, after a pause.
+        """
+        self._client = client
+        self._acknowledged = acknowledged
+        self._lost_leader = lost_leader
+        self._go_on = go_on
+
+    def refusal(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> MirrorError:
+        """A refused batch, as an error."""
+        batch = outgoing.batch
+        return error_for_code(
+            answer.error_code,
+            where=outgoing.copy.where(batch.source_runs[0][0]),
+            doing=f"append {batch.count} records ({len(batch.payload)} bytes) to {writer.target}",
+            needs=self.needed(writer, answer.error_code),
+        )
+
+    def diverged(self, writer: PartitionWriter, what: str) -> None:
+        """End a partition to which somebody else writes."""
+        self.fail(
+            writer,
+            TargetDivergedError(
+                f"{what}: somebody else writes to this partition.",
+                where=self.where(writer),
+                action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the replicator may "
+                "write to it.",
+            ),
+            certain=False,
+        )
+
+    def postpone(self, writer: PartitionWriter, cause: MirrorError) -> None:
+        """Try a partition again after a pause; it ends where that has gone on for too long."""
+        if writer.backoff.waiting:
+            return
+        if not writer.backoff.failed(cause):
+            self.fail(
+                writer,
+                type(cause)(
+                    f"writing to {writer.target} did not succeed for {writer.backoff.seconds_failing:.0f} s; "
+                    f"last: {cause.what}",
+                    where=self.where(writer),
+                    action=cause.action or "Check the target's brokers; the next run goes on from here.",
+                ),
+                certain=not any(outgoing.maybe_appended for outgoing in writer.waiting),
+            )
+            return
+        for outgoing in writer.waiting:
+            # What waits for long must not keep all that it was received with.
+            if isinstance(outgoing.batch.payload, memoryview):
+                outgoing.batch.payload = bytearray(outgoing.batch.payload)
+        self._lost_leader()
+        delay = max(writer.backoff.not_before - time.monotonic(), 0) + 0.01
+        asyncio.get_running_loop().call_later(delay, self._go_on, writer)
+
+    def fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
+        """End a partition.
+
+        Args:
+            certain: whether all that the target holds is known.
+        """
+        writer.failed = error
+        for copy in writer.copies:
+            if not copy.finished:
+                copy.fail(error, certain=certain)
+        abandoned = [*writer.resend, *writer.waiting]
+        writer.resend.clear()
+        writer.waiting.clear()
+        for outgoing in abandoned:
+            self.abandon(outgoing)
+        for copy in writer.copies:
+            self._acknowledged(copy, 0)
+
+    def abandon(self, outgoing: Outgoing) -> None:
+        """Give up a batch of a partition that has ended, or that is left out."""
+        copy, size = outgoing.copy, len(outgoing.batch.payload)
+        if outgoing.maybe_appended:
+            copy.certain = False
+        copy.unacknowledged_batches -= 1
+        copy.unacknowledged_bytes -= size
+        self._acknowledged(copy, size)
+
+    def where(self, writer: PartitionWriter) -> Where:
+        """The place of a partition's errors."""
+        return writer.copies[0].where()
+
+    def needed(self, writer: PartitionWriter, code: int) -> Needed:
+        """What whoever appends to a partition must be allowed, as far as the broker asks for it."""
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            # Only brokers before Kafka 2.8 (KIP-679).
+            return Needed(Grant.on_cluster(Operation.IDEMPOTENT_WRITE), self._client.cluster)
+        return Needed(Grant.on_topic(Operation.WRITE, writer.target.topic), self._client.cluster)
+
+
+def about_records(outgoing: Outgoing) -> bool:
+    """Whether the target refuses the batch for what is in it."""
+    answer = outgoing.answer
+    return isinstance(answer, ProducedPartition) and (
+        answer.error_code in _RECORD_REFUSED
+        or (answer.error_code == ErrorCode.CORRUPT_MESSAGE and not readable(outgoing.batch))
+    )
