@@ -213,7 +213,8 @@ class SmallTopicReader(_Client):
         return TransientError(
             f"a transaction is still open in partitions {hidden}, and hides what follows it.",
             where=self._where,
-            action="Stop MirrorMaker 2 for this flow; a transaction left behind ends by itself after its timeout.",
+            action="Stop MirrorMaker 2 for this flow. A transaction left behind ends by itself after its timeout; for "
+            "one that does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
         )
 
 

@@ -37,6 +37,8 @@ from mirror_lib.topology.names import TopicPartition
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0
 _FIRST_LOOK, _LAST_LOOK = 0.005, 0.2
+#: Markers that are not there so long after a commit may have been left out.
+_LATE_SECONDS = 5.0
 #: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
 _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
 
@@ -119,7 +121,9 @@ class Transaction:
         await self._client.producers.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
         self._ended()
         # The next batch must find the marker in front of it.
-        await asyncio.gather(*(self._marked(target, end) for target, end in ends.items()))
+        unmarked = await self._unmarked(ends, _LATE_SECONDS)
+        if unmarked:
+            await self._mark(unmarked, wanted)
 
     async def abort(self) -> None:
         """Give up what is open, so that readers need not wait for its timeout; that it fails is only logged."""
@@ -176,11 +180,50 @@ class Transaction:
 
     # ------------------------------------------------------------ markers
 
-    async def _marked(self, target: TopicPartition, end: int) -> None:
-        """Wait until the marker stands on a partition and is replicated: the answer to a commit comes before it."""
+    async def _mark(self, ends: Mapping[TopicPartition, int], positions: Sequence[TopicPartition]) -> None:
+        """Have the markers written that are not there, by another transaction that is committed without any row.
+
+        A coordinator takes partitions for deleted that have no leader at that moment, and completes without their
+        markers (Kafka from 4.0 on, KAFKA-20734). They would hide what follows them from readers for ever: nobody else
+        ends what the coordinator believes to be over.
+
+        Args:
+            ends: where the logs end behind the markers, of those where these are missing.
+            positions: the partitions that the positions were stored in.
+
+        Raises:
+            MirrorError: the coordinator refused, or did not answer in time; or the markers do not appear.
+        """
+        # It takes no partition before it has completed the transaction before. Among positions another marker is in
+        # nobody's way; on the others it would take an offset that is not counted on, if the first one was only late.
+        await self._client.producers.add_to_transaction(self.name, self.identity, positions, deadline=_deadline())
+        left_out = await self._unmarked(ends, 0)
+        if left_out:
+            names = ", ".join(map(str, left_out))
+            _log.warning("the coordinator of %s left out the markers of %s: they are written now", self.name, names)
+            await self._client.producers.add_to_transaction(self.name, self.identity, left_out, deadline=_deadline())
+        await self._client.producers.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
+        missing = await self._unmarked(left_out, self._job.settings.retry_max_seconds)
+        if missing:
+            raise TransientError(
+                f"the marker of the transaction of {self.name} does not appear on {', '.join(map(str, missing))}.",
+                where=Where(flow=str(self._job.flow), cluster=self._client.cluster),
+                action="Check that the target's brokers reach each other; the next run goes on behind what is "
+                "committed.",
+            )
+
+    async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
+        """Those of some partitions where no marker stands and is replicated after some seconds.
+
+        The answer to a commit comes before the markers.
+        """
+        marked = await asyncio.gather(*(self._marked(target, end, seconds) for target, end in ends.items()))
+        return {target: end for (target, end), there in zip(ends.items(), marked, strict=True) if not there}
+
+    async def _marked(self, target: TopicPartition, end: int, seconds: float) -> bool:
         log = PatientReader(self._client, target, self._job.settings, read_committed=False)
         backoff = log.patient()
-        pause, until = _FIRST_LOOK, time.monotonic() + self._job.settings.retry_max_seconds
+        pause, until = _FIRST_LOOK, time.monotonic() + seconds
         while True:
             try:
                 high_watermark, _ = await self._client.log_ends(await log.leader(), target)
@@ -188,15 +231,9 @@ class Transaction:
                 await log.pause(backoff, error)
                 continue
             if high_watermark >= end:
-                return
+                return True
             if time.monotonic() > until:
-                raise TransientError(
-                    f"the marker of the transaction of {self.name} does not appear on {target}, which ends at "
-                    f"{high_watermark} where {end} is expected.",
-                    where=Where(flow=str(self._job.flow), cluster=self._client.cluster),
-                    action="Check that the target's brokers reach each other; the next run goes on behind what is "
-                    "committed.",
-                )
+                return False
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_LOOK)
 

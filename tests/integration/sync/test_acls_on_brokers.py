@@ -482,7 +482,7 @@ def test_thousands_of_acls_take_few_requests(
 
     counted(AdminClient, "create_acls")
     counted(AdminClient, "list_topics")
-    counted(RawClient, "_ask")
+    counted(RawClient, "ask")
 
     done = apply(flow)
 

@@ -1,0 +1,147 @@
+"""What follows a commit: the markers that its coordinator writes late, or leaves out for ever (KAFKA-20734)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.data_protocol import ProducedPartition
+from mirror_lib.cluster.positions import Position
+from mirror_lib.cluster.producers import ProducerIdentity
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.errors import TransientError
+from mirror_lib.relay.model import PositionTopic
+from mirror_lib.relay.transformed import transactions
+from mirror_lib.relay.transformed.transactions import Transaction
+from mirror_lib.topology.names import TopicPartition
+from tests.support.fake_cluster import job
+
+ORDERS, PAYMENTS = TopicPartition("A.orders", 0), TopicPartition("A.payments", 0)
+POSITIONS = TopicPartition("mm2-offsets.A.internal", 0)
+
+
+class Coordinator:
+    """A target whose transaction coordinator writes the first markers of some partitions late or not at all."""
+
+    cluster = "B"
+
+    def __init__(
+        self,
+        *,
+        late: Iterable[TopicPartition] = (),
+        left_out: Iterable[TopicPartition] = (),
+        never: Iterable[TopicPartition] = (),
+    ) -> None:
+        #: Where each log ends; five rows stand on both.
+        self.ends = {ORDERS: 5, PAYMENTS: 5, POSITIONS: 0}
+        self._late, self._left_out, self._never = set(late), set(left_out), set(never)
+        self._covered: list[TopicPartition] = [ORDERS, PAYMENTS]
+        self._owed: list[TopicPartition] = []
+        self.commits: list[list[TopicPartition]] = []
+
+    @property
+    def producers(self) -> Coordinator:
+        return self
+
+    async def add_to_transaction(
+        self, name: str, identity: ProducerIdentity, partitions: Iterable[TopicPartition], *, deadline: float
+    ) -> None:
+        # As a real one, it answers CONCURRENT_TRANSACTIONS until the transaction before is complete.
+        for partition in self._owed:
+            self.ends[partition] += 1
+        self._owed = []
+        self._covered += [partition for partition in partitions if partition not in self._covered]
+
+    async def end_transaction(self, name: str, identity: ProducerIdentity, *, commit: bool, deadline: float) -> None:
+        assert commit
+        first = not self.commits
+        for partition in self._covered:
+            if first and partition in self._late:
+                self._owed.append(partition)
+            elif partition not in self._never and not (first and partition in self._left_out):
+                self.ends[partition] += 1
+        self.commits.append(self._covered)
+        self._covered = []
+
+    async def produce(
+        self, node: int, batches: Sequence[tuple[str, int, Any]], **_: object
+    ) -> Sequence[ProducedPartition]:
+        ((topic, partition, _payload),) = batches
+        place = TopicPartition(topic, partition)
+        self.ends[place] += 1
+        return [ProducedPartition(topic, partition, 0, self.ends[place] - 1, 0)]
+
+    async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
+        return self.ends[partition], self.ends[partition]
+
+    async def refresh_leaders(self, topics: Iterable[str]) -> dict[str, int]:
+        return {}
+
+    def leader(self, partition: TopicPartition) -> int:
+        return 1
+
+    def partition_count(self, topic: str) -> int:
+        return 1
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "_LATE_SECONDS", 0.02)
+
+
+def commit(target: Coordinator) -> None:
+    """Commit five rows of each of two partitions, and a position."""
+    positions = PositionTopic(Connection("B", ("localhost:2",)), POSITIONS.topic, "A", 60.0)
+    given = Transaction(
+        replace(job(retry_max_seconds=0.05), positions=positions),
+        cast("RawClient", target),
+        "mirror:A->B:A.orders-0",
+        ProducerIdentity(7, 1),
+        timeout_seconds=60,
+    )
+    asyncio.run(given.commit([Position("orders", 0, 4)], {ORDERS: 6, PAYMENTS: 6}))
+
+
+def test_given_markers_in_time_when_committed_then_nothing_more_is_asked_for() -> None:
+    target = Coordinator()
+
+    commit(target)
+
+    assert target.commits == [[ORDERS, PAYMENTS, POSITIONS]]
+
+
+def test_given_a_marker_that_is_left_out_when_committed_then_it_is_written_where_it_should_stand(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    target = Coordinator(left_out=[PAYMENTS, POSITIONS])
+
+    with caplog.at_level(logging.WARNING):
+        commit(target)
+
+    assert target.commits[1:] == [[POSITIONS, PAYMENTS]]
+    assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
+    # Its position, and the marker that shows it to readers.
+    assert target.ends[POSITIONS] == 2
+    assert "left out the markers of A.payments-0" in caplog.text
+
+
+def test_given_a_marker_that_is_late_when_committed_then_it_is_not_written_twice() -> None:
+    target = Coordinator(late=[PAYMENTS])
+
+    commit(target)
+
+    assert target.commits[1:] == [[POSITIONS]]
+    assert target.ends[PAYMENTS] == 6
+
+
+def test_given_a_marker_that_never_appears_when_committed_then_that_is_told() -> None:
+    target = Coordinator(never=[PAYMENTS])
+
+    with pytest.raises(TransientError, match=r"does not appear on A\.payments-0"):
+        commit(target)
