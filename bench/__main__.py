@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.comparison import Options, run
+from bench.comparison import WARM_UP_COPIES, Options, run
 from bench.machine import describe, java_version
 from bench.report import print_report, to_json
 from bench.settings import Copier
@@ -49,6 +49,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--processes", type=_positive, default=2, metavar="N", help="tasks.max of every copier (default 2)"
     )
+    parser.add_argument(
+        "--warm-up",
+        type=_positive,
+        default=WARM_UP_COPIES,
+        metavar="N",
+        help=f"copies before the first that is measured, at most (default {WARM_UP_COPIES})",
+    )
     parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="this many times the records")
     parser.add_argument("--keep", action="store_true", help="leave logs and data in their temporary folder")
     return parser.parse_args(argv)
@@ -80,6 +87,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
         processes=arguments.processes,
         rounds=arguments.repeat,
         warm_up=not arguments.quick,
+        warm_up_copies=arguments.warm_up,
         keep=arguments.keep,
     )
 

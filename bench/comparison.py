@@ -27,6 +27,9 @@ Tell = Callable[[str], None]
 
 _Step = TypeVar("_Step")
 
+#: Brokers are warm after a dozen to three dozen copies.
+WARM_UP_COPIES = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -40,6 +43,7 @@ class Options:
         rounds: how often everything is measured.
         warm_up: fill the page cache, and let brokers and session work before the first copy, which else pays for the
             warm-up of their JVMs.
+        warm_up_copies: brokers that are not warm after so many are measured as they are.
         keep: leave the folder with logs and data.
     """
 
@@ -50,6 +54,7 @@ class Options:
     processes: int = 2
     rounds: int = 1
     warm_up: bool = True
+    warm_up_copies: int = WARM_UP_COPIES
     keep: bool = False
 
     def copiers_of(self, workload: Workload) -> tuple[Copier, ...]:
@@ -87,8 +92,6 @@ def run(options: Options, tell: Tell) -> Results:
             return _Comparison(options, tell, folder, pair, host).run()
 
 
-#: Brokers that are not warm after so many copies are measured as they are.
-_COLD_COPIES_MOST = 40
 #: So often each way of a half is taken before the fastest is chosen.
 _CHOOSING_TURNS = 3
 
@@ -168,7 +171,7 @@ class _Comparison:
         self._halves(workload, 0)
         brokers = [process.pid for process in self._pair.processes]
         warm_up, copies = WarmUp(), 0
-        while not warm_up.done and copies < _COLD_COPIES_MOST:
+        while not warm_up.done and copies < self._options.warm_up_copies:
             before = broker_work(brokers)
             self._copy_unrecorded(workload)
             compiled = broker_work(brokers).compiled_since(before)

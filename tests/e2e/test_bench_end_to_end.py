@@ -18,7 +18,7 @@ def test_a_small_comparison_measures_every_copier_and_leaves_nothing(tmp_path: P
 
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "bench", "--workloads", "200b-five", "--scale", "0.02"),
+            *(sys.executable, "-m", "bench", "--workloads", "200b-five", "--scale", "0.02", "--warm-up", "1"),
             *("--copiers", "mirror,mm2-tuned,client-loop,limit", "--json", str(file)),
         ],
         cwd=_ROOT,

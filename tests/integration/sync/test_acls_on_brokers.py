@@ -488,7 +488,7 @@ def test_thousands_of_acls_take_few_requests(
 
     assert (len(done.plan.create), done.exit_code) == (2_500, 0)
     # One list of each cluster, and 2,000 ACLs in a request.
-    assert (calls["_ask"], calls["create_acls"]) == (2, 2)
+    assert (calls["ask"], calls["create_acls"]) == (2, 2)
     assert len(flow.ledger.acls("A->B")) == 2_500
     eventually(lambda: len(seen(kafka_pair.target, topic_name)) == len(many))
     for cluster in (kafka_pair.source, kafka_pair.target):
