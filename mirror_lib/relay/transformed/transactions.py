@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.batches.ready import ReadyBatch
@@ -65,6 +65,8 @@ class Transaction:
         #: When the open transaction began, by the monotonic clock; None when there is none.
         self.began: float | None = None
         self._covered: frozenset[TopicPartition] = frozenset()
+        #: Partitions of the position topic that it covers.
+        self._storing: Sequence[TopicPartition] = ()
         self._job = job
         self._client = client
         self._topic = job.positions.topic
@@ -96,7 +98,7 @@ class Transaction:
         Raises:
             MirrorError: the coordinator refused, or did not answer in time.
         """
-        await self._client.producers.add_to_transaction(self.name, self.identity, [target], deadline=_deadline())
+        await self._add([target])
         self.began = self.began or time.monotonic()
         self._covered |= {target}
 
@@ -114,11 +116,12 @@ class Transaction:
             raise self._unknown_positions()
         by_partition = self._records(positions)
         wanted = [TopicPartition(self._topic, number) for number in by_partition]
-        await self._client.producers.add_to_transaction(self.name, self.identity, wanted, deadline=_deadline())
+        await self._add(wanted)
+        self._storing = wanted
         for partition, records in zip(wanted, by_partition.values(), strict=True):
             for batch in _batches(records):
                 await self._append(partition, batch)
-        await self._client.producers.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
+        await self._end(commit=True)
         self._ended()
         # The next batch must find the marker in front of it.
         unmarked = await self._unmarked(ends, _LATE_SECONDS)
@@ -129,14 +132,26 @@ class Transaction:
         """Give up what is open, so that readers need not wait for its timeout; that it fails is only logged."""
         if self.began is None:
             return
+        storing = self._storing
         self._ended()
         try:
-            await self._client.producers.end_transaction(self.name, self.identity, commit=False, deadline=_deadline())
+            await self._end(commit=False)
+            if storing:
+                # Again, for markers that were left out (`_mark`): nobody else would have them written there, while
+                # whoever takes over has them written to where the rows are.
+                await self._add(storing)
+                await self._end(commit=False)
         except MirrorError as error:
             _log.warning("the transaction of %s was not aborted; it ends by its timeout: %s", self.name, error)
 
+    async def _add(self, partitions: Iterable[TopicPartition]) -> None:
+        await self._client.producers.add_to_transaction(self.name, self.identity, partitions, deadline=_deadline())
+
+    async def _end(self, *, commit: bool) -> None:
+        await self._client.producers.end_transaction(self.name, self.identity, commit=commit, deadline=_deadline())
+
     def _ended(self) -> None:
-        self.began, self._covered = None, frozenset()
+        self.began, self._covered, self._storing = None, frozenset(), ()
 
     # ------------------------------------------------------------ positions
 
@@ -196,13 +211,13 @@ class Transaction:
         """
         # It takes no partition before it has completed the transaction before. Among positions another marker is in
         # nobody's way; on the others it would take an offset that is not counted on, if the first one was only late.
-        await self._client.producers.add_to_transaction(self.name, self.identity, positions, deadline=_deadline())
+        await self._add(positions)
         left_out = await self._unmarked(ends, 0)
         if left_out:
             names = ", ".join(map(str, left_out))
             _log.warning("the coordinator of %s left out the markers of %s: they are written now", self.name, names)
-            await self._client.producers.add_to_transaction(self.name, self.identity, left_out, deadline=_deadline())
-        await self._client.producers.end_transaction(self.name, self.identity, commit=True, deadline=_deadline())
+            await self._add(left_out)
+        await self._end(commit=True)
         missing = await self._unmarked(left_out, self._job.settings.retry_max_seconds)
         if missing:
             raise TransientError(

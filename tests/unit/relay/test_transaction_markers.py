@@ -15,7 +15,7 @@ from mirror_lib.cluster.data_protocol import ProducedPartition
 from mirror_lib.cluster.positions import Position
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.errors import TransientError
+from mirror_lib.errors import AuthorizationError, MirrorError, TransientError
 from mirror_lib.relay.model import PositionTopic
 from mirror_lib.relay.transformed import transactions
 from mirror_lib.relay.transformed.transactions import Transaction
@@ -24,6 +24,7 @@ from tests.support.fake_cluster import job
 
 ORDERS, PAYMENTS = TopicPartition("A.orders", 0), TopicPartition("A.payments", 0)
 POSITIONS = TopicPartition("mm2-offsets.A.internal", 0)
+POSITION = Position("orders", 0, 4)
 
 
 class Coordinator:
@@ -44,6 +45,9 @@ class Coordinator:
         self._covered: list[TopicPartition] = [ORDERS, PAYMENTS]
         self._owed: list[TopicPartition] = []
         self.commits: list[list[TopicPartition]] = []
+        self.aborts: list[list[TopicPartition]] = []
+        #: What appending positions ends with.
+        self.refuse: MirrorError | None = None
 
     @property
     def producers(self) -> Coordinator:
@@ -59,19 +63,20 @@ class Coordinator:
         self._covered += [partition for partition in partitions if partition not in self._covered]
 
     async def end_transaction(self, name: str, identity: ProducerIdentity, *, commit: bool, deadline: float) -> None:
-        assert commit
-        first = not self.commits
+        first = not self.commits and not self.aborts
         for partition in self._covered:
             if first and partition in self._late:
                 self._owed.append(partition)
             elif partition not in self._never and not (first and partition in self._left_out):
                 self.ends[partition] += 1
-        self.commits.append(self._covered)
+        (self.commits if commit else self.aborts).append(self._covered)
         self._covered = []
 
     async def produce(
         self, node: int, batches: Sequence[tuple[str, int, Any]], **_: object
     ) -> Sequence[ProducedPartition]:
+        if self.refuse is not None:
+            raise self.refuse
         ((topic, partition, _payload),) = batches
         place = TopicPartition(topic, partition)
         self.ends[place] += 1
@@ -95,8 +100,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "_LATE_SECONDS", 0.02)
 
 
-def commit(target: Coordinator) -> None:
-    """Commit five rows of each of two partitions, and a position."""
+def transaction(target: Coordinator) -> Transaction:
     positions = PositionTopic(Connection("B", ("localhost:2",)), POSITIONS.topic, "A", 60.0)
     given = Transaction(
         replace(job(retry_max_seconds=0.05), positions=positions),
@@ -105,7 +109,13 @@ def commit(target: Coordinator) -> None:
         ProducerIdentity(7, 1),
         timeout_seconds=60,
     )
-    asyncio.run(given.commit([Position("orders", 0, 4)], {ORDERS: 6, PAYMENTS: 6}))
+    given.began = 1.0
+    return given
+
+
+def commit(target: Coordinator) -> None:
+    """Commit five rows of each of two partitions, and a position."""
+    asyncio.run(transaction(target).commit([POSITION], {ORDERS: 6, PAYMENTS: 6}))
 
 
 def test_given_markers_in_time_when_committed_then_nothing_more_is_asked_for() -> None:
@@ -145,3 +155,30 @@ def test_given_a_marker_that_never_appears_when_committed_then_that_is_told() ->
 
     with pytest.raises(TransientError, match=r"does not appear on A\.payments-0"):
         commit(target)
+
+
+def test_given_a_commit_that_fails_when_aborted_then_the_position_topic_has_its_marker_even_if_that_was_left_out() -> (
+    None
+):
+    target = Coordinator(left_out=[POSITIONS])
+    target.refuse = AuthorizationError("not allowed.")
+
+    async def scene() -> None:
+        given = transaction(target)
+        with pytest.raises(AuthorizationError):
+            await given.commit([POSITION], {ORDERS: 6, PAYMENTS: 6})
+        await given.abort()
+
+    asyncio.run(scene())
+
+    assert target.commits == []
+    assert target.aborts == [[ORDERS, PAYMENTS, POSITIONS], [POSITIONS]]
+    assert target.ends[POSITIONS] == 1
+
+
+def test_given_no_position_yet_when_aborted_then_that_is_all() -> None:
+    target = Coordinator()
+
+    asyncio.run(transaction(target).abort())
+
+    assert target.aborts == [[ORDERS, PAYMENTS]]
