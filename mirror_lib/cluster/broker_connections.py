@@ -20,7 +20,6 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection, frames_of_this_thread
-from mirror_lib.cluster.data_protocol import PRODUCE, PRODUCE_VERSION
 from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
 from mirror_lib.cluster.login_log import hide_logins
 from mirror_lib.cluster.round_trip import round_trip as measured_round_trip
@@ -94,11 +93,14 @@ class DataLink(NamedTuple):
     #: Seconds; measured for the first connection to a broker only.
     round_trip: float
 
-    @property
-    def produces(self) -> bool:
-        """Whether the broker takes our Produce requests."""
-        low, high = self.handshake.versions.get(PRODUCE, (0, -1))
-        return low <= PRODUCE_VERSION <= high
+    def spoken(self, api_key: int) -> tuple[int, int]:
+        """The lowest and the highest version of a request that the broker speaks; lowest above highest for none."""
+        return self.handshake.versions.get(api_key, (0, -1))
+
+    def speaks(self, api_key: int, version: int) -> bool:
+        """Whether the broker knows this version of a request."""
+        low, high = self.spoken(api_key)
+        return low <= version <= high
 
 
 class BrokerConnections:
@@ -212,10 +214,9 @@ class BrokerConnections:
     async def speaks(self, node: int, api_key: int, version: int) -> bool:
         """Whether a broker knows this version of a request."""
         try:
-            low, high = (await self.link(node)).handshake.versions.get(api_key, (0, -1))
+            return (await self.link(node)).speaks(api_key, version)
         except SILENCE as error:
             raise self.silent(node, error) from error
-        return low <= version <= high
 
     async def ask(
         self,
@@ -236,8 +237,8 @@ class BrokerConnections:
             link = self.linked(node, lane) or await self.link(node, lane)
             if over is not None and link.connection is not over:
                 raise ConnectionResetError("the connection that the request was for has ended")
-            low, high = link.handshake.versions.get(api_key, (0, -1))
-            if not low <= version <= high:
+            if not link.speaks(api_key, version):
+                low, high = link.spoken(api_key)
                 raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
             return await link.connection.request(api_key, version, body)
         except SILENCE as error:

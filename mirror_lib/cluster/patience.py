@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
@@ -58,7 +57,7 @@ class Patience:
         """Wait before another try; raises the error when it will not pass or has lasted too long."""
         if not may_pass(error) or not backoff.failed(error):
             raise error
-        await asyncio.sleep(max(backoff.not_before - time.monotonic(), _SHORTEST_PAUSE))
+        await asyncio.sleep(max(backoff.pause_left, _SHORTEST_PAUSE))
         try:
             await self._client.refresh_leaders([self._partition.topic])
         except MirrorError as silence:

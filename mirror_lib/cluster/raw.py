@@ -174,7 +174,7 @@ class RawClient(BrokerConnections):
         """
         body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
         link = self.linked(node, lane)
-        if link is not None and link.connection is connection and link.produces:
+        if link is not None and link.connection is connection and link.speaks(PRODUCE, PRODUCE_VERSION):
             # Without a coroutine, as thousands of these are sent in a second.
             return link.connection.request_read(PRODUCE, PRODUCE_VERSION, body, partial(self._produced, node))
         return self._produce(node, body, lane, connection)

@@ -63,6 +63,11 @@ class Backoff:
         return 0.0 if self.failing_since is None else time.monotonic() - self.failing_since
 
     @property
+    def pause_left(self) -> float:
+        """Seconds that the pause after the last failure still takes, 0 when it is over."""
+        return max(self.not_before - time.monotonic(), 0.0)
+
+    @property
     def waiting(self) -> bool:
         """Whether the pause after the last failure is still running."""
         return self.not_before > 0 and self.not_before > time.monotonic()

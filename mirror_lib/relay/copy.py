@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -122,7 +121,7 @@ async def _copy_together(job: CopyJob, partitions: Sequence[OpenPartition]) -> l
             # Only connecting can end here, which takes a broker and may take a KDC or a token endpoint: the halves keep
             # their own accounts of lost brokers.
             if error.retriable and backoff.failed(error):
-                await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+                await asyncio.sleep(backoff.pause_left)
                 continue
             crash = error
         except Exception as error:

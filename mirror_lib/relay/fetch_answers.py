@@ -252,8 +252,7 @@ class FetchAnswers:
             return
         if copy.backoff.failed(error):
             self._lost_leader()
-            loop = asyncio.get_running_loop()
-            loop.call_later(max(copy.backoff.not_before - time.monotonic(), 0) + 0.01, self._wake)
+            asyncio.get_running_loop().call_later(copy.backoff.pause_left + 0.01, self._wake)
             return
         copy.fail(
             type(error)(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from mirror_lib.cluster.batches.halves import readable
@@ -91,8 +90,7 @@ class WriteFaults:
             if isinstance(outgoing.batch.payload, memoryview):
                 outgoing.batch.payload = bytearray(outgoing.batch.payload)
         self._lost_leader()
-        delay = max(writer.backoff.not_before - time.monotonic(), 0) + 0.01
-        asyncio.get_running_loop().call_later(delay, self._go_on, writer)
+        asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self._go_on, writer)
 
     def fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
         """End a partition.

@@ -9,18 +9,21 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import MirrorError
 from tests.support.kerberos_client import with_kerberos
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _SECONDS = 120.0
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,24 @@ class Tried:
     said: str = ""
 
 
+def asked(connection: Connection, question: Callable[[RawClient], Awaitable[_Answer]]) -> _Answer:
+    """Ask the client for records something, inside an event loop.
+
+    Raises:
+        MirrorError: it was refused.
+    """
+
+    async def ask() -> _Answer:
+        try:
+            async with open_clients(connection) as (client,):
+                return await question(client)
+        finally:
+            # aiokafka does not wait for the end of TLS's farewell, and Python warns of a loop closed before it.
+            await asyncio.sleep(0.1)
+
+    return asyncio.run(ask())
+
+
 def records_client(connection: Connection) -> list[int]:
     """The ids of the brokers, as the client for records sees them.
 
@@ -40,15 +61,10 @@ def records_client(connection: Connection) -> list[int]:
         MirrorError: it was refused.
     """
 
-    async def ask() -> list[int]:
-        try:
-            async with open_clients(connection) as (client,):
-                return client.brokers()
-        finally:
-            # aiokafka does not wait for the end of TLS's farewell, and Python warns of a loop closed before it.
-            await asyncio.sleep(0.1)
+    async def brokers(client: RawClient) -> list[int]:
+        return client.brokers()
 
-    return asyncio.run(ask())
+    return asked(connection, brokers)
 
 
 def admin_client(connection: Connection) -> list[int]:

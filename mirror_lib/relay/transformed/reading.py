@@ -12,7 +12,6 @@ import asyncio
 import logging
 import queue
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import cast
@@ -161,7 +160,7 @@ class _Reading:
                 # Only connecting can end here: what partitions suffer is in their own accounts.
                 if not error.retriable or not backoff.failed(error):
                     raise
-                await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+                await asyncio.sleep(backoff.pause_left)
 
     async def _read_all(self) -> None:
         async with AsyncExitStack() as stack:

@@ -141,7 +141,7 @@ class RouteOpener:
             error = error_for_code(code or ErrorCode.LEADER_NOT_AVAILABLE, where=where, doing=doing, needs=needs)
             if not may_pass(error) or not backoff.failed(error):
                 raise error
-            await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+            await asyncio.sleep(backoff.pause_left)
 
     def _knows(self, topic: str) -> bool:
         return self._client.leader(TopicPartition(topic, 0)) is not None

@@ -256,7 +256,7 @@ class Sending:
                 # Only connecting can end here, before any row was taken.
                 if self._ready.is_set() or not error.retriable or not backoff.failed(error):
                     raise
-                await asyncio.sleep(max(backoff.not_before - time.monotonic(), 0))
+                await asyncio.sleep(backoff.pause_left)
 
     async def _send_all(self, target: RawClient) -> None:
         assert self._done is not None

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 
 import pytest
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec, TopicSpec
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.raw import open_clients
+from mirror_lib.cluster.raw import RawClient
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, AuthorizationError, BrokerUnreachableError, MirrorError
 from mirror_lib.topology.names import TopicPartition
+from tests.support.logins import asked, records_client
 from tests.support.pki import Certified
 from tests.support.secure_cluster import ALICE, ALICE_PASSWORD, SecureCluster
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
-
-def brokers_seen_by_data_path(connection: Connection) -> list[int]:
-    async def ask() -> list[int]:
-        try:
-            async with open_clients(connection) as (client,):
-                return client.brokers()
-        finally:
-            # aiokafka does not wait for the end of TLS's farewell, and Python warns of a loop closed before it.
-            await asyncio.sleep(0.1)
-
-    return asyncio.run(ask())
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -38,7 +25,7 @@ def test_given_a_password_over_tls_then_both_clients_are_let_in(secured: SecureC
 
     with ClusterAdmin(connection) as admin:
         assert admin.cluster_id() == secured.cluster.cluster_id
-    assert brokers_seen_by_data_path(connection) == [1]
+    assert records_client(connection) == [1]
 
 
 def test_given_a_client_certificate_with_an_intermediate_then_both_clients_are_let_in(secured: SecureCluster) -> None:
@@ -46,7 +33,7 @@ def test_given_a_client_certificate_with_an_intermediate_then_both_clients_are_l
 
     with ClusterAdmin(connection) as admin:
         assert admin.cluster_id() == secured.cluster.cluster_id
-    assert brokers_seen_by_data_path(connection) == [1]
+    assert records_client(connection) == [1]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -60,7 +47,7 @@ def test_given_a_wrong_password_then_both_clients_say_so_quickly_without_repeati
     assert "wr0ng" not in str(refusal.value)
     assert "cluster secure" in str(refusal.value)
     with pytest.raises(AuthenticationError) as refusal:
-        brokers_seen_by_data_path(connection)
+        records_client(connection)
     assert "wr0ng" not in str(refusal.value)
 
 
@@ -71,23 +58,19 @@ def test_given_brokers_of_which_one_refuses_us_and_others_are_away_then_the_refu
     servers = ",".join([*away, secured.cluster.bootstrap_servers_of("PASSWORD")])
 
     with pytest.raises(AuthenticationError, match="credentials"):
-        brokers_seen_by_data_path(secured.with_password(password="wr0ng", bootstrap_servers=servers))
+        records_client(secured.with_password(password="wr0ng", bootstrap_servers=servers))
 
 
 def test_given_a_password_that_is_changed_under_us_then_the_next_question_tells_so(secured: SecureCluster) -> None:
     mechanism = "SCRAM-SHA-256"
     secured.let_in("eve", "first")
 
-    async def ask_again() -> None:
-        try:
-            async with open_clients(secured.with_password(mechanism, "eve", "first")) as (client,):
-                secured.let_in("eve", "second")
-                await client.refresh_leaders([])
-        finally:
-            await asyncio.sleep(0.1)
+    async def ask_again(client: RawClient) -> None:
+        secured.let_in("eve", "second")
+        await client.refresh_leaders([])
 
     with pytest.raises(AuthenticationError, match="credentials"):
-        asyncio.run(ask_again())
+        asked(secured.with_password(mechanism, "eve", "first"), ask_again)
 
 
 def test_given_an_authority_that_is_not_trusted_then_that_is_an_authentication_error(secured: SecureCluster) -> None:
@@ -108,7 +91,7 @@ def test_given_a_certificate_for_another_host_then_it_is_refused_unless_the_chec
     unchecked = secured.with_password(ssl_endpoint_identification_algorithm="", **elsewhere)
     with ClusterAdmin(unchecked) as admin:
         assert admin.cluster_id() == secured.cluster.cluster_id
-    assert brokers_seen_by_data_path(unchecked) == [1]
+    assert records_client(unchecked) == [1]
 
 
 def test_given_no_client_certificate_where_one_is_required_then_we_are_refused(secured: SecureCluster) -> None:
