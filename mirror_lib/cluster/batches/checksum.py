@@ -16,11 +16,11 @@ from crc32c import crc32c
 
 _ALL_BITS = 0xFFFF_FFFF
 #: So many zeros at once are gone through by tables, what is left of them really.
-_STEP_BITS = 12
+_STEP_BITS = 13
 _STEP = 1 << _STEP_BITS
 _ZEROS = memoryview(bytes(_STEP))
-#: Steps are counted in digits, with tables for each.
-_DIGIT_BITS = 4
+#: Steps are counted in digits, with tables for each; most batches have one digit, which is below 254 kB.
+_DIGIT_BITS = 5
 _LARGEST_DIGIT = (1 << _DIGIT_BITS) - 1
 
 #: What becomes of each byte of a checksum, the lowest first.
@@ -52,7 +52,7 @@ def _through_zeros(difference: int, count: int) -> int:
 
 @cache
 def _tables(digit: int, place: int) -> _Tables:
-    """For `digit` times 16 to the power of `place` steps."""
+    """For `digit` times 32 to the power of `place` steps."""
     bits = [1 << bit for bit in range(32)]
     if digit == 1 and place == 0:
         bits = [_through_zeros(bit, _STEP) for bit in bits]
