@@ -10,7 +10,7 @@ from typing import Any
 
 from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
-from mirror_lib.cluster import acl_protocol, data_protocol, fetch_protocol, group_protocol
+from mirror_lib.cluster import acl_protocol, data_protocol, fetch_protocol, group_protocol, transaction_protocol
 from mirror_lib.errors import MirrorError
 
 _Reader = Callable[[memoryview], Any]
@@ -81,10 +81,10 @@ def _fetch_checking() -> bytes:
 
 
 class OtherAnswers(_Answers):
-    """Produce, offsets, sizes, groups, ACLs."""
+    """Produce, offsets, sizes, groups, ACLs, transactions."""
 
     name = "other-answers"
-    what = "answers to Produce, ListOffsets, DescribeLogDirs, OffsetFetch, DescribeAcls and others"
+    what = "answers to Produce, ListOffsets, DescribeLogDirs, OffsetFetch, DescribeAcls, DescribeProducers and others"
 
     def kinds(self) -> Sequence[tuple[_Reader, bytes]]:
         """One of each."""
@@ -113,6 +113,11 @@ def _others() -> tuple[tuple[_Reader, bytes], ...]:
     commit = bytes(4) + one + topic + one + struct.pack(">ih", 3, 0)
     acl = _plain("User:ann") + _plain("*") + struct.pack(">bb", 3, 3)
     acls = bytes(4) + bytes(2) + _plain("") + one + struct.pack(">b", 2) + topic + struct.pack(">b", 3) + one + acl
+    producers = b"\0" + bytes(4) + b"\x02" + _compact("orders") + b"\x02" + struct.pack(">ih", 3, 0) + b"\0\x02"
+    producers += struct.pack(">qiiqiq", 7, 4, 99, -1, 2, 100) + bytes(4)
+    transaction = b"\0" + bytes(4) + b"\x02" + bytes(2) + _compact("mirror") + _compact("Ongoing")
+    transaction += struct.pack(">iqqh", 60_000, -1, 7, 4) + b"\x02" + _compact("orders") + b"\x02" + bytes(7)
+    names = b"\0" + bytes(4) + bytes(2) + b"\x01\x02" + _compact("mirror") + bytes(8) + _compact("Empty") + bytes(2)
     return (
         (data_protocol.parse_produce, produced),
         (data_protocol.parse_log_dirs, log_dirs),
@@ -127,6 +132,9 @@ def _others() -> tuple[tuple[_Reader, bytes], ...]:
         (_read_plain_groups, plain_groups),
         (group_protocol.parse_commit, commit),
         (acl_protocol.parse_describe_acls, acls),
+        (transaction_protocol.parse_describe_producers, producers),
+        (transaction_protocol.parse_describe_transaction, transaction),
+        (transaction_protocol.parse_list_transactions, names),
     )
 
 

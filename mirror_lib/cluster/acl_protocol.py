@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.garbled import answer_of
+from mirror_lib.cluster.protocol_fields import FieldReader
 from mirror_lib.topology.acls import AclBinding, AclPattern, AclPermission, AclResource
 
 #: The first version with prefixed ACLs (KIP-290); Kafka 2.0 and every later one speaks it.
@@ -65,7 +66,7 @@ def encode_describe_acls(resource: AclResource) -> list[Buffer]:
 @answer_of("DescribeAcls")
 def parse_describe_acls(view: memoryview) -> DescribedAcls:
     """The answer to it."""
-    answer = _Reader(view)
+    answer = FieldReader(view, flexible=False)
     # The throttle time.
     answer.int32()
     code, message = answer.int16(), answer.string()
@@ -79,33 +80,3 @@ def parse_describe_acls(view: memoryview) -> DescribedAcls:
                 continue
             acls.append(AclBinding(resource, name, pattern, principal, host, operation, permission))
     return DescribedAcls(code, message, frozenset(acls))
-
-
-class _Reader:
-    """The fields of a frame, one after the other."""
-
-    def __init__(self, view: memoryview) -> None:
-        self._view = view
-        self._position = 0
-
-    def int8(self) -> int:
-        return self._number(_INT8)
-
-    def int16(self) -> int:
-        return self._number(_INT16)
-
-    def int32(self) -> int:
-        return self._number(_INT32)
-
-    def string(self) -> str:
-        """A string; null reads as empty."""
-        length = max(self.int16(), 0)
-        start, self._position = self._position, self._position + length
-        if self._position > len(self._view):
-            raise ValueError(f"a text of {length} bytes does not fit it")
-        return str(self._view[start : self._position], "utf-8")
-
-    def _number(self, kind: struct.Struct) -> int:
-        value: int = kind.unpack_from(self._view, self._position)[0]
-        self._position += kind.size
-        return value

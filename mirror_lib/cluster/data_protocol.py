@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.garbled import answer_of
+from mirror_lib.cluster.protocol_fields import NO_TAGS, FieldReader, encode_compact, encode_string, encode_varint
 
 #: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
 PRODUCE, PRODUCE_VERSION = 0, 7
@@ -58,12 +59,6 @@ def read_string(view: memoryview, position: int) -> tuple[str, int]:
     if not 0 <= length <= len(view) - position:
         raise ValueError(f"a text of {length} bytes does not fit it")
     return str(view[position : position + length], "utf-8"), position + length
-
-
-def encode_string(text: str) -> bytes:
-    """A text as it stands in requests without tagged fields."""
-    raw = text.encode()
-    return _INT16.pack(len(raw)) + raw
 
 
 @answer_of("Produce")
@@ -143,8 +138,8 @@ def encode_produce(
 _LATEST, _EARLIEST_LOCAL = -1, -4
 #: A consumer's end is the high watermark, a debugging replica's the log end (Java `ListOffsetsRequest`).
 _CONSUMER, _DEBUGGING = -1, -2
-#: No tagged fields, and one element, in the compact encoding of KIP-482.
-_NO_TAGS, _ONE = b"\0", b"\2"
+#: An array of one element in the compact encoding.
+_ONE = encode_varint(2)
 _LISTED_OFFSET = struct.Struct(">ihqq")
 
 
@@ -176,25 +171,18 @@ def parse_list_end(view: memoryview) -> ListedEnd:
 
 def encode_local_log_start(topic: str, partition: int) -> list[Buffer]:
     """A ListOffsets request for the first local offset; its header has tagged fields, with which the body begins."""
-    name = topic.encode()
-    length = len(name) + 1
-    size = bytes((length,)) if length < 0x80 else bytes((length & 0x7F | 0x80, length >> 7))
     wanted = struct.pack(">iiq", partition, -1, _EARLIEST_LOCAL)
-    head = _NO_TAGS + struct.pack(">ib", -1, 0)
-    return [head + _ONE + size + name + _ONE + wanted + 3 * _NO_TAGS]
+    head = NO_TAGS + struct.pack(">ib", -1, 0)
+    return [head + _ONE + encode_compact(topic) + _ONE + wanted + 3 * NO_TAGS]
 
 
 @answer_of("ListOffsets")
 def parse_local_log_start(view: memoryview) -> tuple[int, int]:
     """Read the answer to `encode_local_log_start`: error code and offset."""
-    # The header's tagged fields, the throttle time, one topic.
-    position = 1 + 4 + 1
-    length, size = view[position], 1
-    if length >= 0x80:
-        length, size = length & 0x7F | view[position + 1] << 7, 2
-    # The topic's name and one partition.
-    position += size + length - 1 + 1
-    _partition, error_code, _timestamp, offset = _LISTED_OFFSET.unpack_from(view, position)
+    answer = FieldReader(view, flexible=True)
+    answer.skip_tags()
+    _throttle, _topics, _topic, _partitions = answer.int32(), answer.count(), answer.string(), answer.count()
+    _partition, error_code, _timestamp, offset = answer.numbers(_LISTED_OFFSET)
     return error_code, offset
 
 

@@ -14,9 +14,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
-from mirror_lib.cluster.data_protocol import by_topic, encode_string, read_string
-from mirror_lib.cluster.garbled import answer_of, read_varint
+from mirror_lib.cluster.data_protocol import by_topic, read_string
+from mirror_lib.cluster.garbled import answer_of
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol_fields import (
+    EMPTY_ARRAY,
+    NO_TAGS,
+    encode_compact,
+    encode_string,
+    encode_varint,
+    read_varint,
+    skip_tags,
+)
 from mirror_lib.errors import Where
 
 #: Without tagged fields; Kafka 2.4 is the first to speak it, and every supported broker is newer.
@@ -38,9 +47,7 @@ _EPOCH_END = struct.Struct(">iq")
 #: The preferred replica and the size of the records.
 _REPLICA_AND_SIZE = struct.Struct(">ii")
 _CONSUMER, _NO_SESSION, _NO_SESSION_EPOCH, _UNKNOWN = -1, 0, -1, -1
-_NO_TAGS, _EMPTY = b"\0", b"\1"
 _DIVERGING_EPOCH_TAG = 0
-_MORE_BITS, _LOW_BITS = 0x80, 0x7F
 
 
 class FetchRequestPartition(NamedTuple):
@@ -99,18 +106,16 @@ def encode_fetch(
                 _PLAIN_REQUEST.pack(each.partition, _UNKNOWN, each.offset, _UNKNOWN, each.max_bytes) for each in wanted
             )
         return [*parts, _INT32.pack(0) + encode_string(rack)]
-    parts = [_NO_TAGS + head, _varint(len(grouped) + 1)]
+    parts = [NO_TAGS + head, encode_varint(len(grouped) + 1)]
     for topic, wanted in grouped.items():
-        name = topic.encode()
-        parts += (_varint(len(name) + 1) + name, _varint(len(wanted) + 1))
+        parts += (encode_compact(topic), encode_varint(len(wanted) + 1))
         parts += (
             _CHECKING_REQUEST.pack(each.partition, _UNKNOWN, each.offset, each.last_epoch, _UNKNOWN, each.max_bytes, 0)
             for each in wanted
         )
-        parts.append(_NO_TAGS)
-    told = rack.encode()
+        parts.append(NO_TAGS)
     # No partitions to forget.
-    return [*parts, _EMPTY + _varint(len(told) + 1) + told + _NO_TAGS]
+    return [*parts, EMPTY_ARRAY + encode_compact(rack) + NO_TAGS]
 
 
 @answer_of("Fetch")
@@ -123,7 +128,7 @@ def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedP
     """
     checking = version >= EPOCH_CHECKING_VERSION
     # The header of the newer answers has tagged fields too.
-    position = _skip_tags(view, 0) if checking else 0
+    position = skip_tags(view, 0) if checking else 0
     _throttle, error_code, _session = _HEAD.unpack_from(view, position)
     if error_code:
         raise error_for_code(error_code, where=Where(), doing="fetch")
@@ -134,7 +139,7 @@ def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedP
 @answer_of("Fetch")
 def fetch_throttle_ms(view: memoryview, version: int = PLAIN_VERSION) -> int:
     """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
-    position = _skip_tags(view, 0) if version >= EPOCH_CHECKING_VERSION else 0
+    position = skip_tags(view, 0) if version >= EPOCH_CHECKING_VERSION else 0
     (milliseconds,) = _INT32.unpack_from(view, position)
     return int(milliseconds)
 
@@ -183,7 +188,7 @@ def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             aborted = []
             for _ in range(aborted_count - 1):
                 aborted.append(_ABORTED.unpack_from(view, position))
-                position = _skip_tags(view, position + _ABORTED.size)
+                position = skip_tags(view, position + _ABORTED.size)
             (preferred,) = _INT32.unpack_from(view, position)
             size, position = read_varint(view, position + _INT32.size)
             records, position = _records(view, position, size - 1)
@@ -200,7 +205,7 @@ def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
                 diverging_end,
                 _replica(preferred),
             )
-        position = _skip_tags(view, position)
+        position = skip_tags(view, position)
 
 
 def _replica(node: int) -> int | None:
@@ -226,21 +231,3 @@ def _diverging_end(view: memoryview, position: int) -> tuple[int | None, int]:
             _epoch, found = _EPOCH_END.unpack_from(view, position)
         position += size
     return found, position
-
-
-def _skip_tags(view: memoryview, position: int) -> int:
-    count, position = read_varint(view, position)
-    for _ in range(count):
-        _tag, position = read_varint(view, position)
-        size, position = read_varint(view, position)
-        position += size
-    return position
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= _MORE_BITS:
-        encoded.append(value & _LOW_BITS | _MORE_BITS)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)

@@ -15,9 +15,6 @@ from mirror_lib.errors import ClusterError
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
-#: Bytes of the longest unsigned varint that the protocol has: 32 bits.
-LONGEST_VARINT = 5
-
 
 class GarbledAnswerError(ClusterError):
     """A broker's answer cannot be read (Java `SchemaException`)."""
@@ -44,22 +41,3 @@ def answer_of(request: str) -> Callable[[Callable[_Parameters, _Result]], Callab
         return reading
 
     return decorated
-
-
-def read_varint(view: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint (KIP-482) and the place behind it.
-
-    Raises:
-        IndexError: the bytes end inside the number.
-        ValueError: it has more bytes than a number of 32 bits can have.
-    """
-    value = view[position]
-    if value < 0x80:
-        return value, position + 1
-    value &= 0x7F
-    for place in range(1, LONGEST_VARINT):
-        byte = view[position + place]
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return value, position + place + 1
-    raise ValueError(f"a number has more than {LONGEST_VARINT} bytes")

@@ -119,7 +119,8 @@ class PositionStore:
             try:
                 yield found.result
             except BaseException:
-                self._reader.give_up()
+                if not found.done():
+                    self._reader.give_up()
                 raise
 
     def read_since(self, snapshot: PositionSnapshot) -> tuple[StoredPosition, ...]:

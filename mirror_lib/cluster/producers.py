@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiokafka.errors as aiokafka_errors
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
@@ -15,9 +15,22 @@ from mirror_lib.cluster.broker_connections import BrokerConnections
 from mirror_lib.cluster.data_protocol import by_topic
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.transaction_protocol import (
+    DESCRIBE_TRANSACTIONS,
+    DESCRIBE_TRANSACTIONS_VERSION,
+    LIST_TRANSACTIONS,
+    LIST_TRANSACTIONS_VERSION,
+    TransactionState,
+    encode_describe_transaction,
+    encode_list_transactions,
+    parse_describe_transaction,
+    parse_list_transactions,
+)
 from mirror_lib.errors import BrokerUnreachableError, RetriesExhaustedError, Where
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
+
+_Answer = TypeVar("_Answer")
 
 #: As Kafka's own producers.
 _TRANSACTION_TIMEOUT_MS = 60_000
@@ -118,21 +131,77 @@ class Producers:
         doing = f"{'commit' if commit else 'abort'} the transaction of"
         await self._ask_coordinator(transactional_id, request, deadline, doing)
 
+    async def transaction_state(self, transactional_id: str, *, deadline: float) -> TransactionState | None:
+        """What the coordinator knows of the transactions of an id; None for an id that it does not know.
+
+        Coordinators older than Kafka 3.0 do not tell: None too.
+
+        Raises:
+            MirrorError: the coordinator refused, or did not answer in time.
+        """
+        question = encode_describe_transaction(transactional_id)
+
+        async def ask(node: int) -> tuple[int, TransactionState | None]:
+            if not await self._brokers.speaks(node, DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION):
+                return ErrorCode.NONE, None
+            answer = await self._brokers.ask(node, DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION, question)
+            told = parse_describe_transaction(answer)
+            if told.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                return ErrorCode.NONE, None
+            return told.error_code, told
+
+        return await self._from_coordinator(transactional_id, ask, deadline, "ask for the transaction of")
+
+    async def names_of(self, producer_ids: Collection[int]) -> list[str]:
+        """The transactional ids of producers, as far as this user may know them and Kafka is not older than 3.0.
+
+        Raises:
+            MirrorError: a broker did not answer, or refused.
+        """
+        found = await asyncio.gather(*(self._names_of(node, producer_ids) for node in self._brokers.brokers()))
+        return sorted(name for names in found for name in names)
+
+    async def _names_of(self, node: int, producer_ids: Collection[int]) -> list[str]:
+        if not await self._brokers.speaks(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION):
+            return []
+        question = encode_list_transactions(producer_ids)
+        answer = await self._brokers.ask(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION, question)
+        code, names = parse_list_transactions(answer)
+        if code:
+            raise error_for_code(code, where=Where(cluster=self._brokers.cluster), doing="list transactions")
+        return names
+
     async def _ask_coordinator(
         self, transactional_id: str, request: Any, deadline: float, doing: str, *, topic: str = ""
     ) -> Any:
+        async def ask(node: int) -> tuple[int, Any]:
+            response = await self._brokers.send(node, request, coordination=True)
+            return _coordinator_error(response), response
+
+        return await self._from_coordinator(transactional_id, ask, deadline, doing, topic=topic)
+
+    async def _from_coordinator(
+        self,
+        transactional_id: str,
+        ask: Callable[[int], Awaitable[tuple[int, _Answer]]],
+        deadline: float,
+        doing: str,
+        *,
+        topic: str = "",
+    ) -> _Answer:
+        """Ask until there is an answer without an error that may pass; `ask` gives the answer and its error code."""
         pause = 0.02
         while True:
             try:
                 node = await self._coordinator(transactional_id)
-                response = await self._brokers.send(node, request, coordination=True)
-                code = _coordinator_error(response)
+                code, answer = await ask(node)
             except BrokerUnreachableError:
                 if time.monotonic() > deadline:
                     raise
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            if code == ErrorCode.NONE:
-                return response
+            else:
+                if code == ErrorCode.NONE:
+                    return answer
             where = Where(cluster=self._brokers.cluster)
             if code not in _COORDINATOR_RETRIES:
                 needs = _transactional(code, transactional_id, topic)

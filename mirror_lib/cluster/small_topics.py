@@ -140,6 +140,13 @@ class _Client:
         return self._errors.unreachable(doing) if isinstance(named, BrokerUnreachableError) else named
 
 
+class HiddenRecordsError(TransientError):
+    """A transaction that is still open hides the end of a topic from readers of committed records."""
+
+    #: Where it is hidden.
+    partitions: frozenset[int] = frozenset()
+
+
 class SmallTopicReader(_Client):
     """Reads a topic up to its end without joining a group or committing anything. Transactions are respected."""
 
@@ -165,7 +172,8 @@ class SmallTopicReader(_Client):
 
         Raises:
             TopicMissingError: there is no such topic.
-            TransientError: the end was not reached in time, for instance because a transaction is still open.
+            HiddenRecordsError: a transaction is still open, and did not end in time.
+            MirrorError: the end was not reached in time, or the cluster refused.
         """
         if self._consumer is None:
             self._consumer = self._new(confluent_kafka.Consumer, _CONSUMER_SETTINGS)
@@ -210,12 +218,14 @@ class SmallTopicReader(_Client):
         if not unfinished <= set(next_offsets):
             return self._errors.unreachable(doing)
         hidden = ", ".join(map(str, sorted(unfinished)))
-        return TransientError(
+        error = HiddenRecordsError(
             f"a transaction is still open in partitions {hidden}, and hides what follows it.",
             where=self._where,
             action="Stop MirrorMaker 2 for this flow. A transaction left behind ends by itself after its timeout; for "
             "one that does not, see `kafka-transactions.sh find-hanging` (docs/troubleshooting.md, transient).",
         )
+        error.partitions = frozenset(unfinished)
+        return error
 
 
 def _next_messages(consumer: Any) -> list[Any]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from mirror_lib.cluster.producer_states import producer_states
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.retry import Backoff
+from mirror_lib.cluster.transaction_protocol import ProducerState
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.topology.names import TopicPartition
 
+_log = logging.getLogger(__name__)
 _FENCING_SECONDS = 60.0
 
 
@@ -34,10 +38,54 @@ async def fence(
     takeover = opened.takeover
     assert takeover is not None
     where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
-    identity = await _identity(opened, client, takeover)
+    retry_seconds = job.settings.retry_max_seconds
+    identity = await _identity(opened, client, takeover, retry_seconds=retry_seconds, where=where)
     end = await replicated_end(job, opened, client, log, where)
     check_not_truncated(opened.plan.target, end, takeover.target_offset, where)
     return identity, end
+
+
+async def fence_name(
+    client: RawClient, name: str, targets: Collection[TopicPartition], *, retry_seconds: float, where: Where
+) -> ProducerIdentity:
+    """Make every older epoch of a transactional id refused on partitions, and all that it appended there visible.
+
+    A marker does that, and a coordinator of Kafka 4 leaves out those of partitions that have no leader just then
+    (KAFKA-20734). So the leaders are asked, and partitions whose leader does not know the new epoch are fenced again.
+
+    Args:
+        retry_seconds: how long leaders are waited for.
+        where: the place of errors.
+
+    Raises:
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    until = time.monotonic() + retry_seconds
+    left = targets
+    while True:
+        identity = await client.producers.fence(name, *left, deadline=time.monotonic() + _FENCING_SECONDS)
+        known = await producer_states(client, left, retry_seconds=retry_seconds, where=where)
+        left = [target for target, producers in known.items() if not _reached(producers, identity)]
+        if not left:
+            return identity
+        names = ", ".join(map(str, left))
+        if time.monotonic() > until:
+            raise TransientError(
+                f"the writer before could not be fenced on {names}: the marker of {name} does not appear there.",
+                where=where,
+                action="Check that the brokers of this cluster reach each other; the next run tries again.",
+            )
+        _log.warning("the coordinator of %s left out the markers of %s: they are fenced again", name, names)
+
+
+def _reached(producers: Mapping[int, ProducerState], identity: ProducerIdentity) -> bool:
+    """Whether a leader refuses all epochs before the one that the fence ended with.
+
+    The marker has the epoch before it. When the epochs of an id are used up the last one comes with another id, and the
+    partition is fenced again.
+    """
+    known = producers.get(identity.producer_id)
+    return known is not None and known.epoch >= identity.epoch - 1
 
 
 def check_not_truncated(target: TopicPartition, end: int, written: int, where: Where) -> None:
@@ -55,14 +103,15 @@ def check_not_truncated(target: TopicPartition, end: int, written: int, where: W
         )
 
 
-async def _identity(opened: OpenPartition, client: RawClient, takeover: Takeover) -> ProducerIdentity:
+async def _identity(
+    opened: OpenPartition, client: RawClient, takeover: Takeover, *, retry_seconds: float, where: Where
+) -> ProducerIdentity:
     """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
         identity = await client.producers.new_producer_id()
     else:
-        deadline = time.monotonic() + _FENCING_SECONDS
-        identity = await client.producers.fence(name, opened.plan.target, deadline=deadline)
+        identity = await fence_name(client, name, [opened.plan.target], retry_seconds=retry_seconds, where=where)
     await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
     return identity
 

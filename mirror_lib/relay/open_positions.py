@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mirror_lib.cluster.positions import OmittedRange, Position, PositionState
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.relay.model import OpenPartition
@@ -12,7 +14,16 @@ from mirror_lib.transform.model import TransformChain
 
 def transactional_id(flow: FlowId, target: TopicPartition) -> str:
     """The id that names the one writer of a target partition; used for its producer id and epoch only."""
-    return f"mirror:{flow}:{target}"
+    return f"{_prefix(flow)}{target}"
+
+
+def names_of_flow(flow: FlowId, names: Iterable[str]) -> list[str]:
+    """Those of some transactional ids that the flow's writers have."""
+    return [name for name in names if name.startswith(_prefix(flow))]
+
+
+def _prefix(flow: FlowId) -> str:
+    return f"mirror:{flow}:"
 
 
 def transactions_of(
@@ -32,7 +43,7 @@ def transactions_of(
     if not chain or not chain.may_route:
         return transactional_id(flow.flow, target)
     # Partitions that may meet where their rows go have one writer, and a transaction ends for all of it.
-    return f"mirror:{flow.flow}:*" if chain.sets_partition else f"mirror:{flow.flow}:*-{target.partition}"
+    return f"{_prefix(flow.flow)}*" if chain.sets_partition else f"{_prefix(flow.flow)}*-{target.partition}"
 
 
 def open_position(opened: OpenPartition, run_id: str) -> Position:

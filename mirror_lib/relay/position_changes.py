@@ -8,7 +8,6 @@ the target, which is never changed. Each change is noted in the ledger with who 
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +23,11 @@ from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row, segment_rows
+from mirror_lib.relay.fencing import fence_name
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.quarantine import omission_rows
 from mirror_lib.topology.names import TopicPartition
-
-_FENCING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +231,9 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
     async def fence() -> None:
         name = transactional_id(flow.flow, change.target)
         async with open_clients(clusters.target_data) as (client,):
-            await client.producers.fence(name, change.target, deadline=time.monotonic() + _FENCING_SECONDS)
+            retry_seconds = flow.copy_settings.retry_max_seconds
+            where = Where(flow=str(flow.flow), cluster=client.cluster)
+            await fence_name(client, name, [change.target], retry_seconds=retry_seconds, where=where)
 
     if flow.fencing is Fencing.TRANSACTIONAL:
         asyncio.run(fence())

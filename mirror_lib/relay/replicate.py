@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR
+from mirror_lib.cluster.small_topics import HiddenRecordsError
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
@@ -35,6 +36,7 @@ from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
+from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
@@ -314,7 +316,7 @@ class _Run:
             self._ledger, flow=str(self._flow.flow), run_id=self._options.run_id, number=self._rounds + 1
         )
         with account.measured(Step.PLANNING):
-            plan = self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
+            plan = self._plan_with_all_positions(clusters)
         self._rounds += 1
         self._idle = plan.idle
         self._note(plan.problems)
@@ -382,6 +384,18 @@ class _Run:
     def goes_on(self) -> bool:
         """Whether the last round was only a part of what was planned, and another one is to follow in any case."""
         return self._rate.goes_on
+
+    def _plan_with_all_positions(self, clusters: FlowClusters) -> RunPlan:
+        try:
+            return self._plan_or_part(clusters)
+        except HiddenRecordsError as hidden:
+            self._lease.check()
+            if not uncover_positions(self._flow, clusters.target_data, hidden.partitions):
+                raise
+            return self._plan_or_part(clusters)
+
+    def _plan_or_part(self, clusters: FlowClusters) -> RunPlan:
+        return self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         plan = _plan(self._flow, clusters, self._options, self._ledger)

@@ -16,13 +16,20 @@ from weakref import WeakKeyDictionary
 
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
+from mirror_lib.cluster.transaction_protocol import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_PRODUCERS_VERSION,
+    encode_describe_producers,
+)
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
 from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.described_transactions import described_producers
 from tests.support.record_batches import CONTROL, SourceRecord, batch, marker, read_with_aiokafka
 
 #: The identity that `opened` gives to writers.
@@ -85,6 +92,11 @@ class FakeCluster:
         self.produced: list[Produced] = []
         #: Epochs that the transaction coordinator has given out.
         self.epochs: dict[str, int] = {}
+        #: How often the coordinator writes no marker to a partition, as where it has no leader (KAFKA-20734).
+        self.markers_left_out: dict[TopicPartition, int] = {}
+        #: Its brokers do not tell who writes to their partitions.
+        self.too_old = False
+        self.described = 0
         #: How often each broker has restarted.
         self.restarts: dict[int, int] = {}
         #: Locks belong to the event loop of one copy.
@@ -148,16 +160,33 @@ class FakeCluster:
                 else:
                     log.producer.batches = deque(list(log.producer.batches)[-1:], maxlen=_REMEMBERED)
 
-    async def fence(self, transactional_id: str, target: TopicPartition, *, deadline: float) -> ProducerIdentity:
-        """An aborted transaction of a higher epoch: its marker is on the partition, and older epochs are refused."""
+    async def fence(self, transactional_id: str, *targets: TopicPartition, deadline: float) -> ProducerIdentity:
+        """An aborted transaction of a higher epoch: its marker is on the partitions, and older epochs are refused."""
         del deadline
         await asyncio.sleep(0)
         # The coordinator raises it when the transaction is begun and when it has ended.
         epoch = self.epochs[transactional_id] = self.epochs.get(transactional_id, FIRST_EPOCH) + 2
-        log = self.partitions[target]
-        log.append(marker(0, PRODUCER_ID, abort=True))
-        log.producer = _Producer(PRODUCER_ID, epoch - 1)
+        for target in targets:
+            if self.markers_left_out.get(target, 0) > 0:
+                self.markers_left_out[target] -= 1
+                continue
+            log = self.partitions[target]
+            log.append(marker(0, PRODUCER_ID, abort=True))
+            log.producer = _Producer(PRODUCER_ID, epoch - 1)
         return ProducerIdentity(PRODUCER_ID, epoch)
+
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
+        """Of the requests that are asked for by their keys it speaks one, unless it is too old."""
+        return (api_key, version) == (DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION) and not self.too_old
+
+    async def ask(self, node: int, api_key: int, version: int, body: Sequence[Buffer]) -> memoryview:
+        assert await self.speaks(node, api_key, version)
+        self.described += 1
+        (key,) = [each for each in self.partitions if b"".join(body) == b"".join(encode_describe_producers(each))]
+        if self.leaders.get(key) != node:
+            return described_producers(key, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        known = self.partitions[key].producer
+        return described_producers(key, [] if known is None else [(known.producer_id, known.epoch, -1)])
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
         await asyncio.sleep(0)

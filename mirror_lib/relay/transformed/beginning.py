@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mirror_lib.cluster.positions import Position, Route
@@ -16,11 +16,12 @@ from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.fencing import check_not_truncated, fence, replicated_end, seconds_until_ended
+from mirror_lib.relay.fencing import check_not_truncated, fence, fence_name, replicated_end, seconds_until_ended
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.recovery import known_poison
+from mirror_lib.relay.transformed.hanging import Hanging
 from mirror_lib.relay.transformed.model import reading_start
 from mirror_lib.relay.transformed.outgoing import OutgoingBatches
 from mirror_lib.relay.transformed.routes import RouteOpener, stored_positions, stored_routes
@@ -141,7 +142,8 @@ class Beginning:
         unclean = [opened for opened in group if opened.takeover is not None]
         stored: Mapping[TopicPartition, Position] = {}
         if unclean:
-            # First of all, so that nobody else stores positions or writes any more.
+            await self._settle_what_hangs(name, unclean)
+            # First of all that changes anything else, so that nobody else stores positions or writes any more.
             await self._fence(name, unclean)
             stored = await asyncio.to_thread(stored_positions, self._job)
         before = {
@@ -166,12 +168,25 @@ class Beginning:
             sluices.append(sluice)
         return sluices
 
+    async def _settle_what_hangs(self, name: str, unclean: Sequence[OpenPartition]) -> None:
+        """See to markers that the last commit of a run lacks that died; fencing would abort what they belong to."""
+        where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
+        hanging = Hanging(self._client, name, retry_seconds=self._job.settings.retry_max_seconds, where=where)
+        stored = await asyncio.to_thread(stored_positions, self._job)
+        elsewhere: set[TopicPartition] = set()
+        counted: dict[TopicPartition, int] = {}
+        for opened in unclean:
+            position, target = stored.get(opened.plan.source), opened.plan.target
+            if position is not None and position.in_transactions:
+                elsewhere |= {TopicPartition(route.topic, route.partition) for route in position.routes}
+                counted[target] = max(counted.get(target, 0), position.target_offset or 0)
+        found = await hanging.found({opened.plan.target for opened in unclean} | elsewhere)
+        if found is not None:
+            await hanging.settle(found, counted)
+
     async def _fence(self, name: str, unclean: Sequence[OpenPartition]) -> None:
         """Fence whoever wrote before, with or without transactions; where that may not reach him, wait once."""
-        deadline = time.monotonic() + _TAKEOVER_SECONDS
-        by_name = await self._client.producers.fence(
-            name, *{opened.plan.target for opened in unclean}, deadline=deadline
-        )
+        by_name = await self._fence_name(name, {opened.plan.target for opened in unclean})
         lease_seconds = 0.0
         for opened in unclean:
             assert opened.takeover is not None
@@ -179,9 +194,14 @@ class Beginning:
             own = opened.transactional_id
             if own not in (None, name):
                 # A run before may have written without transactions.
-                fenced.add((await self._client.producers.fence(own, opened.plan.target, deadline=deadline)).producer_id)
+                fenced.add((await self._fence_name(own, {opened.plan.target})).producer_id)
             lease_seconds = max(lease_seconds, seconds_until_ended(opened.takeover, fenced))
         await asyncio.sleep(lease_seconds)
+
+    async def _fence_name(self, name: str, targets: Collection[TopicPartition]) -> ProducerIdentity:
+        retry_seconds = self._job.settings.retry_max_seconds
+        where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
+        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where)
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:
         if opened.takeover is None:

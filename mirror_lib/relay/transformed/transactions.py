@@ -26,17 +26,17 @@ from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.errors import FencedError, MirrorError, TransientError, Where
+from mirror_lib.errors import FencedError, MirrorError, Where
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.patient_writer import PatientWriter
+from mirror_lib.relay.transformed.hanging import FIRST_LOOK, LAST_LOOK, Hanging
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0
-_FIRST_LOOK, _LAST_LOOK = 0.005, 0.2
 #: Markers that are not there so long after a commit may have been left out.
 _LATE_SECONDS = 5.0
 #: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
@@ -69,6 +69,12 @@ class Transaction:
         self._storing: Sequence[TopicPartition] = ()
         self._job = job
         self._client = client
+        self._hanging = Hanging(
+            client,
+            name,
+            retry_seconds=job.settings.retry_max_seconds,
+            where=Where(flow=str(job.flow), cluster=client.cluster),
+        )
         self._topic = job.positions.topic
         self._keys = PositionKeys(job.positions.source_alias, job.positions.connector)
         #: By the partition of the position topic; they go on from one transaction to the next.
@@ -125,7 +131,8 @@ class Transaction:
         self._ended()
         # The next batch must find the marker in front of it.
         unmarked = await self._unmarked(ends, _LATE_SECONDS)
-        if unmarked:
+        # Without theirs the positions would not count, of which whoever comes next is to know.
+        if unmarked or await self._hidden(wanted, _LATE_SECONDS):
             await self._mark(unmarked, wanted)
 
     async def abort(self) -> None:
@@ -198,9 +205,7 @@ class Transaction:
     async def _mark(self, ends: Mapping[TopicPartition, int], positions: Sequence[TopicPartition]) -> None:
         """Have the markers written that are not there, by another transaction that is committed without any row.
 
-        A coordinator takes partitions for deleted that have no leader at that moment, and completes without their
-        markers (Kafka from 4.0 on, KAFKA-20734). They would hide what follows them from readers for ever: nobody else
-        ends what the coordinator believes to be over.
+        Nobody else would, since the coordinator believes the transaction to be over (`hanging`).
 
         Args:
             ends: where the logs end behind the markers, of those where these are missing.
@@ -213,19 +218,26 @@ class Transaction:
         # nobody's way; on the others it would take an offset that is not counted on, if the first one was only late.
         await self._add(positions)
         left_out = await self._unmarked(ends, 0)
-        if left_out:
-            names = ", ".join(map(str, left_out))
+        hidden = await self._hidden(positions, 0)
+        if left_out or hidden:
+            names = ", ".join(map(str, (*left_out, *hidden)))
             _log.warning("the coordinator of %s left out the markers of %s: they are written now", self.name, names)
+        if left_out:
             await self._add(left_out)
         await self._end(commit=True)
-        missing = await self._unmarked(left_out, self._job.settings.retry_max_seconds)
+        retry_seconds = self._job.settings.retry_max_seconds
+        missing = [*await self._unmarked(left_out, retry_seconds), *await self._hidden(hidden, retry_seconds)]
         if missing:
-            raise TransientError(
-                f"the marker of the transaction of {self.name} does not appear on {', '.join(map(str, missing))}.",
-                where=Where(flow=str(self._job.flow), cluster=self._client.cluster),
-                action="Check that the target's brokers reach each other; the next run goes on behind what is "
-                "committed.",
-            )
+            raise self._hanging.no_marker(missing)
+
+    async def _hidden(self, positions: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
+        """Those partitions of the position topic that lack its marker after some seconds.
+
+        Others write there too, so that the end of the log does not tell.
+        """
+        if not positions:
+            return []
+        return await self._hanging.without_marker(positions, self.identity.producer_id, seconds=seconds)
 
     async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
         """Those of some partitions where no marker stands and is replicated after some seconds.
@@ -238,7 +250,7 @@ class Transaction:
     async def _marked(self, target: TopicPartition, end: int, seconds: float) -> bool:
         log = PatientReader(self._client, target, self._job.settings, read_committed=False)
         backoff = log.patient()
-        pause, until = _FIRST_LOOK, time.monotonic() + seconds
+        pause, until = FIRST_LOOK, time.monotonic() + seconds
         while True:
             try:
                 high_watermark, _ = await self._client.log_ends(await log.leader(), target)
@@ -250,7 +262,7 @@ class Transaction:
             if time.monotonic() > until:
                 return False
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_LOOK)
+            pause = min(pause * 2, LAST_LOOK)
 
 
 def _deadline() -> float:

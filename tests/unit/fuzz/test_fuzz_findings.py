@@ -25,10 +25,11 @@ from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_r
 from mirror_lib.cluster.data_protocol import parse_epoch_ends, parse_list_end, parse_log_dirs, parse_produce
 from mirror_lib.cluster.fetch_protocol import EPOCH_CHECKING_VERSION, parse_fetch
 from mirror_lib.cluster.formats import RecordFormatError
-from mirror_lib.cluster.garbled import GarbledAnswerError, read_varint
+from mirror_lib.cluster.garbled import GarbledAnswerError
 from mirror_lib.cluster.group_protocol import LIST_GROUPS_WITH_KINDS, parse_fetch_offsets, parse_list_groups
 from mirror_lib.cluster.keystores import KeystoreError, read_keystore, read_pem_key
 from mirror_lib.cluster.positions import decode_value
+from mirror_lib.cluster.protocol_fields import read_varint
 from mirror_lib.config.load import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode

@@ -58,7 +58,14 @@ def test_an_open_position_is_always_taken_over(end: int) -> None:
     assert (takeover.source_offset, takeover.target_offset, takeover.producer_id) == (100, 40, 7)
 
 
-@pytest.mark.parametrize("last", [closed(40), opened(40)])
+def test_an_open_position_of_a_transaction_whose_marker_lacks_is_taken_over() -> None:
+    takeover = start(opened(40, in_transactions=True), TargetEnds(0, 39))
+
+    assert takeover is not None
+    assert (takeover.source_offset, takeover.target_offset) == (100, 40)
+
+
+@pytest.mark.parametrize("last", [closed(40), opened(40), closed(40, in_transactions=True)])
 def test_a_target_that_ends_before_what_was_copied_was_truncated(last: Position) -> None:
     with pytest.raises(TargetTruncatedError, match="ends at 39") as caught:
         start(last, TargetEnds(0, 39))

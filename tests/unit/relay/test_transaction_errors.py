@@ -12,14 +12,14 @@ from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import FencedError, MirrorError, TransientError
 from mirror_lib.relay.model import PositionTopic
 from mirror_lib.relay.transformed.transactions import Transaction
-from tests.support.fake_cluster import job
+from tests.support.fake_cluster import FakeCluster, job
 
 FENCED = FencedError("a newer producer has taken over.")
 
 
 def transaction(*, open_for: float | None) -> Transaction:
     positions = PositionTopic(Connection("B", ("localhost:2",)), "mm2-offsets.A.internal", "A", 60.0)
-    client = cast("RawClient", None)
+    client = cast("RawClient", FakeCluster())
     given = Transaction(
         replace(job(), positions=positions),
         client,

@@ -11,19 +11,27 @@ from typing import Any, cast
 import pytest
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.data_protocol import ProducedPartition
 from mirror_lib.cluster.positions import Position
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
+from mirror_lib.cluster.transaction_protocol import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_PRODUCERS_VERSION,
+    encode_describe_producers,
+)
 from mirror_lib.errors import AuthorizationError, MirrorError, TransientError
 from mirror_lib.relay.model import PositionTopic
 from mirror_lib.relay.transformed import transactions
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology.names import TopicPartition
+from tests.support.described_transactions import described_producers
 from tests.support.fake_cluster import job
 
 ORDERS, PAYMENTS = TopicPartition("A.orders", 0), TopicPartition("A.payments", 0)
 POSITIONS = TopicPartition("mm2-offsets.A.internal", 0)
+OURS = ProducerIdentity(7, 1)
 POSITION = Position("orders", 0, 4)
 
 
@@ -42,6 +50,8 @@ class Coordinator:
         #: Where each log ends; five rows stand on both.
         self.ends = {ORDERS: 5, PAYMENTS: 5, POSITIONS: 0}
         self._late, self._left_out, self._never = set(late), set(left_out), set(never)
+        #: Where rows stand that have no marker yet.
+        self.open = {ORDERS, PAYMENTS}
         self._covered: list[TopicPartition] = [ORDERS, PAYMENTS]
         self._owed: list[TopicPartition] = []
         self.commits: list[list[TopicPartition]] = []
@@ -58,7 +68,7 @@ class Coordinator:
     ) -> None:
         # As a real one, it answers CONCURRENT_TRANSACTIONS until the transaction before is complete.
         for partition in self._owed:
-            self.ends[partition] += 1
+            self._mark(partition)
         self._owed = []
         self._covered += [partition for partition in partitions if partition not in self._covered]
 
@@ -68,9 +78,20 @@ class Coordinator:
             if first and partition in self._late:
                 self._owed.append(partition)
             elif partition not in self._never and not (first and partition in self._left_out):
-                self.ends[partition] += 1
+                self._mark(partition)
         (self.commits if commit else self.aborts).append(self._covered)
         self._covered = []
+
+    def _mark(self, partition: TopicPartition) -> None:
+        self.ends[partition] += 1
+        self.open.discard(partition)
+
+    async def speaks(self, node: int, api_key: int, version: int) -> bool:
+        return (api_key, version) == (DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION)
+
+    async def ask(self, node: int, api_key: int, version: int, body: Sequence[Buffer]) -> memoryview:
+        (asked,) = [each for each in self.ends if b"".join(encode_describe_producers(each)) == b"".join(body)]
+        return described_producers(asked, [(OURS.producer_id, OURS.epoch, 3 if asked in self.open else -1), (8, 0, 2)])
 
     async def produce(
         self, node: int, batches: Sequence[tuple[str, int, Any]], **_: object
@@ -80,6 +101,7 @@ class Coordinator:
         ((topic, partition, _payload),) = batches
         place = TopicPartition(topic, partition)
         self.ends[place] += 1
+        self.open.add(place)
         return [ProducedPartition(topic, partition, 0, self.ends[place] - 1, 0)]
 
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
@@ -106,7 +128,7 @@ def transaction(target: Coordinator) -> Transaction:
         replace(job(retry_max_seconds=0.05), positions=positions),
         cast("RawClient", target),
         "mirror:A->B:A.orders-0",
-        ProducerIdentity(7, 1),
+        OURS,
         timeout_seconds=60,
     )
     given.began = 1.0
@@ -150,10 +172,38 @@ def test_given_a_marker_that_is_late_when_committed_then_it_is_not_written_twice
     assert target.ends[PAYMENTS] == 6
 
 
-def test_given_a_marker_that_never_appears_when_committed_then_that_is_told() -> None:
-    target = Coordinator(never=[PAYMENTS])
+def test_given_only_the_marker_of_the_positions_left_out_when_committed_then_it_is_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    target = Coordinator(left_out=[POSITIONS])
 
-    with pytest.raises(TransientError, match=r"does not appear on A\.payments-0"):
+    with caplog.at_level(logging.WARNING):
+        commit(target)
+
+    assert target.commits[1:] == [[POSITIONS]]
+    assert POSITIONS not in target.open
+    # Theirs were there.
+    assert (target.ends[ORDERS], target.ends[PAYMENTS]) == (6, 6)
+    assert "left out the markers of mm2-offsets.A.internal-0" in caplog.text
+
+
+def test_given_the_marker_of_the_positions_late_when_committed_then_one_more_is_in_nobodys_way(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    target = Coordinator(late=[POSITIONS])
+
+    with caplog.at_level(logging.WARNING):
+        commit(target)
+
+    assert target.commits[1:] == [[POSITIONS]]
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("never", [PAYMENTS, POSITIONS])
+def test_given_a_marker_that_never_appears_when_committed_then_that_is_told(never: TopicPartition) -> None:
+    target = Coordinator(never=[never])
+
+    with pytest.raises(TransientError, match=f"does not appear on {never}"):
         commit(target)
 
 

@@ -1,0 +1,146 @@
+"""What requests and answers of Kafka's protocol consist of, in the plain and in the compact encoding (KIP-482).
+
+For requests that no client library offers, or not for many things at once. Those that carry records have code of their
+own (`fetch_protocol`, `data_protocol`), since thousands of them pass in a second.
+"""
+
+from __future__ import annotations
+
+import struct
+
+_INT8, _INT16, _INT32, _INT64 = struct.Struct(">b"), struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
+#: Of each byte of a varint: the bit that says that more follow, and the others.
+_MORE_BITS, _LOW_BITS = 0x80, 0x7F
+#: Bytes of the longest unsigned varint that the protocol has: 32 bits.
+_LONGEST_VARINT = 5
+
+#: In the compact encoding: no tagged fields, an empty array, no array at all.
+NO_TAGS, EMPTY_ARRAY, NULL_ARRAY = b"\0", b"\1", b"\0"
+
+
+class FieldReader:
+    """Takes one field after the other from an answer.
+
+    What it raises where the bytes lead astray is what `garbled.answer_of` expects.
+    """
+
+    __slots__ = ("_at", "_flexible", "_view")
+
+    def __init__(self, view: memoryview, *, flexible: bool) -> None:
+        """Begin with the first field.
+
+        Args:
+            flexible: whether the answer is in the compact encoding, with tagged fields.
+        """
+        self._view = view
+        self._at = 0
+        self._flexible = flexible
+
+    def skip(self, size: int) -> None:
+        """Pass over some bytes."""
+        self._at += size
+
+    def int8(self) -> int:
+        """A number of one byte."""
+        return self._number(_INT8)
+
+    def int16(self) -> int:
+        """A number of two bytes."""
+        return self._number(_INT16)
+
+    def int32(self) -> int:
+        """A number of four bytes."""
+        return self._number(_INT32)
+
+    def int64(self) -> int:
+        """A number of eight bytes."""
+        return self._number(_INT64)
+
+    def numbers(self, kind: struct.Struct) -> tuple[int, ...]:
+        """Several numbers that follow one another."""
+        found = kind.unpack_from(self._view, self._at)
+        self._at += kind.size
+        return found
+
+    def count(self) -> int:
+        """The length of an array; a null array has none."""
+        return max(self._varint() - 1 if self._flexible else self.int32(), 0)
+
+    def string(self) -> str:
+        """A string; a null one reads as empty.
+
+        Raises:
+            ValueError: it leads beyond the end, or is no UTF-8.
+        """
+        length = self._varint() - 1 if self._flexible else self.int16()
+        if length <= 0:
+            return ""
+        end = self._at + length
+        if end > len(self._view):
+            raise ValueError(f"a text of {length} bytes does not fit it")
+        text = str(self._view[self._at : end], "utf-8")
+        self._at = end
+        return text
+
+    def skip_tags(self) -> None:
+        """Pass over tagged fields, of which we know none."""
+        if self._flexible:
+            self._at = skip_tags(self._view, self._at)
+
+    def _varint(self) -> int:
+        value, self._at = read_varint(self._view, self._at)
+        return value
+
+    def _number(self, kind: struct.Struct) -> int:
+        return self.numbers(kind)[0]
+
+
+def read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint and the place behind it.
+
+    Raises:
+        IndexError: the bytes end inside the number.
+        ValueError: it has more bytes than a number of 32 bits can have.
+    """
+    value = view[position]
+    if value < _MORE_BITS:
+        return value, position + 1
+    value &= _LOW_BITS
+    for place in range(1, _LONGEST_VARINT):
+        byte = view[position + place]
+        value |= (byte & _LOW_BITS) << 7 * place
+        if byte < _MORE_BITS:
+            return value, position + place + 1
+    raise ValueError(f"a number has more than {_LONGEST_VARINT} bytes")
+
+
+def skip_tags(view: memoryview, position: int) -> int:
+    """The place behind tagged fields."""
+    count, position = read_varint(view, position)
+    for _ in range(count):
+        _tag, position = read_varint(view, position)
+        size, position = read_varint(view, position)
+        position += size
+    return position
+
+
+def encode_varint(number: int) -> bytes:
+    """A number as an unsigned varint."""
+    encoded = bytearray()
+    while number >= _MORE_BITS:
+        encoded.append(number & _LOW_BITS | _MORE_BITS)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def encode_compact(text: str) -> bytes:
+    """A text in the compact encoding."""
+    raw = text.encode()
+    return encode_varint(len(raw) + 1) + raw
+
+
+def encode_string(text: str) -> bytes:
+    """A text in the plain encoding."""
+    raw = text.encode()
+    return _INT16.pack(len(raw)) + raw

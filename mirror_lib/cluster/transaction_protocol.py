@@ -1,0 +1,131 @@
+"""What partitions' leaders and coordinators know of transactions (KIP-664): where they differ, a transaction hangs.
+
+DescribeProducers, DescribeTransactions and ListTransactions, encoded and decoded by hand: librdkafka's admin client has
+none of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from mirror_lib.cluster.data_connection import Buffer
+from mirror_lib.cluster.garbled import answer_of
+from mirror_lib.cluster.protocol_fields import EMPTY_ARRAY, NO_TAGS, FieldReader, encode_compact, encode_varint
+from mirror_lib.topology.names import TopicPartition
+
+#: Since Kafka 2.8, the others since 3.0; all in the compact encoding.
+DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION = 61, 0
+DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION = 65, 0
+LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION = 66, 0
+
+_INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
+#: Id and epoch, last sequence number and timestamp, the coordinator's epoch, where the open transaction begins.
+_PRODUCER = struct.Struct(">qiiqiq")
+#: Timeout and start of the transaction, producer id and epoch.
+_TRANSACTION = struct.Struct(">iqqh")
+_COMMITTED, _ABORTED = "CompleteCommit", "CompleteAbort"
+_ENDING = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+class ProducerState(NamedTuple):
+    """What a partition's log tells of one producer."""
+
+    producer_id: int
+    #: The highest that was seen: lower ones are refused.
+    epoch: int
+    #: The first offset of its transaction that has no marker yet; None where there is none.
+    open_from: int | None
+
+
+class TransactionState(NamedTuple):
+    """What the coordinator knows of a transactional id; with an error code nothing else counts."""
+
+    error_code: int
+    #: As Java's `TransactionState` names it.
+    state: str
+    producer_id: int
+    epoch: int
+    #: What the transaction covers that is not over yet.
+    partitions: frozenset[TopicPartition]
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is decided how it ends, and markers are still to be written."""
+        return self.state in _ENDING
+
+    @property
+    def committed(self) -> bool | None:
+        """How the last one ended, with all its markers as the coordinator believes; None where that is not known."""
+        return {_COMMITTED: True, _ABORTED: False}.get(self.state)
+
+
+def encode_describe_producers(partition: TopicPartition) -> list[Buffer]:
+    """A request for the producers of a partition, to its leader."""
+    one, number = encode_varint(2), _INT32.pack(partition.partition)
+    return [NO_TAGS + one + encode_compact(partition.topic) + one + number + NO_TAGS + NO_TAGS]
+
+
+class DescribedProducers(NamedTuple):
+    """The producers of one partition by their ids; with an error code there are none."""
+
+    error_code: int
+    producers: Mapping[int, ProducerState]
+
+
+@answer_of("DescribeProducers")
+def parse_describe_producers(view: memoryview) -> DescribedProducers:
+    """Read the answer to `encode_describe_producers`."""
+    reader = FieldReader(view, flexible=True)
+    reader.skip_tags()
+    _throttle, _topics, _topic, _partitions = reader.int32(), reader.count(), reader.string(), reader.count()
+    _number, error_code, _message = reader.int32(), reader.int16(), reader.string()
+    states = {}
+    for _ in range(reader.count()):
+        producer_id, epoch, _sequence, _timestamp, _coordinator, open_from = reader.numbers(_PRODUCER)
+        reader.skip_tags()
+        states[producer_id] = ProducerState(producer_id, epoch, open_from if open_from >= 0 else None)
+    return DescribedProducers(error_code, states)
+
+
+def encode_describe_transaction(transactional_id: str) -> list[Buffer]:
+    """A request for the transaction of an id, to its coordinator."""
+    return [NO_TAGS + encode_varint(2) + encode_compact(transactional_id) + NO_TAGS]
+
+
+@answer_of("DescribeTransactions")
+def parse_describe_transaction(view: memoryview) -> TransactionState:
+    """Read the answer to `encode_describe_transaction`."""
+    reader = FieldReader(view, flexible=True)
+    reader.skip_tags()
+    _throttle, _transactions = reader.int32(), reader.count()
+    error_code, _name, state = reader.int16(), reader.string(), reader.string()
+    _timeout, _began, producer_id, epoch = reader.numbers(_TRANSACTION)
+    partitions = []
+    for _ in range(reader.count()):
+        topic = reader.string()
+        partitions += [TopicPartition(topic, reader.int32()) for _ in range(reader.count())]
+        reader.skip_tags()
+    return TransactionState(error_code, state, producer_id, epoch, frozenset(partitions))
+
+
+def encode_list_transactions(producer_ids: Collection[int]) -> list[Buffer]:
+    """A request for the transactions of some producers that the broker coordinates."""
+    wanted = b"".join(map(_INT64.pack, producer_ids))
+    return [NO_TAGS + EMPTY_ARRAY + encode_varint(len(producer_ids) + 1) + wanted + NO_TAGS]
+
+
+@answer_of("ListTransactions")
+def parse_list_transactions(view: memoryview) -> tuple[int, list[str]]:
+    """Read the answer to `encode_list_transactions`: its error code, and the transactional ids."""
+    reader = FieldReader(view, flexible=True)
+    reader.skip_tags()
+    _throttle, error_code = reader.int32(), reader.int16()
+    _unknown = [reader.string() for _ in range(reader.count())]
+    names = []
+    for _ in range(reader.count()):
+        names.append(reader.string())
+        _producer_id, _state = reader.int64(), reader.string()
+        reader.skip_tags()
+    return error_code, names

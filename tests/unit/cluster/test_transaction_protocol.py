@@ -1,0 +1,103 @@
+"""DescribeProducers and DescribeTransactions, byte by byte; real brokers' answers are read by the integration tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_lib.cluster.garbled import GarbledAnswerError
+from mirror_lib.cluster.transaction_protocol import (
+    DescribedProducers,
+    ProducerState,
+    encode_describe_producers,
+    encode_describe_transaction,
+    encode_list_transactions,
+    parse_describe_producers,
+    parse_describe_transaction,
+    parse_list_transactions,
+)
+from mirror_lib.topology.names import TopicPartition
+from tests.support.described_transactions import described_producers, described_transaction
+
+ORDERS = TopicPartition("orders", 3)
+
+
+def test_the_question_who_writes_to_a_partition_is_in_the_compact_encoding() -> None:
+    # Tagged fields of the header; one topic with its name and one number; tagged fields of topic and request.
+    assert b"".join(encode_describe_producers(ORDERS)) == b"\0\x02\x07orders\x02\0\0\0\x03\0\0"
+
+
+def test_the_question_for_a_transaction_is_in_the_compact_encoding() -> None:
+    name = "m" * 200
+
+    # A length of 201 has two bytes as a varint.
+    assert b"".join(encode_describe_transaction(name)) == b"\0\x02\xc9\x01" + name.encode() + b"\0"
+
+
+def test_the_question_for_the_names_of_producers_is_in_the_compact_encoding() -> None:
+    # No filter by state, two ids.
+    assert b"".join(encode_list_transactions([7, 258])) == b"\0\x01\x03" + bytes(7) + b"\x07" + bytes(6) + b"\1\2\0"
+
+
+def test_names_of_producers_are_told() -> None:
+    one, two = (b"\x03" + name + bytes(8) + b"\x06Empty\0" for name in (b"t1", b"t2"))
+
+    assert parse_list_transactions(memoryview(b"\0" + bytes(4) + bytes(2) + b"\x01\x03" + one + two + b"\0")) == (
+        0,
+        ["t1", "t2"],
+    )
+
+
+def test_producers_are_told_by_id_with_what_they_have_open() -> None:
+    answer = described_producers(ORDERS, [(7, 4, 120), (8, 0, -1)])
+
+    assert parse_describe_producers(answer) == DescribedProducers(
+        0, {7: ProducerState(7, 4, 120), 8: ProducerState(8, 0, None)}
+    )
+
+
+def test_a_refusal_to_tell_the_producers_is_told_by_its_code() -> None:
+    assert parse_describe_producers(described_producers(ORDERS, error_code=6)) == DescribedProducers(6, {})
+
+
+def test_a_transaction_is_told_with_what_it_covers() -> None:
+    answer = described_transaction("mirror:A->B", "Ongoing", producer_id=7, epoch=4, partitions=[ORDERS])
+
+    told = parse_describe_transaction(answer)
+
+    assert (told.error_code, told.state, told.producer_id, told.epoch) == (0, "Ongoing", 7, 4)
+    assert told.partitions == {ORDERS}
+
+
+@pytest.mark.parametrize(
+    ("state", "ending", "committed"),
+    [
+        ("Empty", False, None),
+        ("Ongoing", False, None),
+        ("PrepareCommit", True, None),
+        ("PrepareAbort", True, None),
+        ("PrepareEpochFence", True, None),
+        ("CompleteCommit", False, True),
+        ("CompleteAbort", False, False),
+        ("Dead", False, None),
+    ],
+)
+def test_states_tell_whether_markers_are_still_to_come_and_how_it_ended(
+    state: str, ending: bool, committed: bool | None
+) -> None:
+    told = parse_describe_transaction(described_transaction("t", state))
+
+    assert (told.ending, told.committed) == (ending, committed)
+
+
+@pytest.mark.parametrize("read", [parse_describe_producers, parse_describe_transaction])
+def test_an_answer_that_is_cut_off_is_told_as_garbled(read: object) -> None:
+    whole = (
+        described_producers(ORDERS, [(7, 4, 120)])
+        if read is parse_describe_producers
+        else described_transaction("t", "Ongoing", partitions=[ORDERS])
+    )
+
+    # The tagged fields at its end say nothing.
+    for size in range(len(whole) - 3):
+        with pytest.raises(GarbledAnswerError):
+            read(whole[:size])  # type: ignore[operator]
