@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mirror_lib.cluster.batches.halves import readable
+from mirror_lib.cluster.batches.halves import halves, left_out_batch, readable
+from mirror_lib.cluster.batches.poison import POLICIES
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.errors import MirrorError, TargetDivergedError, Where
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import Outgoing, PartitionWriter
+from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.topology.access import Grant, Operation
 
 #: These tell of a record in the batch, which is then looked for by halves.
@@ -118,6 +120,39 @@ class WriteFaults:
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size
         self._acknowledged(copy, size)
+
+    async def divide(self, writer: PartitionWriter, omissions: Omissions) -> None:
+        """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
+        if writer.failed is not None:
+            return
+        outgoing = writer.waiting[0]
+        copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
+        assert isinstance(answer, ProducedPartition)
+        parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
+        if parts is not None:
+            writer.divide_first(parts)
+            now = sum(len(part.payload) for part in parts)
+            copy.unacknowledged_batches += 1
+            copy.unacknowledged_bytes += now - size
+            writer.dividing = False
+            self._acknowledged(copy, size - now)
+            self._go_on(writer)
+            return
+        error = self.refusal(writer, outgoing, answer)
+        try:
+            if not omissions.allowed:
+                error.action = f"{error.action} {POLICIES}".strip()
+                raise error
+            await omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)])
+        except MirrorError as failure:
+            writer.dividing = False
+            self.fail(writer, failure, certain=True)
+            return
+        writer.dividing = False
+        if writer.failed is None:
+            writer.drop_first()
+            self.abandon(outgoing)
+            self._go_on(writer)
 
     def where(self, writer: PartitionWriter) -> Where:
         """The place of a partition's errors."""

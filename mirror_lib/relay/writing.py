@@ -21,8 +21,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mirror_lib.cluster.batches.assemble import POLICIES, ReadyBatch
-from mirror_lib.cluster.batches.halves import halves, left_out_batch
+from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
@@ -30,7 +29,7 @@ from mirror_lib.cluster.retry import may_pass, without_frames
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
 from mirror_lib.relay.background import Background
-from mirror_lib.relay.distance import Reach, far_batch_bytes, reach
+from mirror_lib.relay.lanes import Lanes
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, Lane, Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
@@ -62,7 +61,6 @@ class TargetWriter:
     ) -> None:
         self._client = client
         self._settings = settings
-        self._tasks = tasks
         self._acknowledged = acknowledged
         self._faults = WriteFaults(
             client, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
@@ -73,13 +71,9 @@ class TargetWriter:
             if copy.target not in self._writers:
                 self._writers[copy.target] = PartitionWriter(copy.opened, settings.retry_max_seconds)
             self._writers[copy.target].copies.append(copy)
-        #: How many partitions of each leader have been given a connection.
-        self._led: dict[int, int] = {}
+        self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[Lane, int] = {}
-        self._reaches: dict[int, Reach] = {}
-        #: Some leader is far away.
-        self.far = False
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -108,6 +102,11 @@ class TargetWriter:
         writer.next_offset += 1
         return writer.next_offset
 
+    @property
+    def far(self) -> bool:
+        """Whether some leader is far away."""
+        return self._lanes.far
+
     async def start(self) -> None:
         """Find the leaders, and how far away they are: that decides about the size of the first batches."""
         await self._client.refresh_leaders({target.topic for target in self._writers})
@@ -124,7 +123,7 @@ class TargetWriter:
             return  # Whoever sends to it finds out, and retries.
         for writer in self._writers.values():
             if self._client.leader(writer.target) == leader:
-                self._lane(writer, leader)
+                self._lanes.of(writer, leader)
 
     def write(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
         """Append batches after everything that was written to the copy's target before.
@@ -161,42 +160,12 @@ class TargetWriter:
                 ),
             )
             return
-        lane = self._lane(writer, leader)
+        lane = self._lanes.of(writer, leader)
         if not writer.sendable_over(self._client.connection(*lane)):
             return
         writer.queued = True
         self._queues.setdefault(lane, deque()).append(writer)
         self._send_over(lane)
-
-    def _lane(self, writer: PartitionWriter, leader: int) -> Lane:
-        """All batches of a partition go over one connection: brokers keep the order within one only."""
-        distance = self._reaches.get(leader) or self._reach(leader)
-        if distance.far and not writer.gathers_more:
-            self.far = True
-            writer.gathers_more = True
-            for copy in writer.copies:
-                copy.assembler.gather_up_to(
-                    far_batch_bytes(copy.opened.plan.target_max_message_bytes, self._settings.batch_max_bytes)
-                )
-        if writer.leader != leader:
-            # Counted by leader, since leaders change from one partition to the next.
-            writer.leader, writer.number = leader, self._led.get(leader, 0)
-            self._led[leader] = writer.number + 1
-        number = writer.number % distance.connections
-        if writer.lane is None or writer.lane != (leader, number):
-            writer.lane = Lane(leader, number)
-        return writer.lane
-
-    def _reach(self, leader: int) -> Reach:
-        round_trip = self._client.round_trip(leader)
-        found = reach(round_trip, self._settings.connections_per_broker, tasks=self._tasks)
-        if round_trip is not None:
-            self._reaches[leader] = found
-            for writer in self._writers.values():
-                if writer.leader == leader:
-                    # It was given one when nothing was known yet.
-                    writer.lane = None
-        return found
 
     def _send_over(self, lane: Lane) -> None:
         queue = self._queues.get(lane)
@@ -313,39 +282,6 @@ class TargetWriter:
             certain = answer.error_code not in NOT_ALONE and not outgoing.maybe_appended
             self._faults.fail(writer, error, certain=certain)
 
-    async def _divide(self, writer: PartitionWriter) -> None:
-        """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
-        if writer.failed is not None:
-            return
-        outgoing = writer.waiting[0]
-        copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
-        assert isinstance(answer, ProducedPartition)
-        parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
-        if parts is not None:
-            writer.divide_first(parts)
-            now = sum(len(part.payload) for part in parts)
-            copy.unacknowledged_batches += 1
-            copy.unacknowledged_bytes += now - size
-            writer.dividing = False
-            self._acknowledged(copy, size - now)
-            self._pump(writer)
-            return
-        error = self._faults.refusal(writer, outgoing, answer)
-        try:
-            if not self._omissions.allowed:
-                error.action = f"{error.action} {POLICIES}".strip()
-                raise error
-            await self._omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)])
-        except MirrorError as failure:
-            writer.dividing = False
-            self._faults.fail(writer, failure, certain=True)
-            return
-        writer.dividing = False
-        if writer.failed is None:
-            writer.drop_first()
-            self._faults.abandon(outgoing)
-            self._pump(writer)
-
     def _go_back(self, writer: PartitionWriter) -> None:
         """Put everything that was not acknowledged back in front, and try again after a pause."""
         for outgoing in writer.resend:
@@ -372,7 +308,7 @@ class TargetWriter:
         writer.resend.clear()
         if not writer.unsure and about_records(writer.waiting[0]):
             writer.dividing = True
-            self._background.start(self._divide(writer))
+            self._background.start(self._faults.divide(writer, self._omissions))
             return
         self._faults.postpone(writer, cause)
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from crc32c import crc32c
 
 from mirror_lib.cluster.batches.aborted import AbortedTransactions, is_abort_marker
-from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.codecs import decompress
 from mirror_lib.cluster.batches.damage import damage_under_checksum, measure_damage
+from mirror_lib.cluster.batches.gathering import Gathering, passed_on
 from mirror_lib.cluster.batches.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -34,15 +34,15 @@ from mirror_lib.cluster.batches.header import (
     MAGIC_AT,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    Codec,
 )
-from mirror_lib.cluster.batches.left_out import LeftOut, left_out_damage, left_out_record
+from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.batches.legacy import codec as legacy_codec
 from mirror_lib.cluster.batches.legacy import last_offset as legacy_last_offset
 from mirror_lib.cluster.batches.legacy import read_legacy
+from mirror_lib.cluster.batches.poison import Poison
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.batches.rebuild import BatchBuilder, grown, rebuild
-from mirror_lib.cluster.batches.records import Record, RecordError, read_records
+from mirror_lib.cluster.batches.rebuild import rebuild
+from mirror_lib.cluster.batches.records import Record, read_records
 from mirror_lib.cluster.batches.rules import ANY_RECORD, AllowedTimes, RecordRules, lacks_key
 from mirror_lib.errors import (
     CorruptBatchError,
@@ -50,7 +50,6 @@ from mirror_lib.errors import (
     OversizedBatchError,
     RecordRefusedError,
     RecordTooLargeError,
-    Where,
 )
 
 __all__ = ["BatchAssembler", "ReadyBatch"]
@@ -62,9 +61,6 @@ _WORTH_KEEPING = 0.5
 #: After a batch of less than this, others of one record are looked for.
 _PERHAPS_SINGLE = 4096
 _NEEDS_REBUILDING = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT
-#: What can be done about poison beside removing its cause.
-POLICIES = "Or leave such records out: mirror.poison.policy=quarantine keeps a copy of them, skip does not."
-_NO_END = "It cannot be left out, because nothing shows where the damage ends."
 
 
 def _clock() -> int:
@@ -104,29 +100,25 @@ class BatchAssembler:
             leave_out: whether poison is left out, to be had from `take_left_out`, instead of being a failure.
             now_ms: the clock for bounds of timestamps, in epoch milliseconds.
         """
-        self._topic = topic
-        self._partition = partition
         self._end = end
         self._passthrough_min = passthrough_min_bytes
         self._batch_max = batch_max_bytes
-        #: Uncompressed bytes that a gathered batch may hold.
-        self._limit = min(batch_max_bytes, target_max_message_bytes) - HEADER_SIZE
         self._target_max = target_max_message_bytes
         self._read_committed = read_committed
         self._rules = rules
-        self._leave_out = leave_out
-        self._left_out: list[LeftOut] = []
+        self._poison = Poison(topic, partition, end, leave_out=leave_out)
         self._now_ms = now_ms
         self._times = AllowedTimes()
-        self._builder: BatchBuilder | None = None
-        #: A small batch that waits alone: it needs no rebuilding unless another one joins it.
-        self._alone: tuple[BatchHeader, bytes] | None = None
+        self._waiting = Gathering(batch_max_bytes, target_max_message_bytes, on_damage=self._damaged_in_waiting)
         #: The source's leader epoch of the newest batch that was fed, -1 before the first and in old formats.
         self.leader_epoch = -1
         #: The source offset to fetch next: after everything that was fed.
         self.next_offset = start
-        #: Why the partition cannot go on at `next_offset`; None while all is well.
-        self.failure: MirrorError | None = None
+
+    @property
+    def failure(self) -> MirrorError | None:
+        """Why the partition cannot go on at `next_offset`; None while all is well."""
+        return self._poison.failure
 
     @property
     def finished(self) -> bool:
@@ -136,9 +128,7 @@ class BatchAssembler:
     @property
     def held_bytes(self) -> int:
         """Bytes that wait for more small batches."""
-        if self._alone is not None:
-            return len(self._alone[1])
-        return self._builder.size if self._builder is not None else 0
+        return self._waiting.held_bytes
 
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[ReadyBatch]:
         """Take what one fetch returned for the partition and give what became ready.
@@ -171,7 +161,7 @@ class BatchAssembler:
             position += used
             if used >= self._passthrough_min:
                 position = self._pass_on_full(view, position, out)
-            elif used < _PERHAPS_SINGLE and self._builder is not None:
+            elif used < _PERHAPS_SINGLE and self._waiting.records is not None:
                 position = self._gather_singles(view, position)
         _let_go_of(data, out)
         return out
@@ -182,18 +172,17 @@ class BatchAssembler:
         Over a distance few large batches take less time than many small ones: only five may be under way.
         """
         self._batch_max = self._passthrough_min = max(size, self._batch_max)
-        self._limit = min(self._batch_max, self._target_max) - HEADER_SIZE
+        self._waiting.fill_up_to(self._batch_max)
 
     def take_left_out(self) -> list[LeftOut]:
         """What was left out since the last call, in order. Keep it before anything that `feed` gave with it is sent."""
-        taken, self._left_out = sorted(self._left_out, key=lambda each: each.first_offset), []
-        return taken
+        return self._poison.take_left_out()
 
     def flush(self) -> ReadyBatch | None:
         """Give what waits for more small batches."""
         out: list[ReadyBatch] = []
         try:
-            self._close(out)
+            self._waiting.close(out)
         except MemoryError:
             raise
         except Exception as error:
@@ -202,7 +191,7 @@ class BatchAssembler:
 
     def discard(self) -> None:
         """Let go of what waits for more small batches."""
-        self._alone = self._builder = None
+        self._waiting.discard()
 
     def skip_to_end(self) -> ReadyBatch | None:
         """Declare that the source holds nothing more before `end`; gives what waited."""
@@ -213,26 +202,8 @@ class BatchAssembler:
         return held
 
     def _fail(self, cause: Exception, out: list[ReadyBatch]) -> None:
-        self.failure = self._placed(cause)
-        # No policy helps against what no policy leaves out.
-        if not isinstance(cause, OversizedBatchError):
-            more = _NO_END if self._leave_out else POLICIES
-            self.failure.action = f"{self.failure.action} {more}"
-        self._close(out)
-
-    def _placed(self, cause: Exception) -> MirrorError:
-        """The cause as an error of this partition; whatever bytes provoke, such as numbers that no field can hold."""
-        damage = f"{cause}" if isinstance(cause, RecordError | CodecError) else f"{type(cause).__name__}: {cause}"
-        error = (
-            cause if isinstance(cause, MirrorError) else CorruptBatchError(f"the source's batch is damaged: {damage}.")
-        )
-        offset = self.next_offset if error.where.offset is None else error.where.offset
-        if isinstance(error, CorruptBatchError):
-            error.action = (
-                "Compare the source's replicas of this partition (kafka-dump-log); the position stays before the batch."
-            )
-        error.where = replace(error.where, topic=self._topic, partition=self._partition, offset=offset)
-        return error
+        self._poison.fail(cause, at=self.next_offset)
+        self._waiting.close(out)
 
     def _pass_over(self, cause: Exception, rest: memoryview, out: list[ReadyBatch], *, more_may_come: bool) -> int:
         """Leave out the unreadable batch that `rest` begins with; returns its bytes, 0 where that is not possible.
@@ -241,14 +212,13 @@ class BatchAssembler:
             more_may_come: whether the next fetch, beginning with this batch, may show more of what follows it.
         """
         damaged = not isinstance(cause, OversizedBatchError | RecordTooLargeError | RecordRefusedError)
-        damage = measure_damage(rest, expected=self.next_offset) if self._leave_out and damaged else None
+        damage = measure_damage(rest, expected=self.next_offset) if self._poison.leave_out and damaged else None
         if damage is not None:
-            left_out = left_out_damage(rest, damage, first=self.next_offset, end=self._end, error=self._placed(cause))
-            self._left_out.append(left_out)
             # No batch says which epoch the offsets were of that are passed over.
-            self.next_offset, self.leader_epoch = left_out.next_offset, -1
+            self.next_offset = self._poison.leave_out_damage(rest, damage, cause, first=self.next_offset)
+            self.leader_epoch = -1
             return damage.size
-        if not (self._leave_out and damaged and more_may_come):
+        if not (self._poison.leave_out and damaged and more_may_come):
             self._fail(cause, out)
         return 0
 
@@ -258,7 +228,7 @@ class BatchAssembler:
         What `_take` does with them, in one loop: logs that are copied by the gigabyte have little else. It stops before
         the first batch that is anything else, or is damaged.
         """
-        if self._alone is not None or self._builder is not None or self._rules.needs_key or view.readonly:
+        if self._waiting.waits or self._rules.needs_key or view.readonly:
             return position
         size, end, expected, epoch = len(view), self._end, self.next_offset, self.leader_epoch
         least, most = max(self._passthrough_min, HEADER_SIZE), self._target_max
@@ -324,10 +294,10 @@ class BatchAssembler:
             and not (self._rules.needs_key and _lacks_key(header, view[position:end]))
         ):
             if used >= self._passthrough_min:
-                self._close(out)
-                out.append(_passed_on(view[position:end], header))
+                self._waiting.close(out)
+                out.append(passed_on(view[position:end], header))
             else:
-                self._gather(header, view[position:end], out)
+                self._waiting.add(header, view[position:end], out)
         else:
             self._rebuild(header, view[position:end], out)
         self.next_offset = min(last + 1, self._end)
@@ -342,67 +312,28 @@ class BatchAssembler:
             return True
         return self._read_committed and transactions.is_aborted(header.producer_id, last, transactional=True)
 
-    def _gather(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
-        """Let a small whole batch wait for others of the same codec."""
-        codec = header.attributes & CODEC_BITS
-        if self._alone is not None and self._alone[0].attributes & CODEC_BITS == codec:
-            self._open_alone(codec)
-        builder = self._builder
-        if builder is not None and builder.codec == codec:
-            try:
-                body = decompress(codec, batch[HEADER_SIZE:])
-                if builder.size + grown(len(body), header.count) <= self._limit:
-                    builder.add_whole(header, body)
-                    return
-            except OversizedBatchError:
-                # It goes on as it is, as every batch that needs no look inside.
-                pass
-        self._close(out)
-        self._alone = (header, bytes(batch))
-
     def _gather_singles(self, view: memoryview, position: int) -> int:
         """Work on as many batches of one record as follow; returns the position after them."""
-        builder = self._builder
+        records = self._waiting.records
         # Keys are looked at in the general way only: here each comparison counts.
-        if builder is None or builder.codec != Codec.NONE or self._rules.needs_key:
-            return position
-        if builder.source_next != self.next_offset:
+        if records is None or self._rules.needs_key:
             return position
         below = min(self._passthrough_min, self._target_max)
-        position = builder.add_singles(
-            view, position, end=self._end, limit=self._limit, below=below, allowed=self._times
+        after = self._waiting.add_singles(
+            view, position, expected=self.next_offset, end=self._end, below=below, allowed=self._times
         )
-        self.next_offset = builder.source_next
-        self.leader_epoch = max(self.leader_epoch, builder.leader_epoch)
-        return position
+        if after != position:
+            self.next_offset = records.source_next
+            self.leader_epoch = max(self.leader_epoch, records.leader_epoch)
+        return after
 
-    def _open_alone(self, codec: int) -> None:
-        """Begin to gather with the small batch that waits alone, unless uncompressed it is too large to be joined."""
-        assert self._alone is not None
-        header, batch = self._alone
-        builder = BatchBuilder(codec)
-        try:
-            body = decompress(codec, batch[HEADER_SIZE:])
-            if grown(len(body), header.count) > self._limit:
-                return
-            self._alone = None
-            builder.add_whole(header, body)
-        except OversizedBatchError:
-            return
-        except (RecordError, CodecError) as cause:
-            self._alone = None
-            where = Where(offset=header.base_offset)
-            damaged = CorruptBatchError(f"the source's batch is damaged: {cause}.", where=where)
-            if not self._leave_out:
-                raise damaged from cause
-            damage = damage_under_checksum(header)
-            first, error = header.base_offset, self._placed(damaged)
-            self._left_out.append(left_out_damage(batch, damage, first=first, end=self._end, error=error))
-            return
-        self._builder = builder
+    def _damaged_in_waiting(self, header: BatchHeader, batch: bytes, error: CorruptBatchError) -> None:
+        if not self._poison.leave_out:
+            raise error
+        self._poison.leave_out_damage(batch, damage_under_checksum(header), error, first=header.base_offset)
 
     def _rebuild(self, header: BatchHeader, batch: memoryview, out: list[ReadyBatch]) -> None:
-        self._close(out)
+        self._waiting.close(out)
         codec = header.attributes & CODEC_BITS
         # All of them before any is sent: a batch that is damaged somewhere is damaged as a whole.
         records: Iterable[Record] = list(
@@ -430,14 +361,11 @@ class BatchAssembler:
             refusal = self._rules.refusal(record, self._times) if checked else None
             if refusal is None:
                 wanted.append(record)
-            elif self._leave_out:
-                self._leave_out_record(record, refusal)
+            elif self._poison.leave_out:
+                self._poison.leave_out_record(record, refusal)
             else:
                 return wanted, refusal
         return wanted, None
-
-    def _leave_out_record(self, record: Record, error: MirrorError) -> None:
-        self._left_out.append(left_out_record(record, self._placed(error)))
 
     def _emit_rebuilt(
         self,
@@ -459,7 +387,7 @@ class BatchAssembler:
             codec=codec,
             batch_max_bytes=self._batch_max,
             max_message_bytes=self._target_max,
-            too_large=self._leave_out_record if self._leave_out else None,
+            too_large=self._poison.leave_out_record if self._poison.leave_out else None,
         )
         for batch in ready:
             out.append(batch)
@@ -488,31 +416,13 @@ class BatchAssembler:
     def _gather_legacy(self, records: Iterable[Record], codec: int, source_next: int, out: list[ReadyBatch]) -> None:
         """Uncompressed messages come one by one, so they wait for one another as small batches do."""
         wanted, refusal = self._sifted(list(records))
-        size = grown(sum(len(record.tail) for record in wanted), len(wanted))
-        if self._alone is not None or (
-            self._builder is not None and (self._builder.codec != codec or self._builder.size + size > self._limit)
-        ):
-            self._close(out)
-        if size > self._limit or not wanted:
-            self._close(out)
+        if not self._waiting.add_records(wanted, codec, out):
             self._emit_rebuilt(wanted, codec=codec, source_next=source_next, refusal=refusal, out=out)
             return
-        if self._builder is None:
-            self._builder = BatchBuilder(codec)
-        for record in wanted:
-            self._builder.add(record)
         if refusal is not None:
             raise refusal
-        self._builder.source_next = source_next
-
-    def _close(self, out: list[ReadyBatch]) -> None:
-        """Deliver what waits."""
-        alone, builder = self._alone, self._builder
-        self._alone = self._builder = None
-        if alone is not None:
-            out.append(_passed_on(alone[1], alone[0]))
-        elif builder is not None:
-            out.append(builder.build(self._target_max))
+        assert self._waiting.records is not None
+        self._waiting.records.source_next = source_next
 
 
 def _lacks_key(header: BatchHeader, batch: memoryview) -> bool:
@@ -525,16 +435,3 @@ def _let_go_of(data: bytes | bytearray | memoryview, batches: Sequence[ReadyBatc
     if sum(len(batch.payload) for batch in views) < len(data) * _WORTH_KEEPING:
         for batch in views:
             batch.payload = bytearray(batch.payload)
-
-
-def _passed_on(batch: bytes | memoryview, header: BatchHeader) -> ReadyBatch:
-    # In its place, where that may be written to: each page of fresh memory costs more than what is copied into it.
-    payload = batch if isinstance(batch, memoryview) and not batch.readonly else bytearray(batch)
-    return ReadyBatch(
-        payload,
-        header.count,
-        ((header.base_offset, header.count),),
-        header.base_offset + header.count,
-        header.first_timestamp,
-        header.max_timestamp,
-    )
