@@ -113,7 +113,10 @@ class Hanging:
         if not left:
             return []
         identity = await self._client.producers.init_producer_id(self._name, deadline=_deadline())
-        if (identity.producer_id, identity.epoch) != (told.producer_id, told.epoch + 1):
+        if identity.producer_id != told.producer_id:
+            # Its epochs are used up, and markers of another producer end nothing of it.
+            raise self.no_marker(left)
+        if identity.epoch != told.epoch + 1:
             # Another transaction has begun since, and may be what is open: nothing but positions tells how it ended.
             left = [partition for partition in left if partition in proven]
         for commit in (True, False):

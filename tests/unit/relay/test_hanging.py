@@ -48,6 +48,7 @@ class Target:
         self.open = set(open_on)
         self.epoch = EPOCH
         self.deaf = False
+        self.next_identity: ProducerIdentity | None = None
         #: How many questions a late marker takes.
         self.closes_after: int | None = None
         self.added: list[TopicPartition] = []
@@ -62,7 +63,7 @@ class Target:
 
     async def init_producer_id(self, name: str, *, deadline: float) -> ProducerIdentity:
         self.epoch += 1
-        return ProducerIdentity(PRODUCER_ID, self.epoch)
+        return self.next_identity or ProducerIdentity(PRODUCER_ID, self.epoch)
 
     async def add_to_transaction(
         self, name: str, identity: ProducerIdentity, partitions: Iterable[TopicPartition], *, deadline: float
@@ -190,6 +191,16 @@ def test_given_another_transaction_since_when_taken_over_then_only_what_position
     settled = settle(target, counted={PAYMENTS: FIRST_OPEN + 1})
 
     assert (settled, target.added, target.ended) == ([PAYMENTS], [PAYMENTS], [True])
+
+
+def test_given_epochs_that_are_used_up_when_taken_over_then_no_other_producer_writes_markers() -> None:
+    target = Target(told("CompleteCommit"), open_on=[ORDERS])
+    target.next_identity = ProducerIdentity(PRODUCER_ID + 1, 0)
+
+    with pytest.raises(TransientError, match=r"does not appear on A\.orders-0"):
+        settle(target)
+
+    assert target.ended == []
 
 
 def test_given_markers_that_never_appear_when_taken_over_then_that_is_told() -> None:
