@@ -31,7 +31,8 @@ from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.dev.processes import tail
 from mirror_lib.relay.job_arguments import JobArguments
-from mirror_lib.relay.submission import checkout_path, find_spark_home
+from mirror_lib.relay.spark_home import find_spark_home
+from mirror_lib.relay.submission import checkout_path
 from mirror_lib.sync.flow_topics import apply_flow_topics
 
 #: From being asked to the first record on the target; and from the last record to the end of the run.

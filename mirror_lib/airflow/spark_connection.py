@@ -16,7 +16,8 @@ from urllib.parse import quote
 from mirror_lib.airflow.compatibility import AirflowNotFoundException, BaseHook, mask_secret
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, SCHEME, ConnectAddress, is_connect
-from mirror_lib.relay.submission import LOCAL_MASTER, checkout_path, find_spark_home, spark_submit
+from mirror_lib.relay.spark_home import find_spark_home, spark_submit
+from mirror_lib.relay.submission import LOCAL_MASTER, checkout_path
 
 _log = logging.getLogger(__name__)
 #: `SparkConnectHook.conn_type`.

@@ -260,7 +260,7 @@ def _limit_warnings(settings: FlowConfig, topology: FlowTopology, topics: list[s
 def _forecast_warnings(config: MirrorConfig, settings: FlowConfig, choices: TriggerChoices) -> list[str]:
     """What the source's retention deletes, or may delete, before it is copied."""
     from mirror_lib.relay.flow_forecast import forecast_warnings
-    from mirror_lib.relay.replicate import RunOptions
+    from mirror_lib.relay.run_model import RunOptions
 
     with _open_ledger(config) as ledger:
         return forecast_warnings(settings, RunOptions(topics=choices.topics), ledger)
@@ -275,7 +275,8 @@ def _open_ledger(config: MirrorConfig) -> Ledger:
 def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
     """Spark's driver is a JVM on this machine in client mode, which is the only mode Python jobs have there."""
     from mirror_lib.dev.java import find_java
-    from mirror_lib.relay.spark_check import cluster_notes, spark_defaults
+    from mirror_lib.relay.spark_check import cluster_notes
+    from mirror_lib.relay.spark_home import spark_defaults
 
     _log.info("%s", describe_master(settings.spark_connection))
     master = master_of(settings.spark_connection)

@@ -23,14 +23,8 @@ from mirror_lib.dev.processes import session_members
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.job_arguments import JobArguments
 from mirror_lib.relay.spark_connect import REMOTE_VARIABLE, ConnectAddress, is_connect
-from mirror_lib.relay.submission import (
-    checkout_path,
-    find_spark_home,
-    job_file,
-    job_module,
-    spark_submit,
-    submit_settings,
-)
+from mirror_lib.relay.spark_home import find_spark_home, spark_submit
+from mirror_lib.relay.submission import checkout_path, job_file, job_module, submit_settings
 
 #: Time for the job to note in the ledger that it was interrupted.
 _GRACE_SECONDS = 10.0

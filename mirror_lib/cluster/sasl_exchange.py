@@ -15,7 +15,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import AuthenticationFailedError
 
-from mirror_lib.cluster.kerberos import KerberosLogin, kerberos_error
+from mirror_lib.cluster.kerberos_tickets import KerberosIdentity, kerberos_error
 from mirror_lib.cluster.oauth_tokens import TokenSource, forget_token, token_of
 from mirror_lib.errors import MirrorError, Where
 
@@ -81,11 +81,11 @@ class TokenAuthenticator:
 class KerberosService(str):
     """The brokers' service, with the login to use there."""
 
-    login: KerberosLogin
+    login: KerberosIdentity
     where: Where
 
     @classmethod
-    def of(cls, login: KerberosLogin, where: Where) -> Self:
+    def of(cls, login: KerberosIdentity, where: Where) -> Self:
         """The service of a login."""
         service = cls(login.service)
         service.login, service.where = login, where

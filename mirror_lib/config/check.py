@@ -17,7 +17,7 @@ from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
 from mirror_lib.config.pem_lines import broken_pem
 from mirror_lib.config.values import check_client_value, check_value
 from mirror_lib.topology.java_types import parse_list
-from mirror_lib.transform.settings import is_transform_key
+from mirror_lib.transform.setting_keys import is_transform_key
 
 _POLICY = "replication.policy"
 _PROVIDERS = "config.providers"

@@ -20,16 +20,9 @@ from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.model import Fencing, Provenance
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.transform.model import NO_TRANSFORMS, Determinism, FlowTransforms, Transform
-from mirror_lib.transform.settings import (
-    PREFIX,
-    SUB_KEYS,
-    is_transform_key,
-    listed_names,
-    parse_transforms,
-    statement_files,
-    unlisted_problems,
-)
-from mirror_lib.transform.settings import TRANSFORMS as OWN_TRANSFORMS
+from mirror_lib.transform.setting_keys import PREFIX, SUB_KEYS, is_transform_key
+from mirror_lib.transform.setting_keys import TRANSFORMS as OWN_TRANSFORMS
+from mirror_lib.transform.settings import listed_names, parse_transforms, statement_files, unlisted_problems
 
 #: One of them is in every key that has to do with transforms.
 _PARTS = ("transform", "predicates", ".converter")

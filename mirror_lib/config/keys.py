@@ -9,7 +9,7 @@ from enum import Enum
 from mirror_lib.config.definitions import MM2_BY_NAME
 from mirror_lib.config.own_keys import OWN_BY_NAME
 from mirror_lib.topology.names import FlowId
-from mirror_lib.transform.settings import is_transform_key
+from mirror_lib.transform.setting_keys import is_transform_key
 
 ARROW = "->"
 

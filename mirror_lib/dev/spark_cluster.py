@@ -24,7 +24,7 @@ from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, process_facts, recall, start, tail
 from mirror_lib.errors import MirrorError
-from mirror_lib.relay.submission import find_spark_home
+from mirror_lib.relay.spark_home import find_spark_home
 
 _START_SECONDS = 120.0
 _POLL_SECONDS = 0.1

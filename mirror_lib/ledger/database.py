@@ -15,6 +15,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 from mirror_lib.config.model import is_secret
 from mirror_lib.errors import LedgerError
 
+#: Where the version of the tables stands; not Alembic's own name, since the database may be shared with Airflow's.
+VERSION_TABLE = "mirror_ledger_version"
 #: How long a writer waits for another one.
 BUSY_SECONDS = 30
 _CONNECT_SECONDS = 10

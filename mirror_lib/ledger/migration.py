@@ -11,8 +11,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.schema import VERSION_TABLE
+from mirror_lib.ledger.database import VERSION_TABLE, Database
 
 #: Any number that other programs on the same PostgreSQL are unlikely to lock.
 _ADVISORY_LOCK = 0x6D6972726F72

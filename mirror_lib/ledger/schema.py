@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, text
 
-from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.database import VERSION_TABLE, Database
 
-#: Not Alembic's own name: the database may be shared with Airflow's.
-VERSION_TABLE = "mirror_ledger_version"
 #: The newest of `migrations/versions`.
 HEAD = "0009"
 

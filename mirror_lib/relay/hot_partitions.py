@@ -3,51 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from mirror_lib.topology.names import TopicPartition
-
-if TYPE_CHECKING:
-    from mirror_lib.relay.model import PartitionPlan
+from mirror_lib.relay.model import HotPartition, PartitionPlan
 
 #: A bin may be so much heavier than its fair share before anybody is told: that is how bins of partitions come out.
 _TOLERANCE = 1.25
 #: A round that copies less lasts as long as its fixed part, however it is dealt.
 _WORTH_TELLING_BYTES, _WORTH_TELLING_OFFSETS = 16_000_000, 1_000_000
 _NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class HotPartition:
-    """A target partition whose records are more than a task's fair share; it has one writer, so it is never split."""
-
-    #: Of the sources that go there, the one with most; others are those of a merge.
-    source: TopicPartition
-    #: Bytes, or offsets where bytes are not known.
-    weight: int
-    #: Of all tasks, if everything could be split evenly.
-    fair_share: int
-    tasks: int
-    #: Whether `weight` and `fair_share` are bytes.
-    in_bytes: bool
-
-    @property
-    def times_fair_share(self) -> float:
-        """How many times a task's fair share this partition is."""
-        return self.weight / self.fair_share
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json` output."""
-        return {
-            "topic": self.source.topic,
-            "partition": self.source.partition,
-            "weight": self.weight,
-            "fair_share": self.fair_share,
-            "tasks": self.tasks,
-            "unit": "bytes" if self.in_bytes else "offsets",
-            "times_fair_share": round(self.times_fair_share, 2),
-        }
 
 
 def find_hot_partitions(groups: Iterable[Sequence[PartitionPlan]], tasks_max: int) -> tuple[HotPartition, ...]:

@@ -13,7 +13,6 @@ from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.costs import Expectation
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.hot_partitions import HotPartition
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.transform.paths import TopicPath
@@ -108,6 +107,38 @@ class PartitionProblem:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` output and the report file."""
         return {"topic": self.source.topic, "partition": self.source.partition, **self.error.attributes()}
+
+
+@dataclass(frozen=True, slots=True)
+class HotPartition:
+    """A target partition whose records are more than a task's fair share; it has one writer, so it is never split."""
+
+    #: Of the sources that go there, the one with most; others are those of a merge.
+    source: TopicPartition
+    #: Bytes, or offsets where bytes are not known.
+    weight: int
+    #: Of all tasks, if everything could be split evenly.
+    fair_share: int
+    tasks: int
+    #: Whether `weight` and `fair_share` are bytes.
+    in_bytes: bool
+
+    @property
+    def times_fair_share(self) -> float:
+        """How many times a task's fair share this partition is."""
+        return self.weight / self.fair_share
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "weight": self.weight,
+            "fair_share": self.fair_share,
+            "tasks": self.tasks,
+            "unit": "bytes" if self.in_bytes else "offsets",
+            "times_fair_share": round(self.times_fair_share, 2),
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
-import javaproperties
-
-from mirror_lib.errors import ConfigurationError
-from mirror_lib.relay.submission import find_spark_home, runs_here
+from mirror_lib.relay.submission import runs_here
 
 #: What a Python worker needs beside its task's own budget: the interpreter, the modules, Arrow.
 WORKER_MEGABYTES = 100
@@ -24,27 +20,6 @@ _IN_MEGABYTES = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 10
 _USUAL_EXECUTORS = 2
 _LEAST_OVERHEAD = 384.0
 _OVERHEAD = {"yarn": 0.1, "k8s": 0.4}
-
-
-def spark_defaults(environment: Mapping[str, str]) -> dict[str, str]:
-    """What `spark-defaults.conf` says to every `spark-submit` of this machine; empty where there is none.
-
-    Args:
-        environment: the process environment of `spark-submit`.
-    """
-    folder = environment.get("SPARK_CONF_DIR")
-    if not folder:
-        try:
-            folder = str(find_spark_home(environment) / "conf")
-        except ConfigurationError:
-            return {}
-    try:
-        # As Java reads it (`Utils.getPropertiesFromFile`): other bytes, of a comment most likely, are replaced.
-        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
-        return {key: value.strip() for key, value in javaproperties.loads(text).items()}
-    except (OSError, ValueError):
-        # What cannot be read is told by `spark-submit` itself.
-        return {}
 
 
 def cluster_notes(settings: Mapping[str, str], *, master: str, tasks: int, task_memory_bytes: int) -> tuple[str, ...]:

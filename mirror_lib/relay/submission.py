@@ -11,6 +11,7 @@ from pathlib import Path
 
 import mirror_lib
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.spark_home import spark_defaults
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 #: Spark's master where nobody names another: this machine with all its cores.
@@ -59,8 +60,6 @@ def submit_settings(master: str, *, transforms: bool = False) -> dict[str, str]:
         transforms: whether records go through transforms, and with them through the JVM of every executor: on this
             machine that is the driver's.
     """
-    from mirror_lib.relay.spark_check import spark_defaults
-
     settings = {**SPARK_SETTINGS, "spark.pyspark.driver.python": sys.executable}
     if transforms and runs_here(master):
         settings[_JAVA_OPTIONS[0]] = TRANSFORMING_JVM
@@ -86,27 +85,3 @@ def checkout_path(environment: Mapping[str, str]) -> dict[str, str]:
     if root in site.getsitepackages():
         return {}
     return {"PYTHONPATH": os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))}
-
-
-def find_spark_home(environment: Mapping[str, str]) -> Path:
-    """`SPARK_HOME`, else the folder of the installed PySpark, found without importing it.
-
-    Raises:
-        ConfigurationError: there is no `spark-submit`.
-    """
-    named = environment.get("SPARK_HOME")
-    spec = None if named else importlib.util.find_spec("pyspark")
-    places = [named] if named else list(spec.submodule_search_locations or ()) if spec else []
-    for place in places:
-        if spark_submit(Path(place)).is_file():
-            return Path(place)
-    if named:
-        raise ConfigurationError(
-            f"SPARK_HOME is {named}, where bin/spark-submit is missing.", action="Correct it, or unset SPARK_HOME."
-        )
-    raise ConfigurationError("PySpark is not installed.", action="Install batch-mirror[spark].")
-
-
-def spark_submit(spark_home: Path) -> Path:
-    """The program itself."""
-    return spark_home / "bin" / "spark-submit"

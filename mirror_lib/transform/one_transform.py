@@ -22,7 +22,7 @@ from mirror_lib.transform.model import (
     Transform,
 )
 from mirror_lib.transform.python_functions import NoFunction, PythonFunction, look_at_function
-from mirror_lib.transform.settings import PREFIX, REGISTRY, problem
+from mirror_lib.transform.setting_keys import PREFIX, REGISTRY, problem
 from mirror_lib.transform.sql_text import Finding
 
 Side = Literal["key", "value"]

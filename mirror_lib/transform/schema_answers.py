@@ -26,7 +26,7 @@ from mirror_lib.transform.schema_preflight import (
     finding_of_unread,
     is_written,
 )
-from mirror_lib.transform.settings import PREFIX, REGISTRY
+from mirror_lib.transform.setting_keys import PREFIX, REGISTRY
 
 #: So many ids of a side that nothing decodes, those that most records have, tell whether they are ids at all.
 _PROBED = 20

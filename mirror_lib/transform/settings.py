@@ -10,41 +10,7 @@ from pathlib import Path
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms, SchemaRegistry, Transform
-
-TRANSFORMS = "mirror.transforms"
-PREFIX = "mirror.transform."
-
-#: Settings of one transform, behind `mirror.transform.<name>.`, with what they mean.
-SUB_KEYS: Mapping[str, str] = {
-    "topics": "Names or Java regexes of the source topics whose records it takes. Default: all topics of the flow.",
-    "filter": "Spark SQL: records for which it is not true are dropped.",
-    "key": "Spark SQL: the key that is written.",
-    "value": "Spark SQL: the value that is written.",
-    "headers": "Spark SQL: the headers that are written.",
-    "timestamp": "Spark SQL: the timestamp that is written.",
-    "topic": "Spark SQL: the target topic.",
-    "partition": "Spark SQL: the target partition.",
-    "sql.file": "A file with one `SELECT ... FROM records [WHERE ...]`, instead of a filter and columns. A relative "
-    "path begins at the folder of the properties file.",
-    "function": "A Python function, instead of a filter and columns: `package.module.function` takes and returns a "
-    "DataFrame of PySpark, `package.module:function` a record batch of Arrow.",
-    "decode.key": "How keys are read: `json`, `avro`, `protobuf`, `string`, or `none` (binary, the default).",
-    "decode.value": "How values are read, as `decode.key`.",
-    "schema.key": "Spark DDL of keys that are JSON.",
-    "schema.value": "Spark DDL of values that are JSON, such as `country STRING, card STRING`.",
-    "deterministic": "Whether the same record always gives the same result, where that cannot be seen.",
-}
-#: The name that no transform can have: its settings are those of the schema registries.
-REGISTRY = "registry"
-REGISTRY_KEYS: Mapping[str, str] = {
-    f"{side}.{name}": meaning.format(side=side)
-    for side in ("source", "target")
-    for name, meaning in (
-        ("url", "Addresses of the {side}'s schema registry, tried in this order."),
-        ("user", "The user of its basic authentication."),
-        ("password", "The password of its basic authentication."),
-    )
-}
+from mirror_lib.transform.setting_keys import PREFIX, REGISTRY, REGISTRY_KEYS, SUB_KEYS, TRANSFORMS, problem
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
@@ -98,11 +64,6 @@ def statement_files(settings: Mapping[str, str], folder: Path = Path()) -> tuple
     """The files that `parse_transforms` reads, whether or not it can use what is in them."""
     named = (text.strip() for key, text in settings.items() if key.startswith(PREFIX) and key.endswith(".sql.file"))
     return tuple(dict.fromkeys(folder / file for file in named if file))
-
-
-def is_transform_key(name: str) -> bool:
-    """Whether `parse_transforms` judges a key of a flow, known or not."""
-    return name == TRANSFORMS or name.startswith((PREFIX, f"{TRANSFORMS}."))
 
 
 class _Parse:
@@ -223,11 +184,6 @@ class _Parse:
 
     def _warning(self, key: str, sentence: str, advice: str) -> None:
         self._problems.append(problem(Severity.WARNING, key, sentence, advice))
-
-
-def problem(severity: Severity, key: str, sentence: str, advice: str) -> Problem:
-    """A problem of one key."""
-    return Problem(severity=severity, message=f"{key}: {sentence}", key=key, suggestion=advice)
 
 
 def _closest(name: str, known: Iterable[str], cutoff: float) -> str | None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.kerberos import KerberosLogin, _Tickets
+from mirror_lib.cluster.kerberos import KerberosLogin
+from mirror_lib.cluster.kerberos_tickets import Tickets
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import AuthenticationError, ConfigurationError, Where
 
@@ -174,7 +175,7 @@ class TestTickets:
 
     @pytest.fixture
     def tickets(self, realm: StandIn) -> Any:
-        return _Tickets()
+        return Tickets()
 
     @pytest.mark.parametrize("lifetime", [600, None])
     def test_given_both_then_a_current_ticket_of_the_cache_is_used(

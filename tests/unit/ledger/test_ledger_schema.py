@@ -19,8 +19,8 @@ from sqlalchemy import inspect, text
 
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger import migration, schema
-from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.database import VERSION_TABLE, Database
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 
 TABLES = {
@@ -47,7 +47,7 @@ TABLES = {
     "cutover_step",
     "cut",
     "handed_over_topic",
-    schema.VERSION_TABLE,
+    VERSION_TABLE,
 }
 
 
@@ -80,16 +80,16 @@ def database(empty_database: Database) -> Database:
 def test_the_migrations_make_exactly_the_tables_of_the_models(database: Database) -> None:
     with database.read() as connection:
         context = MigrationContext.configure(
-            connection, opts={"version_table": schema.VERSION_TABLE, "compare_server_default": True}
+            connection, opts={"version_table": VERSION_TABLE, "compare_server_default": True}
         )
-        assert compare_metadata(context, Base.metadata) == []
+        assert compare_metadata(context, METADATA) == []
 
 
 def test_checks_and_keys_have_the_names_of_the_models(database: Database) -> None:
     """`compare_metadata` does not look at them, and a later migration changes constraints by name."""
     with database.read() as connection:
         inspector = inspect(connection)
-        for table in Base.metadata.sorted_tables:
+        for table in METADATA.sorted_tables:
             expected = {str(each.name) for each in table.constraints}
             found = {
                 str(inspector.get_pk_constraint(table.name)["name"]),
@@ -109,7 +109,7 @@ def test_migrating_again_changes_nothing_and_keeps_the_rows(ledger: Ledger) -> N
 
 def test_a_database_can_go_back_to_nothing_and_up_again(database: Database) -> None:
     _downgrade(database, "base")
-    assert _tables(database) == {schema.VERSION_TABLE}
+    assert _tables(database) == {VERSION_TABLE}
 
     schema.upgrade(database)
 
@@ -143,7 +143,7 @@ def test_other_tables_of_a_shared_database_are_left_alone(empty_database: Databa
 
 def test_tables_of_a_newer_version_are_refused(database: Database) -> None:
     with database.write() as connection:
-        connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'"))
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
 
     with pytest.raises(LedgerError, match=r"newer version of this project \(9999\)") as caught:
         schema.upgrade(database)

@@ -10,15 +10,9 @@ import pytest
 
 from mirror_lib.dev.spark_connect import CONNECT_SETTINGS
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.spark_home import find_spark_home, spark_submit
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
-from mirror_lib.relay.submission import (
-    checkout_path,
-    find_spark_home,
-    job_file,
-    runs_here,
-    spark_submit,
-    submit_settings,
-)
+from mirror_lib.relay.submission import checkout_path, job_file, runs_here, submit_settings
 
 _PROJECT = next(folder for folder in Path(__file__).parents if (folder / "pyproject.toml").is_file())
 

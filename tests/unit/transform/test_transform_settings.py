@@ -28,13 +28,8 @@ from mirror_lib.transform.model import (
     SchemaRegistry,
     Transform,
 )
-from mirror_lib.transform.settings import (
-    REGISTRY_KEYS,
-    SUB_KEYS,
-    is_transform_key,
-    parse_transforms,
-    statement_files,
-)
+from mirror_lib.transform.setting_keys import REGISTRY_KEYS, SUB_KEYS, is_transform_key
+from mirror_lib.transform.settings import parse_transforms, statement_files
 
 REGISTRY = {"mirror.transform.registry.source.url": "http://registry:8081"}
 

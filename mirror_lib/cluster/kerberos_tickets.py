@@ -1,0 +1,201 @@
+"""Kerberos tickets: who we are to a realm, and the credentials that both clients log in by.
+
+An identity carries its keytab's or its ticket cache's content, so that executors need neither file. Tickets are held in
+the memory of the process (MIT's `MEMORY:` caches); a keytab lies on disk only while a ticket is got by it. The realm's
+addresses come from the machine's own krb5.conf, as in Java.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
+
+_CACHE_VARIABLE = "KRB5CCNAME"
+_OURS = "MEMORY:mirror-"
+#: What helps where something is missing.
+INSTALL = (
+    "Install the package gssapi (the extra `kerberos`) and a confluent-kafka that was built with Kerberos on every "
+    "machine that runs tasks: docs/security.md says how."
+)
+#: What MIT's library says.
+_NO_KDC, _NOTHING_HELD = "Cannot contact any KDC", "No credentials cache found"
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosIdentity:
+    """Who logs in, and by what."""
+
+    #: The first part of the brokers' principals.
+    service: str
+    principal: str | None = None
+    keytab: bytes | None = field(default=None, repr=False)
+    #: A ticket cache, in the format of MIT's `FILE:` caches. It counts before the keytab while its ticket is current.
+    ticket_cache: bytes | None = field(default=None, repr=False)
+
+    def credentials(self, where: Where) -> Any:
+        """Credentials of package gssapi, good for new connections.
+
+        Raises:
+            ConfigurationError: package gssapi is missing.
+            AuthenticationError: the realm gives no ticket.
+            TransientError: no KDC answers.
+        """
+        return TICKETS.credentials(self, where)
+
+
+def gssapi_package(where: Where) -> Any:
+    """The package, imported.
+
+    Raises:
+        ConfigurationError: it is missing.
+    """
+    try:
+        import gssapi
+    except ImportError as error:
+        raise ConfigurationError(
+            "sasl.mechanism=GSSAPI needs the package gssapi, which is not installed.", where=where, action=INSTALL
+        ) from error
+    return gssapi
+
+
+class Tickets:
+    """The tickets of this process."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._lock = threading.Lock()
+        #: The principal that librdkafka logs in by, by realm: it takes what MIT chooses, which goes by realms.
+        self._offered: dict[str, str] = {}
+        #: The same for logins by the process's own cache, which librdkafka does not see beside ours.
+        self._of_process: dict[str, str] = {}
+        #: The process's ticket cache before we set our own.
+        self.process_cache = os.environ.get(_CACHE_VARIABLE)
+
+    def credentials(self, login: KerberosIdentity, where: Where) -> Any:
+        """As `KerberosIdentity.credentials`."""
+        return self._found(login, where)[0]
+
+    def offer_to_process(self, login: KerberosIdentity, where: Where) -> None:
+        """Let librdkafka find the login's ticket.
+
+        Raises:
+            ConfigurationError: another login, which librdkafka cannot have beside it, is in use in this process.
+        """
+        found, cache = self._found(login, where)
+        principal = str(found.name)
+        realm = principal.rpartition("@")[2]
+        with self._lock:
+            same, other = (self._offered, self._of_process) if cache else (self._of_process, self._offered)
+            taken = next((each for each in (same.get(realm), *other.values()) if each not in (None, principal)), None)
+            if taken is not None:
+                raise ConfigurationError(
+                    f"{principal} and {taken} are both needed, and librdkafka takes one principal of a realm, and "
+                    "either this process's own ticket cache or those of sasl.jaas.config.",
+                    where=where,
+                    action="Log in to both clusters by the same principal; of different realms, by keytabs or ticket "
+                    "cache files.",
+                )
+            same[realm] = principal
+            if cache:
+                os.environ[_CACHE_VARIABLE] = cache
+
+    def _found(self, login: KerberosIdentity, where: Where) -> tuple[Any, str | None]:
+        """Credentials with the name of our cache that holds them; None when they are in the process's own."""
+        gssapi = gssapi_package(where)
+        with self._lock:
+            try:
+                return self._acquire(gssapi, login)
+            except gssapi.exceptions.GSSError as error:
+                raise kerberos_error(error, login, where) from error
+
+    def _acquire(self, gssapi: Any, login: KerberosIdentity) -> tuple[Any, str | None]:
+        name = None
+        if login.principal:
+            name = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
+        if login.ticket_cache is not None:
+            try:
+                found, cache = _carried(gssapi, name, login.ticket_cache, _cache_name(login, login.ticket_cache))
+                if login.keytab is None or _is_current(found):
+                    return found, cache
+            except gssapi.exceptions.GSSError:
+                if login.keytab is None:
+                    raise
+        if login.keytab is not None:
+            # A cache of its own: MIT renews by the keytab only what it got by it.
+            cache = _cache_name(login, login.keytab)
+            with _private_file(login.keytab) as path:
+                store = {"client_keytab": f"FILE:{path}", "ccache": cache}
+                found = gssapi.Credentials(name=name, usage="initiate", store=store)
+                # It is here that MIT gets a ticket, or a new one when half of the old one's life is over.
+                found.inquire()
+            return gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache}), cache
+        process_store = {"ccache": self.process_cache} if self.process_cache else None
+        found = gssapi.Credentials(name=name, usage="initiate", store=process_store)
+        found.inquire()
+        return found, None
+
+
+def _carried(gssapi: Any, name: Any, content: bytes, cache: str) -> tuple[Any, str]:
+    """The tickets of a cache's content, now in a cache of ours."""
+    with _private_file(content) as path:
+        held = gssapi.Credentials(name=name, usage="initiate", store={"ccache": f"FILE:{path}"})
+        held.store(store={"ccache": cache}, usage="initiate", overwrite=True, set_default=False)
+    return gssapi.Credentials(name=name, usage="initiate", store={"ccache": cache}), cache
+
+
+def _is_current(credentials: Any) -> bool:
+    """Whether the ticket is not over; package gssapi may also raise that it is. None is a life without an end."""
+    credentials.inquire()
+    return credentials.lifetime is None or credentials.lifetime > 0
+
+
+TICKETS = Tickets()
+
+
+def kerberos_error(error: Exception, login: KerberosIdentity, where: Where) -> MirrorError:
+    """The named error for one of package gssapi."""
+    said = " ".join(str(error).split())
+    who = login.principal or "the ticket cache"
+    if login.keytab is not None and _NOTHING_HELD in said:
+        return AuthenticationError(
+            f"the keytab holds no key of {who}.",
+            where=where,
+            action="Check principal and keyTab in sasl.jaas.config; `klist -k` shows the principals of a keytab.",
+        )
+    if _NO_KDC in said:
+        return TransientError(
+            f"no KDC answered when {who} logged in: {said.rstrip('.')}.",
+            where=where,
+            action="Check krb5.conf on this machine and that the KDC runs.",
+        )
+    return AuthenticationError(
+        f"Kerberos refused {who}: {said.rstrip('.')}.",
+        where=where,
+        action="Check principal and keyTab (or the ticket cache) in sasl.jaas.config, sasl.kerberos.service.name, and "
+        "that the names of the brokers are those of their principals.",
+    )
+
+
+def _cache_name(login: KerberosIdentity, content: bytes) -> str:
+    return _OURS + hashlib.sha256((login.principal or "").encode() + b"\0" + content).hexdigest()[:32]
+
+
+@contextmanager
+def _private_file(content: bytes) -> Iterator[str]:
+    """A file that only this user can read, gone at the end."""
+    handle, path = tempfile.mkstemp(prefix="mirror-krb5-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        yield path
+    finally:
+        Path(path).unlink()
