@@ -36,7 +36,8 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy import copy_bin
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.acls import plan_acls
 from mirror_lib.sync.configs import plan_configs
 from mirror_lib.sync.flow_acls import apply_flow_acls, gather_acl_facts

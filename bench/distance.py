@@ -43,7 +43,8 @@ from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.dev.wan_direction import LineQuality
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.replicate import RunOptions, RunReport, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions, RunReport
 from mirror_lib.sync.flow_topics import apply_flow_topics
 
 #: From the start of a copier to its first record on the target, and from the last to the end of the run.

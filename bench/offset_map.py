@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns

@@ -12,7 +12,9 @@ from mirror_lib.config.load import load
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import RunOptions, replicate
+
+# Of `relay.run_model`; but this also runs with earlier checkouts, which have it nowhere but here.
+from mirror_lib.relay.replicate import RunOptions, replicate  # type: ignore[attr-defined]
 from mirror_lib.sync.flow_topics import apply_flow_topics
 
 

@@ -44,7 +44,8 @@ from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.model import RunPlan
 from mirror_lib.relay.packing import least_possible
 from mirror_lib.relay.plan import plan_round
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.flow_topics import apply_flow_topics
 from mirror_lib.topology.names import TopicPartition
 

@@ -20,7 +20,8 @@ from mirror_lib.config.load import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from mirror_lib.sync.flow_topics import apply_flow_topics
 

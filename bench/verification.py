@@ -34,7 +34,8 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.flow_topics import apply_flow_topics
 from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.report import VerifyReport

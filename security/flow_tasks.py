@@ -21,7 +21,8 @@ from mirror_lib.config.load import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.flow_observation import observe_flow
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.flow_acls import apply_flow_acls
 from mirror_lib.sync.flow_configs import apply_flow_configs
 from mirror_lib.sync.flow_groups import apply_flow_groups

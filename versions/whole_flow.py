@@ -15,7 +15,8 @@ from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import load
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.flow_acls import apply_flow_acls
 from mirror_lib.sync.flow_configs import apply_flow_configs
 from mirror_lib.sync.flow_groups import apply_flow_groups

@@ -17,7 +17,7 @@ from mirror_lib.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from mirror_lib.ledger.rows import GapRow
-    from mirror_lib.relay.gaps import Decision, Resolution
+    from mirror_lib.relay.gap_decisions import Decision, Resolution
 
 _app = typer.Typer(name="gaps", help="Records that sources lost, and how to go on.", no_args_is_help=True)
 
@@ -176,14 +176,8 @@ def _decide(
 ) -> None:
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.gaps import (
-        IN_LEDGER,
-        Decision,
-        apply_decisions,
-        plan_decisions,
-        plan_in_ledger,
-        undecided,
-    )
+    from mirror_lib.relay.gap_decisions import IN_LEDGER, Decision
+    from mirror_lib.relay.gaps import apply_decisions, plan_decisions, plan_in_ledger, undecided
     from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.relay.run_lock import hold_lock
 

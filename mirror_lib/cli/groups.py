@@ -14,7 +14,7 @@ from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
     from mirror_lib.sync.flow_groups import GroupSync
-    from mirror_lib.sync.groups import GroupReason, GroupRow
+    from mirror_lib.sync.group_plan import GroupReason, GroupRow
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
@@ -87,7 +87,7 @@ def status(
 
     Exit code 0 when all are, 1 when some are not or an internal topic holds what cannot be read, 3 when a group cannot.
     """
-    from mirror_lib.sync.groups import IN_SYNC
+    from mirror_lib.sync.group_plan import IN_SYNC
 
     with reporting(as_json) as output:
         done = _planned(output, config, flow, topics)

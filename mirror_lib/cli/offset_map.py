@@ -14,7 +14,8 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, 
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.relay.map_rebuild import RebuildPlan, Rebuilt
+    from mirror_lib.relay.map_rebuild import Rebuilt
+    from mirror_lib.relay.map_rebuild_plan import RebuildPlan
 
 _app = typer.Typer(name="map", help="The exact offset map of a flow.", no_args_is_help=True)
 
@@ -114,7 +115,8 @@ def _rebuild(
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.relay.gather import FlowClusters
-    from mirror_lib.relay.map_rebuild import apply_rebuilt, plan_rebuild, rebuild
+    from mirror_lib.relay.map_rebuild import apply_rebuilt, rebuild
+    from mirror_lib.relay.map_rebuild_plan import plan_rebuild
     from mirror_lib.relay.run_lock import hold_lock
 
     file, settings = load_flow_as_it_runs(config, flow)

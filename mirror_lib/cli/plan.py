@@ -47,7 +47,8 @@ def plan(
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.relay.flow_forecast import forecast_plan
-    from mirror_lib.relay.replicate import RunOptions, plan_flow
+    from mirror_lib.relay.replicate import plan_flow
+    from mirror_lib.relay.run_model import RunOptions
     from mirror_lib.sync.flow_loops import check_loops
 
     with reporting(as_json) as output:

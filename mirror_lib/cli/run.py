@@ -148,7 +148,8 @@ def _show_plan(
     output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, tasks: int | None
 ) -> None:
     from mirror_lib.ledger.location import existing_ledger
-    from mirror_lib.relay.replicate import RunOptions, plan_flow
+    from mirror_lib.relay.replicate import plan_flow
+    from mirror_lib.relay.run_model import RunOptions
 
     with output.progress(f"Reading both clusters of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
         planned = plan_flow(flow, RunOptions(topics=tuple(topics or ()), tasks_max=tasks), known)

@@ -7,28 +7,40 @@ from dataclasses import asdict
 from sqlalchemy import Connection, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.models import Backfill
 from mirror_lib.ledger.rows import BackfillRow
 
 _BACKFILL: Table = Backfill.metadata.tables["backfill"]
 
 
-def define(connection: Connection, row: BackfillRow) -> BackfillRow:
-    """Insert a backfill unless its name is taken; returns the row that has the name then."""
-    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(_BACKFILL)
-    connection.execute(insert.values(asdict(row)).on_conflict_do_nothing())
-    return find(connection, row.flow, row.name) or row
+class Backfills:
+    """What was defined to be backfilled. Every method is one transaction and raises `LedgerError`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def define(self, row: BackfillRow) -> BackfillRow:
+        """Keep what a backfill copies; returns what its name stands for, which is an older row if there is one."""
+        with self._database.write() as connection:
+            insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(_BACKFILL)
+            connection.execute(insert.values(asdict(row)).on_conflict_do_nothing())
+            return _find(connection, row.flow, row.name) or row
+
+    def find(self, flow: str, name: str) -> BackfillRow | None:
+        """One backfill of a flow, None when there is no such."""
+        with self._database.read() as connection:
+            return _find(connection, flow, name)
+
+    def of_flow(self, flow: str) -> tuple[BackfillRow, ...]:
+        """A flow's backfills, newest first."""
+        columns = _BACKFILL.c
+        query = select(_BACKFILL).where(columns.flow == flow).order_by(columns.created_at.desc(), columns.name)
+        with self._database.read() as connection:
+            return tuple(BackfillRow(**row) for row in connection.execute(query).mappings())
 
 
-def find(connection: Connection, flow: str, name: str) -> BackfillRow | None:
-    """One backfill."""
+def _find(connection: Connection, flow: str, name: str) -> BackfillRow | None:
     query = select(_BACKFILL).where(_BACKFILL.c.flow == flow, _BACKFILL.c.name == name)
     found = connection.execute(query).mappings().one_or_none()
     return None if found is None else BackfillRow(**found)
-
-
-def of_flow(connection: Connection, flow: str) -> tuple[BackfillRow, ...]:
-    """A flow's backfills, newest first."""
-    columns = _BACKFILL.c
-    query = select(_BACKFILL).where(columns.flow == flow).order_by(columns.created_at.desc(), columns.name)
-    return tuple(BackfillRow(**row) for row in connection.execute(query).mappings())

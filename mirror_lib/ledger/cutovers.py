@@ -11,13 +11,13 @@ from sqlalchemy import Table, delete, select, update
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow, HandedOverRow
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.writing import now, upsert
 
-_CUTOVERS: Table = Base.metadata.tables["cutover"]
-_STEPS: Table = Base.metadata.tables["cutover_step"]
-_CUTS: Table = Base.metadata.tables["cut"]
-_HANDED_OVER: Table = Base.metadata.tables["handed_over_topic"]
+_CUTOVERS: Table = METADATA.tables["cutover"]
+_STEPS: Table = METADATA.tables["cutover_step"]
+_CUTS: Table = METADATA.tables["cut"]
+_HANDED_OVER: Table = METADATA.tables["handed_over_topic"]
 
 
 class Cutovers:

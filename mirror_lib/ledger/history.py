@@ -13,13 +13,13 @@ from sqlalchemy import Connection, Delete, Table, and_, delete, select, tuple_
 
 from mirror_lib.ledger import acls, rounds
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import SyncTimeRow
 
-_RUNS: Table = Base.metadata.tables["run"]
-_PARTITION_RUNS: Table = Base.metadata.tables["partition_run"]
-_ROUNDS: Table = Base.metadata.tables["round"]
-_POSITIONS: Table = Base.metadata.tables["position"]
+_RUNS: Table = METADATA.tables["run"]
+_PARTITION_RUNS: Table = METADATA.tables["partition_run"]
+_ROUNDS: Table = METADATA.tables["round"]
+_POSITIONS: Table = METADATA.tables["position"]
 #: What it is called among the steps of a flow that have an interval.
 _STEP = "forget_history"
 _INTERVAL = timedelta(days=1)

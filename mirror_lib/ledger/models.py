@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    CheckConstraint,
-    DateTime,
-    Dialect,
-    Double,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    MetaData,
-    String,
-    Text,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, Text
+from sqlalchemy.orm import Mapped, mapped_column
 
+# Whoever asks for the tables is to get all of them: they are registered when their module is imported.
+from mirror_lib.ledger import observed_models  # noqa: F401
+from mirror_lib.ledger.metadata import Base
 
-class UtcDateTime(TypeDecorator[datetime]):
-    """Timezone-aware UTC in Python, whatever the database keeps: SQLite has no time zones."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive times: nobody knows which instant they mean."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"{value} has no time zone")
-        utc = value.astimezone(UTC)
-        return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Say of what comes back that it is UTC."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-class Base(DeclarativeBase):
-    """Root of the tables; constraint names are fixed so that later migrations can name them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map = {  # noqa: RUF012  # SQLAlchemy reads it from the class
-        int: BigInteger(),
-        float: Double(),
-        str: String(),
-        bytes: LargeBinary(),
-        datetime: UtcDateTime(),
-    }
+#: All tables of the ledger, those of `observed_models` among them.
+METADATA = Base.metadata
 
 
 class Run(Base):
@@ -149,7 +99,7 @@ class Round(Base):
 
 
 class Position(Base):
-    """See `rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka."""
+    """See `offset_rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka."""
 
     __tablename__ = "position"
     __table_args__ = (CheckConstraint("state IN ('open', 'closed')", name="state"),)
@@ -168,7 +118,10 @@ class Position(Base):
 
 
 class OffsetSegment(Base):
-    """See `rows.SegmentRow`. Segments of a partition ascend on both sides and outlive the runs that wrote them."""
+    """See `offset_rows.SegmentRow`.
+
+    Segments of a partition ascend on both sides and outlive the runs that wrote them.
+    """
 
     __tablename__ = "offset_segment"
 
@@ -185,7 +138,7 @@ class OffsetSegment(Base):
 
 
 class RoutedRange(Base):
-    """See `rows.RoutedRangeRow`."""
+    """See `offset_rows.RoutedRangeRow`."""
 
     __tablename__ = "routed_range"
 
@@ -336,113 +289,6 @@ class Verification(Base):
     differences: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
     started_at: Mapped[datetime]
     finished_at: Mapped[datetime]
-
-
-class FlowObservation(Base):
-    """See `observed_rows.FlowObservationRow`: the history of a flow's lag."""
-
-    __tablename__ = "flow_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    observed_at: Mapped[datetime] = mapped_column(primary_key=True)
-    run_id: Mapped[str | None]
-    partitions: Mapped[int]
-    lagging: Mapped[int]
-    stalled: Mapped[int]
-    records_behind: Mapped[int]
-    bytes_behind: Mapped[int | None]
-    seconds_behind: Mapped[float | None]
-    catch_up_seconds: Mapped[float | None]
-    headroom_seconds: Mapped[float | None]
-    outlook: Mapped[str]
-    writes_per_second: Mapped[float | None]
-    groups: Mapped[int | None]
-    groups_behind: Mapped[int | None]
-    read_again: Mapped[int | None]
-    open_gaps: Mapped[int]
-
-
-class PartitionObservation(Base):
-    """See `observed_rows.PartitionObservationRow`."""
-
-    __tablename__ = "partition_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    observed_at: Mapped[datetime]
-    log_start: Mapped[int | None]
-    log_end: Mapped[int | None]
-    position: Mapped[int | None]
-    bytes_behind: Mapped[int | None]
-    behind_since: Mapped[datetime | None]
-    catch_up_seconds: Mapped[float | None]
-    headroom_seconds: Mapped[float | None]
-    outlook: Mapped[str]
-    reason: Mapped[str | None]
-    detail: Mapped[str | None] = mapped_column(Text)
-
-
-class GroupObservation(Base):
-    """See `observed_rows.GroupObservationRow`."""
-
-    __tablename__ = "group_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    group: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    observed_at: Mapped[datetime]
-    upstream: Mapped[int | None]
-    goes_on_at: Mapped[int | None]
-    target_committed: Mapped[int | None]
-    read_again: Mapped[int | None]
-    reason: Mapped[str | None]
-    what: Mapped[str | None] = mapped_column(Text)
-
-
-class HeartbeatObservation(Base):
-    """See `observed_rows.HeartbeatObservationRow`."""
-
-    __tablename__ = "heartbeat_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    pair: Mapped[str] = mapped_column(primary_key=True)
-    observed_at: Mapped[datetime]
-    emitted_at: Mapped[datetime | None]
-    verdict: Mapped[str]
-    detail: Mapped[str | None] = mapped_column(Text)
-
-
-class StepOutcome(Base):
-    """See `observed_rows.StepOutcomeRow`."""
-
-    __tablename__ = "step_outcome"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    step: Mapped[str] = mapped_column(primary_key=True)
-    finished_at: Mapped[datetime]
-    differences: Mapped[int]
-    failed: Mapped[int]
-    skipped: Mapped[str | None] = mapped_column(Text)
-    summary: Mapped[dict[str, Any]] = mapped_column(JSON)
-
-
-class Audit(Base):
-    """See `observed_rows.AuditRow`."""
-
-    __tablename__ = "audit"
-    __table_args__ = (Index(None, "flow", "at"),)
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    at: Mapped[datetime]
-    by: Mapped[str]
-    action: Mapped[str]
-    flow: Mapped[str | None]
-    subject: Mapped[str]
-    detail: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
 class Cutover(Base):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, Table, delete, func, select
 
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     GroupObservationRow,
@@ -22,11 +22,11 @@ from mirror_lib.ledger.writing import upsert
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_FLOWS: Table = Base.metadata.tables["flow_observation"]
-_PARTITIONS: Table = Base.metadata.tables["partition_observation"]
-_GROUPS: Table = Base.metadata.tables["group_observation"]
-_HEARTBEATS: Table = Base.metadata.tables["heartbeat_observation"]
-_STEPS: Table = Base.metadata.tables["step_outcome"]
+_FLOWS: Table = METADATA.tables["flow_observation"]
+_PARTITIONS: Table = METADATA.tables["partition_observation"]
+_GROUPS: Table = METADATA.tables["group_observation"]
+_HEARTBEATS: Table = METADATA.tables["heartbeat_observation"]
+_STEPS: Table = METADATA.tables["step_outcome"]
 
 #: How long the history of a flow's lag is kept.
 HISTORY = timedelta(days=30)

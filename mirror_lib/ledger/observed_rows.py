@@ -78,7 +78,7 @@ class PartitionObservationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupObservationRow:
-    """Where one consumer group stood on one partition, as `sync.groups.GroupRow` has it."""
+    """Where one consumer group stood on one partition, as `sync.group_plan.GroupRow` has it."""
 
     flow: str
     group: str
@@ -90,7 +90,7 @@ class GroupObservationRow:
     goes_on_at: int | None = None
     target_committed: int | None = None
     read_again: int | None = None
-    #: One of `sync.groups.GroupReason`; None when it is in sync.
+    #: One of `sync.group_plan.GroupReason`; None when it is in sync.
     reason: str | None = None
     what: str | None = None
 

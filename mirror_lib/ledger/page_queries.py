@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
     Integer,
     RowMapping,
     String,
@@ -23,28 +22,28 @@ from sqlalchemy import (
     extract,
     func,
     select,
-    tuple_,
     values,
 )
 from sqlalchemy.sql.selectable import CTE
 
+from mirror_lib.ledger import verdicts
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     GroupObservationRow,
     PartitionObservationRow,
 )
 from mirror_lib.ledger.rows import GapRow, GapState, RunRow, VerificationRow
+from mirror_lib.ledger.verdicts import Verdicts, VerificationSummary
 
-_TABLES = Base.metadata.tables
+_TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]
 _FLOWS: Table = _TABLES["flow_observation"]
 _PARTITIONS: Table = _TABLES["partition_observation"]
 _GROUPS: Table = _TABLES["group_observation"]
 _STEPS: Table = _TABLES["step_outcome"]
 _GAPS: Table = _TABLES["gap"]
-_VERIFICATIONS: Table = _TABLES["verification"]
 
 _COPIED_UP_TO = func.coalesce(_PARTITIONS.c.position, _PARTITIONS.c.log_start, 0)
 #: `PartitionObservationRow.records_behind` in SQL.
@@ -78,16 +77,6 @@ class PartitionFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
-    """How the partitions of a flow stand by the newest complete comparison of each."""
-
-    equal: int = 0
-    different: int = 0
-    #: The newest comparison.
-    last_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
     """One consumer group over all partitions that it reads."""
 
@@ -97,22 +86,6 @@ class GroupSummary:
     behind: int
     read_again: int
     observed_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationSummary:
-    """One verification over all its partitions."""
-
-    id: str
-    mode: str
-    started_at: datetime
-    finished_at: datetime
-    partitions: int
-    equal: int
-    different: int
-    unverifiable: int
-    records: int
-    bytes: int
 
 
 class PageQueries:
@@ -189,66 +162,18 @@ class PageQueries:
 
     def verdicts(self, since: datetime, flow: str | None = None) -> dict[str, Verdicts]:
         """How partitions stand by their newest comparison since then, by flow; samples and failures do not count."""
-        columns = _VERIFICATIONS.c
-        query = (
-            select(
-                columns.flow,
-                func.sum(case((columns.verdict == "equal", 1), else_=0)).label("equal"),
-                func.sum(case((columns.verdict == "different", 1), else_=0)).label("different"),
-                func.max(columns.finished_at, type_=columns.finished_at.type).label("last_at"),
-            )
-            .where(_is_newest_comparison(since, flow))
-            .group_by(columns.flow)
-        )
         with self._database.read() as connection:
-            return {
-                row["flow"]: Verdicts(equal=int(row["equal"]), different=int(row["different"]), last_at=row["last_at"])
-                for row in connection.execute(query).mappings()
-            }
+            return verdicts.of_flows(connection, since, flow)
 
     def different_partitions(self, flow: str, since: datetime, limit: int) -> tuple[VerificationRow, ...]:
         """The comparisons that found a difference and were not followed by one that found none, newest first."""
-        columns = _VERIFICATIONS.c
-        query = (
-            select(_VERIFICATIONS)
-            .where(_is_newest_comparison(since, flow), columns.verdict == "different")
-            .order_by(columns.finished_at.desc(), columns.topic, columns.partition)
-            .limit(limit)
-        )
         with self._database.read() as connection:
-            return tuple(VerificationRow(**row) for row in connection.execute(query).mappings())
+            return verdicts.different_partitions(connection, flow, since, limit)
 
     def newest_verifications(self, flow: str, limit: int) -> tuple[VerificationSummary, ...]:
         """A flow's newest verifications, newest first."""
-        columns = _VERIFICATIONS.c
-        counts = {
-            verdict: func.sum(case((columns.verdict == verdict, 1), else_=0)).label(verdict)
-            for verdict in ("equal", "different", "unverifiable")
-        }
-        begun = func.min(columns.started_at, type_=columns.started_at.type)
-        query = (
-            select(
-                columns.id,
-                func.min(columns.mode).label("mode"),
-                begun.label("started_at"),
-                func.max(columns.finished_at, type_=columns.finished_at.type).label("finished_at"),
-                func.count().label("partitions"),
-                *counts.values(),
-                func.sum(columns.records).label("records"),
-                func.sum(columns.bytes).label("bytes"),
-            )
-            .where(columns.flow == flow)
-            .group_by(columns.id)
-            .order_by(begun.desc(), columns.id)
-            .limit(limit)
-        )
-        numbers = ("partitions", "equal", "different", "unverifiable", "records", "bytes")
         with self._database.read() as connection:
-            return tuple(
-                # A database may answer a sum with a decimal number.
-                VerificationSummary(**{**row, **{name: int(row[name]) for name in numbers}})
-                for row in connection.execute(query).mappings()
-            )
+            return verdicts.newest_verifications(connection, flow, limit)
 
     def partitions(
         self, flow: str, wanted: PartitionFilter, *, order: str, descending: bool, offset: int, limit: int
@@ -362,35 +287,6 @@ def _read(connection: Connection, flows: Collection[str], query: Any) -> Sequenc
 
 def _counts(connection: Connection, query: Any) -> dict[str, int]:
     return {name: int(count) for name, count in connection.execute(query)}
-
-
-def _is_newest_comparison(since: datetime, flow: str | None) -> ColumnElement[bool]:
-    """That a verification is the newest of its partition that says whether both sides are equal.
-
-    No window function: with the index over (flow, topic, partition, finished_at) it is found without sorting anything.
-    """
-    columns, later = _VERIFICATIONS.c, _VERIFICATIONS.alias("later")
-    chosen = [columns.finished_at >= since, _says_something(_VERIFICATIONS)]
-    if flow is not None:
-        chosen.append(columns.flow == flow)
-    followed = (
-        select(later.c.id)
-        .where(
-            later.c.flow == columns.flow,
-            later.c.topic == columns.topic,
-            later.c.partition == columns.partition,
-            tuple_(later.c.finished_at, later.c.id) > tuple_(columns.finished_at, columns.id),
-            _says_something(later),
-        )
-        .exists()
-    )
-    return and_(*chosen, ~followed)
-
-
-def _says_something(verifications: FromClause) -> ColumnElement[bool]:
-    """A sample that finds nothing different says little; one that does is as bad as any."""
-    columns = verifications.c
-    return columns.verdict.in_(("equal", "different")) & ((columns.mode != "sample") | (columns.verdict == "different"))
 
 
 def _chosen(flow: str, wanted: PartitionFilter) -> list[ColumnElement[bool]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, Table, select
 
 from mirror_lib.ledger.models import Position
-from mirror_lib.ledger.rows import PositionRow
+from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.writing import upsert
 
 _POSITION: Table = Position.metadata.tables["position"]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
 from mirror_lib.ledger.models import PartitionRun, RoutedRange, Run
-from mirror_lib.ledger.rows import RoutedRangeRow
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.writing import upsert
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_lib.errors import OffsetMapError
-from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.run_columns import RunColumns
 
 #: A row of so many records or encoded bytes is long enough: rewriting it, or cutting it, takes milliseconds.

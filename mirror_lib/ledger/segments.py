@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, case,
 
 from mirror_lib.errors import OffsetMapError
 from mirror_lib.ledger.models import OffsetSegment
-from mirror_lib.ledger.rows import MapSize, SegmentRow
+from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
 from mirror_lib.ledger.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merged
 from mirror_lib.ledger.writing import upsert
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from mirror_lib.ledger import (
     acls,
-    backfills,
     copy_rounds,
     gaps,
     locks,
@@ -23,6 +22,7 @@ from mirror_lib.ledger import (
     verifications,
 )
 from mirror_lib.ledger.audits import Audits
+from mirror_lib.ledger.backfills import Backfills
 from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
 from mirror_lib.ledger.cutovers import Cutovers
 from mirror_lib.ledger.database import Database
@@ -30,23 +30,19 @@ from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.history import History
 from mirror_lib.ledger.metrics_queries import MetricsQueries
 from mirror_lib.ledger.observations import Observations
+from mirror_lib.ledger.offset_rows import MapSize, PositionRow, RoutedRangeRow, SegmentRow
 from mirror_lib.ledger.page_queries import PageQueries
 from mirror_lib.ledger.rate_claims import RateAsk
 from mirror_lib.ledger.rounds import LARGEST
 from mirror_lib.ledger.rows import (
-    BackfillRow,
     GapRow,
     GapState,
-    MapSize,
     PartitionRunRow,
-    PositionRow,
     RateClaimRow,
     ReplicatedAclRow,
     RoundRow,
-    RoutedRangeRow,
     RunLockRow,
     RunRow,
-    SegmentRow,
     SyncTimeRow,
     VerificationRow,
     VerifiedRow,
@@ -66,6 +62,7 @@ class Ledger:
         #: What people did.
         self.audits = Audits(database)
         self.cutovers = Cutovers(database)
+        self.backfills = Backfills(database)
         #: What metrics are made of.
         self.metrics = MetricsQueries(database)
         #: What pages about many flows ask.
@@ -364,21 +361,6 @@ class Ledger:
         """When a step began the last time that it succeeded."""
         with self._database.read() as connection:
             return acls.time_of(connection, flow, step)
-
-    def define_backfill(self, row: BackfillRow) -> BackfillRow:
-        """Keep what a backfill copies; returns what its name stands for, which is an older row if there is one."""
-        with self._database.write() as connection:
-            return backfills.define(connection, row)
-
-    def backfill(self, flow: str, name: str) -> BackfillRow | None:
-        """One backfill of a flow, None when there is no such."""
-        with self._database.read() as connection:
-            return backfills.find(connection, flow, name)
-
-    def backfills(self, flow: str) -> tuple[BackfillRow, ...]:
-        """A flow's backfills, newest first."""
-        with self._database.read() as connection:
-            return backfills.of_flow(connection, flow)
 
     def save_verifications(self, rows: Iterable[VerificationRow]) -> None:
         """Insert or replace what a verification found."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import longest_interval_seconds
-from mirror_lib.ledger.metrics_queries import FlowFigures
+from mirror_lib.ledger.flow_figures import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import DISASTER, POSITION_SET, RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook

@@ -136,7 +136,8 @@ def decide(
 
 def _stop(here: ThePage, looked: Looked, gap: GapRow, note: str | None) -> None:
     # They come with Kafka's client, which a page that nobody decides on does not need.
-    from mirror_lib.relay.gaps import Decision, apply_decisions, plan_in_ledger
+    from mirror_lib.relay.gap_decisions import Decision
+    from mirror_lib.relay.gaps import apply_decisions, plan_in_ledger
     from mirror_lib.relay.run_lock import hold_lock
 
     ledger, settings = _ledger(here, looked), looked.flow.settings

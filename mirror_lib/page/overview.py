@@ -12,9 +12,9 @@ from pydantic import Field
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.location import ledger_url
 from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
-from mirror_lib.ledger.page_queries import Verdicts
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.ledger.verdicts import Verdicts
 from mirror_lib.observe.forecast import Outlook
 from mirror_lib.page.answers import Answer, Duration, Problem, Seen, plain_seconds
 from mirror_lib.page.context import ThePage, TheVisitor, visible

@@ -23,12 +23,13 @@ from mirror_lib.relay.backfill_define import backfill_flow, backfill_topology, s
 from mirror_lib.relay.backfill_live import LiveSide
 from mirror_lib.relay.backfill_model import Backfill, BackfillRange
 from mirror_lib.relay.backfill_plan import bounded, within_budget
-from mirror_lib.relay.gaps import Decision
+from mirror_lib.relay.gap_decisions import Decision
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.relay.plan import plan_round
-from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, replicate
+from mirror_lib.relay.replicate import replicate
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.run_model import CopyRunner, RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ def run_backfill(
 
 
 class BackfillPlanner:
-    """Plans the rounds of one run of a backfill (`replicate.Planner`)."""
+    """Plans the rounds of one run of a backfill (`run_model.Planner`)."""
 
     def __init__(
         self, flow: FlowConfig, backfill: Backfill, ledger: Ledger, options: RunOptions, max_bytes: int | None

@@ -91,7 +91,7 @@ def _bound(option: str, text: str) -> FirstStart:
 
 def stored_backfill(flow: FlowConfig, ledger: Ledger, name: str) -> Backfill | None:
     """A backfill that was defined before, None when the name is new."""
-    row = ledger.backfill(str(flow.flow), name)
+    row = ledger.backfills.find(str(flow.flow), name)
     if row is None:
         return None
     asked = row.definition["request"]
@@ -154,7 +154,7 @@ def prepare_backfill(
         MirrorError: a cluster or the ledger cannot be used.
     """
     backfill, _ = find_backfill(flow, clusters, ledger, request, name)
-    ledger.define_backfill(
+    ledger.backfills.define(
         BackfillRow(
             flow=str(flow.flow), name=backfill.name, definition=backfill.to_dict(), created_at=backfill.created_at
         )

@@ -16,7 +16,7 @@ from mirror_lib.cluster.internal_topics import OffsetSyncWriter
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.config.flow_topology import offset_syncs_topic
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.ledger import rows
+from mirror_lib.ledger import offset_rows, rows
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.offsets.syncs import EmissionState, flush_syncs
@@ -106,9 +106,9 @@ def _write_offset_syncs(flow: FlowConfig, results: Sequence[PartitionResult]) ->
         writer.write(syncs)
 
 
-def position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
+def position_row(flow: FlowConfig, position: Position) -> offset_rows.PositionRow:
     """A position as the ledger keeps it."""
-    return rows.PositionRow(
+    return offset_rows.PositionRow(
         flow=str(flow.flow),
         topic=position.topic,
         partition=position.partition,
@@ -124,11 +124,11 @@ def position_row(flow: FlowConfig, position: Position) -> rows.PositionRow:
 
 def segment_rows(
     flow: FlowConfig, run_id: str, source: TopicPartition, runs: Sequence[OffsetRun]
-) -> list[rows.SegmentRow]:
+) -> list[offset_rows.SegmentRow]:
     """What a partition's run adds to the offset map; runs of a topic with many holes take several rows."""
     parts = (runs[start : start + _RUNS_PER_ROW] for start in range(0, len(runs), _RUNS_PER_ROW))
     return [
-        rows.SegmentRow(
+        offset_rows.SegmentRow(
             flow=str(flow.flow),
             topic=source.topic,
             partition=source.partition,
@@ -146,7 +146,7 @@ def segment_rows(
 
 def routed_rows(
     flow: FlowConfig, job: CopyJob, opened: OpenPartition, result: PartitionResult
-) -> list[rows.RoutedRangeRow]:
+) -> list[offset_rows.RoutedRangeRow]:
     """Where a partition's run has written, if its transforms may choose that.
 
     Of an end that is not certain nothing is noted: the next run finds all of it again, and notes it.
@@ -161,7 +161,7 @@ def routed_rows(
     elsewhere = sum(each.records for each in result.routed)
     own = RoutedRecords(result.target, own_first, result.target_next, result.records + result.recovered - elsewhere)
     return [
-        rows.RoutedRangeRow(
+        offset_rows.RoutedRangeRow(
             flow=str(flow.flow),
             target_topic=each.target.topic,
             target_partition=each.target.partition,

@@ -37,7 +37,8 @@ from mirror_lib.observe.speeds import (
 )
 from mirror_lib.relay.hot_partitions import hot_partition_warnings
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.replicate import RunOptions, plan_flow
+from mirror_lib.relay.replicate import plan_flow
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.admins import source_admin
 from mirror_lib.topology.names import TopicPartition
 

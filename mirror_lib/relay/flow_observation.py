@@ -11,8 +11,8 @@ from mirror_lib.cluster.first_timestamps import first_timestamps
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError, TopicMissingError
+from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.handovers import with_handovers
-from mirror_lib.ledger.metrics_queries import GroupTotals
 from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
@@ -21,7 +21,8 @@ from mirror_lib.observe.forecast import Outlook, PartitionForecast
 from mirror_lib.relay.flow_forecast import FlowForecast, forecast_plan
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.replicate import RunOptions, plan_with_facts
+from mirror_lib.relay.replicate import plan_with_facts
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.topology.names import TopicPartition
 
 #: Said of partitions that a person took out.

@@ -16,10 +16,11 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import existing_ledger, open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.backfill import run_backfill
-from mirror_lib.relay.gaps import Decision
+from mirror_lib.relay.gap_decisions import Decision
 from mirror_lib.relay.job_arguments import ASK, JobArguments
 from mirror_lib.relay.job_report import error_report, plan_report, write_report
-from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, plan_flow, replicate
+from mirror_lib.relay.replicate import plan_flow, replicate
+from mirror_lib.relay.run_model import CopyRunner, RunOptions, RunReport
 
 _log = logging.getLogger("mirror")
 

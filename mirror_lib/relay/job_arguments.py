@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TRIGGER = "spark-submit"
-#: Lost records are left for a person to decide about; the other choices are two of `relay.gaps.Decision`.
+#: Lost records are left for a person to decide about; the other choices are two of `relay.gap_decisions.Decision`.
 ASK = "ask"
 GAP_CHOICES = (ASK, "accept", "recopy")
 

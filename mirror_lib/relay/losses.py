@@ -2,7 +2,7 @@
 
 Kafka keeps no promise across retention, unclean leader elections and topics that are created again; a replicator that
 goes on regardless leaves a hole, or puts another history behind the old one, without anybody noticing. So each rule
-ends in an error that a person answers with one of the decisions of `relay.gaps`.
+ends in an error that a person answers with one of the decisions of `relay.gap_decisions`.
 """
 
 from __future__ import annotations

@@ -8,35 +8,26 @@ certain; it tells how far the source is ahead there. Memory is bounded by a fetc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.positions import Position
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config.model import FlowConfig, PoisonPolicy
-from mirror_lib.errors import (
-    CorruptBatchError,
-    MirrorError,
-    SourceTruncatedError,
-    TargetDivergedError,
-    TargetTruncatedError,
-    TopologyError,
-    Where,
-)
-from mirror_lib.ledger.rows import GapRow, SegmentRow
+from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, Where
+from mirror_lib.ledger.offset_rows import SegmentRow
+from mirror_lib.ledger.rows import GapRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
+from mirror_lib.relay.map_rebuild_plan import RebuildPlan
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.tail_match import MismatchError
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.topology.selection import FlowTopology
 
 #: Partitions that are read at the same time.
 _AT_A_TIME = 2
@@ -45,38 +36,6 @@ _RUNS_PER_ROW = 50_000
 
 #: Told how many offsets were read; each of both logs is read twice.
 Advance = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildPlan:
-    """One partition's logs: source [source_start, source_end), target [target_start, target_end)."""
-
-    source: TopicPartition
-    target: TopicPartition
-    source_start: int
-    source_end: int
-    target_start: int
-    target_end: int
-    #: Whether the ends belong together for certain, as a position of ours says.
-    certain_end: bool
-
-    @property
-    def offsets(self) -> int:
-        """How many offsets are read."""
-        return 2 * (self.source_end - self.source_start + self.target_end - self.target_start)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json`."""
-        return {
-            "topic": self.source.topic,
-            "partition": self.source.partition,
-            "target_topic": self.target.topic,
-            "source_start": self.source_start,
-            "source_end": self.source_end,
-            "target_start": self.target_start,
-            "target_end": self.target_end,
-            "certain_end": self.certain_end,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,34 +114,6 @@ class Rebuilt:
         }
 
 
-def plan_rebuild(
-    flow: FlowConfig, topology: FlowTopology, clusters: FlowClusters, *, partition: int | None = None
-) -> list[RebuildPlan]:
-    """The partitions that were copied, with what their logs hold; reads no record.
-
-    Args:
-        topology: of the topics that are wanted.
-        partition: only these of the topics.
-
-    Raises:
-        MirrorError: a cluster does not answer, or a log is shorter than the position says.
-    """
-    positions = {
-        source: stored.position
-        for source, stored in clusters.positions.read_all().positions.items()
-        if topology.replicates(source.topic) and partition in (None, source.partition)
-    }
-    targets = {source: TopicPartition(topology.remote_topic(source.topic), source.partition) for source in positions}
-    _check_merges(flow, targets)
-    sources = _log_ranges(clusters.source_admin, positions)
-    ends = _log_ranges(clusters.target_admin, targets.values())
-    plans = [
-        _plan(flow, position, targets[source], sources[source], ends[targets[source]])
-        for source, position in sorted(positions.items())
-    ]
-    return [plan for plan in plans if plan.target_end > plan.target_start]
-
-
 def rebuild(
     flow: FlowConfig, plans: Sequence[RebuildPlan], clusters: FlowClusters, ledger: Ledger, advance: Advance
 ) -> list[Rebuilt]:
@@ -209,61 +140,6 @@ def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], 
         ledger.replace_segments(str(flow.flow), *source, _rows(flow, source, columns, run_id))
         written += 1
     return written
-
-
-def _check_merges(flow: FlowConfig, targets: Mapping[TopicPartition, TopicPartition]) -> None:
-    seen: dict[TopicPartition, TopicPartition] = {}
-    for source, target in targets.items():
-        if target in seen:
-            raise TopologyError(
-                f"{source} and {seen[target]} are merged into {target}: which record came from where cannot be told.",
-                where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
-                action="Give --topics to rebuild the maps of other topics.",
-            )
-        seen[target] = source
-
-
-def _log_ranges(admin: ClusterAdmin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    wanted = sorted(set(partitions))
-    starts = admin.list_offsets(wanted, OffsetSpec.EARLIEST)
-    ends = admin.list_offsets(wanted, OffsetSpec.LATEST)
-    for fact in (*starts.values(), *ends.values()):
-        if fact.error is not None:
-            raise fact.error
-    return {partition: (starts[partition].offset, ends[partition].offset) for partition in wanted}
-
-
-def _plan(
-    flow: FlowConfig,
-    position: Position,
-    target: TopicPartition,
-    source_range: tuple[int, int],
-    target_range: tuple[int, int],
-) -> RebuildPlan:
-    where = Where(flow=str(flow.flow), topic=position.topic, partition=position.partition)
-    source_end = position.offset + 1
-    if source_end > source_range[1]:
-        raise SourceTruncatedError(
-            f"the source ends at {source_range[1]}, but was copied up to {source_end}.",
-            where=where,
-            action="Find out why the source lost data; its records may be others now.",
-        )
-    target_end = target_range[1] if position.target_offset is None else position.target_offset
-    if target_end > target_range[1]:
-        raise TargetTruncatedError(
-            f"{target} ends at {target_range[1]}, but this flow had written it up to {target_end}.",
-            where=where,
-            action="Find out why the target lost data.",
-        )
-    return RebuildPlan(
-        source=position.source,
-        target=target,
-        source_start=min(source_range[0], source_end),
-        source_end=source_end,
-        target_start=min(target_range[0], target_end),
-        target_end=target_end,
-        certain_end=position.target_offset is not None,
-    )
 
 
 async def _rebuild_all(

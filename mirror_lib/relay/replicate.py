@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR
 from mirror_lib.cluster.small_topics import HiddenRecordsError
@@ -16,10 +15,9 @@ from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, rep
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.handovers import with_handovers
-from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
-from mirror_lib.relay.gaps import Decision, note_losses, settle_losses, truncations
+from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.limits import limit_warnings
 from mirror_lib.relay.model import (
@@ -36,114 +34,10 @@ from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
+from mirror_lib.relay.run_model import CopyRunner, Planner, RunOptions, RunReport
 from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.transform.paths import TopicPath, topic_paths
-
-#: Copies every bin of a job and returns a result for every partition; Spark in production.
-CopyRunner = Callable[[CopyJob], list[PartitionResult]]
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What one run may override of its flow's configuration."""
-
-    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    #: Who started the run, for the ledger.
-    trigger: str = "cli"
-    #: Java regexes; empty copies all topics of the flow.
-    topics: tuple[str, ...] = ()
-    tasks_max: int | None = None
-    #: Seconds after which no new round begins; 0 makes one round.
-    max_seconds: float | None = None
-    #: Seconds after which a run that has caught up looks again, until the time is used up; 0: it ends.
-    poll_seconds: float | None = None
-    #: What to do about whatever the source has lost; None leaves it to be asked, and the partition standing still.
-    losses: Decision | None = None
-    #: Bytes of the source that a second may cost at the most, over all tasks; None: what the flow's limit says.
-    bytes_per_second: int | None = None
-
-
-class Planner(Protocol):
-    """Decides what a run copies, for runs beside the flow's own."""
-
-    #: Whose positions the run keeps.
-    connector: str
-
-    def plan(self, clusters: FlowClusters) -> RunPlan:
-        """What the next round copies; nothing ends the run."""
-
-    def opening(self, clusters: FlowClusters, plan: RunPlan) -> None:
-        """Called before the positions of a plan are opened, and nothing is written yet."""
-
-    def copied(self, results: Sequence[PartitionResult]) -> None:
-        """Called when a round is committed."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """How a run ended."""
-
-    run_id: str
-    flow: str
-    rounds: int
-    idle: int
-    seconds: float
-    #: Seconds of the copy stage alone, over all rounds.
-    copy_seconds: float
-    results: tuple[PartitionResult, ...]
-    problems: tuple[PartitionProblem, ...]
-    #: What each round that had something to copy was expected to take, what it took, and how old its records were.
-    round_lags: tuple[RoundRow, ...] = ()
-    #: Of the plans, each once: partitions that the run waited for.
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def records(self) -> int:
-        """Records copied."""
-        return sum(result.records for result in self.results)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of record batches written to the target."""
-        return sum(result.bytes for result in self.results)
-
-    @property
-    def left_out(self) -> int:
-        """Records that cannot be copied and were left out by the flow's policy; an unreadable batch counts as one."""
-        return sum(poison.records or 1 for result in self.results for poison in result.poison)
-
-    @property
-    def errors(self) -> tuple[MirrorError, ...]:
-        """Why partitions were not copied, or not to their end."""
-        failed = [result.error for result in self.results if result.error is not None]
-        return (*failed, *(problem.error for problem in self.problems))
-
-    @property
-    def exit_code(self) -> int:
-        """0 when everything was copied; 3 when a person has to decide something, else 1."""
-        if not self.errors:
-            return 0
-        return 3 if any(error.exit_code == 3 for error in self.errors) else 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for `--json` and the report file."""
-        return {
-            "run_id": self.run_id,
-            "flow": self.flow,
-            "rounds": self.rounds,
-            "seconds": round(self.seconds, 3),
-            "copy_seconds": round(self.copy_seconds, 3),
-            "records": self.records,
-            "bytes": self.bytes,
-            "left_out": self.left_out,
-            "idle_partitions": self.idle,
-            "exit_code": self.exit_code,
-            "partitions": [result.to_dict() for result in self.results],
-            "problems": [problem.to_dict() for problem in self.problems],
-            "round_lags": [row.to_dict() for row in self.round_lags],
-            "warnings": list(self.warnings),
-        }
 
 
 def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:

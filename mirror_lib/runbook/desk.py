@@ -16,8 +16,9 @@ from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.ledger.handovers import all_with_handovers, enabled_opposite_of
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.replicate import CopyRunner, RunOptions, RunReport, replicate
+from mirror_lib.relay.replicate import replicate
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.run_model import CopyRunner, RunOptions, RunReport
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, Step
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.wave import WaveTopic, exactly, unrestricted

@@ -21,7 +21,7 @@ from mirror_lib.runbook.steps_cut import cut_holds, cuts
 from mirror_lib.runbook.wave import WaveGroup, exactly, log_ends, unrestricted, wave_groups
 from mirror_lib.runbook.way_back import prepare_way_back, why_no_way_back
 from mirror_lib.sync.flow_groups import apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.groups import GroupRow
+from mirror_lib.sync.group_plan import GroupRow
 from mirror_lib.sync.staged_acls import release_acls
 from mirror_lib.topology.names import TopicPartition
 

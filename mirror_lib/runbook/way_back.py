@@ -15,7 +15,7 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger.cutover_rows import CutRow
-from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.segment_runs import columns_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.run_columns import RunColumns

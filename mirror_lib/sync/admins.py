@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.admin_groups import GroupAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.model import FlowConfig
 
@@ -14,6 +15,17 @@ from mirror_lib.config.model import FlowConfig
 def flow_admins(flow: FlowConfig) -> Iterator[tuple[ClusterAdmin, ClusterAdmin]]:
     """Source and target, with `admin.timeout.ms` for each call."""
     with source_admin(flow) as source, target_admin(flow) as target:
+        yield source, target
+
+
+@contextmanager
+def group_admins(flow: FlowConfig) -> Iterator[tuple[GroupAdmin, GroupAdmin]]:
+    """The consumer groups of source and target, with `admin.timeout.ms` for each call."""
+    timeout = flow.admin_timeout_ms / 1000
+    with (
+        GroupAdmin(Connection.from_settings(flow.clients.source_admin), timeout) as source,
+        GroupAdmin(Connection.from_settings(flow.clients.target_admin), timeout) as target,
+    ):
         yield source, target
 
 

@@ -1,53 +1,32 @@
-"""The consumer groups of a flow between two real clusters: read, translated, and moved on the target."""
+"""Moving the consumer groups of a flow on the target: planned or done, at once or as steps of a scheduled run."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.admin_groups import GroupActiveError, GroupAdmin, GroupKind, GroupState, ListedGroup
-from mirror_lib.cluster.checkpoint_topics import CheckpointWriter, read_checkpoints, read_offset_syncs
+from mirror_lib.cluster.admin_groups import GroupActiveError, GroupAdmin
+from mirror_lib.cluster.checkpoint_topics import CheckpointWriter
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.formats import Checkpoint
-from mirror_lib.cluster.internal_topics import PositionStore
-from mirror_lib.config.flow_topology import group_filter
-from mirror_lib.config.model import FlowConfig, GroupTranslation
-from mirror_lib.config.name_patterns import named_groups, supposed_groups
-from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, Where
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.offset_map import OffsetMap
-from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
-from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.admins import source_admin
+from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due import Interval, SyncStep
-from mirror_lib.sync.groups import (
-    GroupFacts,
-    GroupFinding,
-    GroupPartition,
-    GroupPlan,
-    GroupReason,
-    TargetGroups,
-    after_applying,
-    plan_groups,
-    select_groups,
-)
-from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
-from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic, offset_syncs_topic
+from mirror_lib.sync.group_plan import GroupPartition, GroupPlan
+from mirror_lib.sync.group_reading import gather_group_facts
+from mirror_lib.sync.groups import after_applying, plan_groups
+from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic
 from mirror_lib.sync.observed import save_groups
-from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
 _log = logging.getLogger(__name__)
 #: A log line for each of thousands of groups helps nobody.
 _LINES_SHOWN = 50
 _PROBLEMS_RETURNED = 10
-_UNTRANSLATED_KINDS = (GroupKind.SHARE, GroupKind.STREAMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +62,7 @@ def plan_flow_groups(
     _check_enabled(flow)
     if commit is None:
         commit = flow.sync_group_offsets_enabled
-    with _groups(flow) as (source, target):
+    with group_admins(flow) as (source, target):
         return GroupSync(
             plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
         )
@@ -105,7 +84,7 @@ def apply_flow_groups(
     _check_enabled(flow)
     if commit is None:
         commit = flow.sync_group_offsets_enabled
-    with _groups(flow) as (source, target):
+    with group_admins(flow) as (source, target):
         plan = plan_groups(topology, gather_group_facts(flow, topology, source, target, ledger, commit=commit))
         _write_checkpoints(flow, plan)
         return GroupSync(_commit(plan, target), applied=True)
@@ -204,160 +183,14 @@ def why_not_emitted(flow: FlowConfig) -> str | None:
     return None
 
 
-def gather_group_facts(
-    flow: FlowConfig,
-    topology: FlowTopology,
-    source: GroupAdmin,
-    target: GroupAdmin,
-    ledger: Ledger | None = None,
-    *,
-    commit: bool,
-) -> GroupFacts:
-    """Read what a plan needs: a few requests for thousands of groups.
-
-    Groups are looked for anew every time, as MM2 does when it starts; so `refresh.groups.*` has no say here.
-
-    Args:
-        ledger: has the exact offset maps.
-        commit: whether to look at the groups on the target too.
-
-    Raises:
-        MirrorError: a cluster cannot be reached, or a topic or the ledger cannot be read.
-    """
-    takes = group_filter(flow).should_replicate_group
-    every = source.list_groups()
-    listed = [each for each in every.values() if takes(each.group)]
-    checkpoints, notices = _read_checkpoints(flow)
-    # Groups that we may not describe are not listed: those that are known from elsewhere are asked for all the same.
-    named = named_groups(flow)
-    known = named | supposed_groups(flow, every) | {place.group for place in checkpoints or ()}
-    unseen = {group for group in known if takes(group)} - every.keys()
-    accepted = {each.group for each in listed if each.kind.of_consumers} | unseen
-    committed = source.committed(accepted)
-    doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
-    groups = select_groups(topology, accepted, committed.offsets)
-    syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
-    copied_to = _copied_to(flow)
-    return GroupFacts(
-        committed=groups,
-        syncs=syncs,
-        checkpoints=checkpoints or {},
-        target=_target_groups(target, groups) if commit else None,
-        copied_to=copied_to,
-        maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
-        exact=flow.group_translation is GroupTranslation.EXACT,
-        findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
-        unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
-        notices=(
-            *notices,
-            *more_notices,
-            *in_words("Nothing is translated for group {}", doubtful),
-            *_about_hidden_topics(flow, topology, copied_to, ledger),
-        ),
-    )
-
-
-class _LedgerMaps(Mapping[TopicPartition, OffsetMap]):
-    """The exact offset maps of partitions, each read when it is asked for: together they may not fit into memory."""
-
-    def __init__(self, flow: str, ledger: Ledger, committed: Iterable[Iterable[TopicPartition]]) -> None:
-        self._flow, self._ledger = flow, ledger
-        self._partitions = sorted({partition for offsets in committed for partition in offsets})
-
-    def __getitem__(self, partition: TopicPartition) -> OffsetMap:
-        rows = self._ledger.segments(self._flow, *partition)
-        if not rows:
-            raise KeyError(partition)
-        return OffsetMap.of_segments(rows)
-
-    def __iter__(self) -> Iterator[TopicPartition]:
-        return iter(self._partitions)
-
-    def __len__(self) -> int:
-        return len(self._partitions)
-
-
-def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) -> tuple[GroupFinding, ...]:
-    kinds = [
-        GroupFinding(each.group, GroupReason.GROUP_KIND_NOT_SUPPORTED, f"it is a {each.kind.value} group")
-        for each in listed
-        if each.kind in _UNTRANSLATED_KINDS
-    ]
-    errors = [GroupFinding(group, GroupReason.UNREADABLE, str(error)) for group, error in sorted(unreadable.items())]
-    return (*kinds, *errors)
-
-
-def _target_groups(target: GroupAdmin, groups: Mapping[str, object]) -> TargetGroups:
-    listed = {name: each for name, each in target.list_groups().items() if name in groups}
-    # The offsets of groups with members are their own affair, those of groups that do not exist are none.
-    idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
-    committed = target.committed(idle)
-    errors = dict(committed.errors)
-    for (group, _), error in committed.partition_errors.items():
-        # Not knowing where it stands, we could set it back.
-        errors.setdefault(group, error)
-    return TargetGroups(listed, committed.offsets, errors)
-
-
-def _read_checkpoints(flow: FlowConfig) -> tuple[dict[GroupPartition, Checkpoint] | None, list[str]]:
-    """The last checkpoint of every group and partition; None where we may not read them (KAFKA-15905)."""
-    topic = checkpoints_topic(flow).name
-    connection = Connection.from_settings(flow.clients.target_internal)
-    try:
-        found = read_checkpoints(connection, topic, timeout=_timeout(flow))
-    except AuthorizationError as error:
-        return None, [f"{error} Without earlier checkpoints only the newest offset sync of a partition can be used."]
-    newest = {GroupPartition(each.group, TopicPartition(each.topic, each.partition)): each for each in found.entries}
-    return newest, _about_unreadable(found.unreadable, topic, flow.flow.target)
-
-
-def _read_syncs(flow: FlowConfig, mode: LoadMode) -> tuple[OffsetSyncStore, list[str]]:
-    topic = offset_syncs_topic(flow).name
-    connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
-    found = read_offset_syncs(connection, topic, timeout=_timeout(flow))
-    store = OffsetSyncStore(mode)
-    for sync in found.entries:
-        store.add(TopicPartition(sync.topic, sync.partition), SyncPoint(sync.upstream_offset, sync.downstream_offset))
-    store.loaded()
-    return store, _about_unreadable(found.unreadable, topic, connection.cluster)
-
-
-def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
-    if not count:
-        return []
-    return [
-        f"{count} records of {topic} on cluster {cluster} are not of MirrorMaker's format and were passed over; "
-        "a record without a value stops MirrorMaker's own readers."
-    ]
-
-
-def _about_hidden_topics(
-    flow: FlowConfig, topology: FlowTopology, copied_to: Iterable[TopicPartition], ledger: Ledger | None
-) -> Iterator[str]:
-    """A group's offsets come without those on topics that we may not describe."""
-    stopped = ledger.stopped_partitions(str(flow.flow)) if ledger is not None else ()
-    with source_admin(flow) as admin:
-        unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
-    for error in unseen.refused.values():
-        yield f"Nothing is known of groups' offsets there: {error}"
-    yield from in_words("Nothing is known of groups' offsets on {}", unseen.doubtful)
-
-
-def _copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:
-    connection = Connection.from_settings(flow.clients.target_internal)
-    with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=_timeout(flow)) as store:
-        positions = store.read_all().positions
-    return {partition: stored.position.offset + 1 for partition, stored in positions.items()}
-
-
 def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
-    with ClusterAdmin(Connection.from_settings(flow.clients.target_admin), _timeout(flow)) as admin:
+    with target_admin(flow) as admin:
         ensure_checkpoints_topic(flow, admin)
     checkpoints = list(plan.checkpoints)
     if not checkpoints:
         return
     connection = Connection.from_settings(flow.clients.target_internal)
-    with CheckpointWriter(connection, checkpoints_topic(flow).name, timeout=_timeout(flow)) as writer:
+    with CheckpointWriter(connection, checkpoints_topic(flow).name, timeout=flow.admin_timeout_ms / 1000) as writer:
         writer.write(checkpoints, timestamp_ms=time.time_ns() // 1_000_000)
 
 
@@ -425,16 +258,3 @@ def _check_enabled(flow: FlowConfig) -> None:
             where=Where(flow=str(flow.flow)),
             action="Remove the setting to have consumer groups translated.",
         )
-
-
-def _timeout(flow: FlowConfig) -> float:
-    return flow.admin_timeout_ms / 1000
-
-
-@contextmanager
-def _groups(flow: FlowConfig) -> Iterator[tuple[GroupAdmin, GroupAdmin]]:
-    timeout = _timeout(flow)
-    with ExitStack() as opened:
-        source = opened.enter_context(GroupAdmin(Connection.from_settings(flow.clients.source_admin), timeout))
-        target = opened.enter_context(GroupAdmin(Connection.from_settings(flow.clients.target_admin), timeout))
-        yield source, target

@@ -13,7 +13,7 @@ from mirror_lib.ledger.observing import observing
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.writing import storable
 from mirror_lib.sync.due import is_due_again
-from mirror_lib.sync.groups import IN_SYNC, GroupPlan
+from mirror_lib.sync.group_plan import IN_SYNC, GroupPlan
 from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
 

@@ -25,7 +25,8 @@ from mirror_lib.errors import (
     TopicMissingError,
     Where,
 )
-from mirror_lib.ledger.rows import DISASTER, RoutedRangeRow
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
+from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
@@ -200,7 +201,7 @@ class _Gathering:
         """Target partitions that backfills wrote to beside the flow: their records are not in the flow's own map."""
         return {
             TopicPartition(each["target_topic"], each["partition"])
-            for row in self._ledger.backfills(self._name)
+            for row in self._ledger.backfills.of_flow(self._name)
             if row.definition["into_live"]
             for each in row.definition["ranges"]
         }

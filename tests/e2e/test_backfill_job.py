@@ -12,7 +12,7 @@ from mirror_lib.cli.main import app
 from mirror_lib.relay.backfill import run_backfill
 from mirror_lib.relay.backfill_define import prepare_backfill, request_of
 from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import RunOptions
+from mirror_lib.relay.run_model import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import copy_here, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records

@@ -16,7 +16,8 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import RunOptions, RunReport, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions, RunReport
 from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
 from mirror_lib.sync.internal import ensure_internal_topics
 from tests.support.clusters import KafkaPair

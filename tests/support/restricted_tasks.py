@@ -31,7 +31,8 @@ from mirror_lib.relay.flow_forecast import forecast_flow
 from mirror_lib.relay.flow_observation import observe_flow
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.replicate import RunOptions, replicate
+from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.runbook.fences import raise_fence
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.flow_acls import apply_flow_acls
@@ -141,7 +142,7 @@ def _verify(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
 
 
 def _backfill(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
-    begun = [row.name for row in world.ledger.backfills(world.name)]
+    begun = [row.name for row in world.ledger.backfills.of_flow(world.name)]
     name = begun[0] if begun else _defined(world, flow)
     report = run_backfill(flow, name, ledger=world.ledger, make_runner=lambda: copy_here, options=RunOptions())
     return [str(error) for error in report.errors]

@@ -10,7 +10,7 @@ from pathlib import Path
 from mirror_lib.config.load import load
 from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow
 from mirror_lib.ledger.location import open_ledger
-from mirror_lib.ledger.models import Base
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     GroupObservationRow,
@@ -291,7 +291,7 @@ def _date_run(ledger: Ledger, run_id: str, ended: datetime) -> None:
     with ledger._database.write() as connection:
         upsert(
             connection,
-            Base.metadata.tables["run"],
+            METADATA.tables["run"],
             [replace(run, started_at=begun, finished_at=ended, heartbeat_at=ended)],
         )
 

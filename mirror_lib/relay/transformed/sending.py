@@ -8,7 +8,6 @@ numpy and Arrow are not for the copy task: nothing that it imports may import th
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -19,14 +18,13 @@ import uvloop
 
 from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.batches.ready import ReadyBatch
-from mirror_lib.cluster.positions import Position, Route
+from mirror_lib.cluster.positions import Route
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.retry import Backoff
 from mirror_lib.errors import MirrorError
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.background import Background, reported
 from mirror_lib.relay.model import CopyJob, Poison
-from mirror_lib.relay.open_positions import open_position, open_position_of
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.position_flush import PositionFlush
 from mirror_lib.relay.quarantine import Omissions
@@ -38,13 +36,10 @@ from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.relay.writing import TargetWriter
 from mirror_lib.topology.names import TopicPartition
 
-_log = logging.getLogger(__name__)
 _WHO = "the writing half of a task"
 _Answer = TypeVar("_Answer")
 #: Spark and the reading half hold rows too.
 _MEMORY_PART = 4
-#: Of the offset map in a position; they take two or three bytes each, and a record a megabyte.
-_MOST_RUNS = 100_000
 
 
 class Sending:
@@ -297,17 +292,12 @@ class Sending:
         routes = (*sluice.routes, Route(target.topic, target.partition, opened.target_offset))
         if sluice.transaction is None:
             # Whoever takes over must know where to look, before anything is there.
-            await self._flush.declare(replace(self._declared(sluice), routes=routes))
+            await self._flush.declare(replace(sluice.declared(self._job.run_id), routes=routes))
         sluice.routes = routes
         sluice.routed[target] = outlet
         self._open += 1
         self._writer.add(outlet.copy)
         return outlet
-
-    def _declared(self, sluice: Sluice) -> Position:
-        """The position that claims it, by who writes now: the pair of offsets behind which nothing is certain."""
-        now = sluice.main.copy.opened
-        return replace(open_position(sluice.opened, self._job.run_id), producer_id=now.producer_id, epoch=now.epoch)
 
     def _write(self, copy: PartitionCopy, batch: ReadyBatch) -> None:
         assert self._writer is not None
@@ -324,7 +314,7 @@ class Sending:
                 raise error
         ends = {target: (self._writer.end_of(target) or 0) + 1 for target in transaction.covered}
         positions = [
-            self._committed(sluice, nexts[sluice.opened.plan.source], ends)
+            sluice.committed(self._job, nexts[sluice.opened.plan.source], ends)
             for sluice in sluices
             if sluice.opened.plan.source in nexts
         ]
@@ -334,27 +324,6 @@ class Sending:
         for copy in (outlet.copy for sluice in sluices for outlet in sluice.outlets):
             if copy.target in ends:
                 copy.ended_transaction(ends[copy.target])
-
-    def _committed(self, sluice: Sluice, source_next: int, ends: Mapping[TopicPartition, int]) -> Position:
-        """How far a partition is once the transaction is committed."""
-        copy = sluice.main.copy
-        known = open_position_of(copy, self._job.run_id)
-        few = copy.run_count <= _MOST_RUNS
-        if not few:
-            _log.warning(
-                "flow %s: the offset map of %s has %d stretches by now, which would be lost if this run were "
-                "interrupted: no position can hold them",
-                self._job.flow,
-                copy.source,
-                copy.run_count,
-            )
-        return replace(
-            known,
-            offset=source_next - 1,
-            target_offset=ends.get(copy.target, copy.target_next),
-            routes=sluice.routes,
-            runs=known.runs if few else (),
-        )
 
     async def _settled(self, copies: Sequence[PartitionCopy]) -> None:
         """Wait until the target has answered for all that was sent."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.rows import RoutedRangeRow
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.routed.model import Obstacle
 from mirror_lib.verify.routed.plan import RoutedTarget, target_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mirror_lib.ledger.rows import RoutedRangeRow
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.chains import ROUTED
 from mirror_lib.verify.model import PartitionVerdict, VerifyFacts, VerifyMode

@@ -39,7 +39,7 @@ def test_a_plan_tells_what_is_left_and_changes_nothing(kafka_pair: KafkaPair, to
     # The other partition is empty.
     assert [(each["partition"], each["from"], each["to"]) for each in told["backfill"]["partitions"]] == [(0, 10, 30)]
     assert told["backfill"]["minutes"] is not None
-    assert flow.ledger.backfills("A->B") == ()
+    assert flow.ledger.backfills.of_flow("A->B") == ()
 
 
 def test_the_job_runs_a_backfill_that_was_defined_and_the_plan_then_says_that_it_is_done(

@@ -24,12 +24,12 @@ from mirror_lib.relay.backfill import run_backfill
 from mirror_lib.relay.backfill_define import estimate as estimate_of
 from mirror_lib.relay.backfill_define import find_backfill, prepare_backfill, request_of
 from mirror_lib.relay.backfill_plan import BackfillEstimate
-from mirror_lib.relay.gaps import Decision
+from mirror_lib.relay.gap_decisions import Decision
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.position_changes import apply_changes, plan_changes
-from mirror_lib.relay.replicate import RunOptions, RunReport
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.run_model import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.model import Verdict
 from tests.support.clusters import KafkaPair
@@ -479,7 +479,7 @@ def test_an_estimate_changes_nothing_and_uses_what_the_flow_has_measured(
         estimate = estimate_of(flow.config, clusters, flow.ledger, found, defined=defined)
 
     assert not defined
-    assert flow.ledger.backfills("A->B") == ()
+    assert flow.ledger.backfills.of_flow("A->B") == ()
     assert estimate.offsets == 50
     size = sum(result.bytes for result in flow.ledger.partition_runs(flow.ledger.runs("A->B")[0].id))
     assert estimate.bytes == pytest.approx(size / 2, rel=0.2)

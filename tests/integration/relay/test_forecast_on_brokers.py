@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.observe.forecast import Outlook, PartitionForecast
 from mirror_lib.relay.flow_forecast import forecast_flow
-from mirror_lib.relay.replicate import RunOptions
+from mirror_lib.relay.run_model import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, delete_records, produce, set_config

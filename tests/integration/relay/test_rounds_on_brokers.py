@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.relay.replicate import RunOptions, plan_flow
+from mirror_lib.relay.replicate import plan_flow
+from mirror_lib.relay.run_model import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import Record, create_topic, produce

@@ -26,9 +26,10 @@ from mirror_lib.errors import (
     UncleanStartError,
 )
 from mirror_lib.ledger.rows import GapRow
-from mirror_lib.relay.gaps import Decision
+from mirror_lib.relay.gap_decisions import Decision
 from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.replicate import RunOptions, RunReport, plan_flow
+from mirror_lib.relay.replicate import plan_flow
+from mirror_lib.relay.run_model import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, make_flow, pair_flow

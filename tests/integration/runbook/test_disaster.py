@@ -23,7 +23,7 @@ from mirror_lib.config.load import load
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import ConfigurationError, PlanChangedError
 from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
-from mirror_lib.relay.replicate import RunReport
+from mirror_lib.relay.run_model import RunReport
 from mirror_lib.runbook.after_disaster import apply_return
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import CutoverState

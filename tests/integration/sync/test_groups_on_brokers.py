@@ -29,7 +29,7 @@ from mirror_lib.sync.flow_groups import (
     sync_flow_group_offsets,
     translate_flow_offsets,
 )
-from mirror_lib.sync.groups import GroupReason
+from mirror_lib.sync.group_plan import GroupReason
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow

@@ -15,7 +15,7 @@ from mirror_lib.dev.mm2 import MirrorMaker
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.flow_groups import apply_flow_groups, plan_flow_groups
-from mirror_lib.sync.groups import GroupPlan
+from mirror_lib.sync.group_plan import GroupPlan
 from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair

@@ -16,7 +16,7 @@ from mirror_lib.observe.forecast import Outlook, PartitionForecast
 from mirror_lib.relay import flow_forecast, replicate
 from mirror_lib.relay.flow_forecast import FlowForecast
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, RunPlan
-from mirror_lib.relay.replicate import RunOptions
+from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.paths import Path as Way
 from mirror_lib.transform.paths import TopicPath

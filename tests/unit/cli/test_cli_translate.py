@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
-from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.ledger import segment_runs, segments
-from mirror_lib.ledger.rows import SegmentRow
+from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, groups_to_merge
 from mirror_lib.ledger.segments import SMALL_ROWS_AT_MOST
 from mirror_lib.ledger.store import Ledger

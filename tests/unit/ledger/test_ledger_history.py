@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from mirror_lib.ledger.history import Forgotten
-from mirror_lib.ledger.rows import PartitionRunRow, PositionRow, RoundRow
+from mirror_lib.ledger.offset_rows import PositionRow
+from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
 
 FLOW = "A->B"

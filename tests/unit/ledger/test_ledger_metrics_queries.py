@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.ledger.cutover_rows import CutoverRow
-from mirror_lib.ledger.metrics_queries import FlowFigures, GapTotals, GroupTotals
+from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
     GroupObservationRow,

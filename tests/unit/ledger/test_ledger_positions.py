@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.rows import PositionRow
+from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.store import Ledger
 
 CLOSED = PositionRow(

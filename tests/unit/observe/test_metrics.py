@@ -12,7 +12,7 @@ import pytest
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger.cutover_rows import CutoverRow
-from mirror_lib.ledger.metrics_queries import (
+from mirror_lib.ledger.flow_figures import (
     FlowFigures,
     GapTotals,
     GroupTotals,

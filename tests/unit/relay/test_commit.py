@@ -11,7 +11,8 @@ import pytest
 import mirror_lib.relay.commit as commit
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.errors import AuthorizationError, MirrorError
-from mirror_lib.ledger.rows import GapRow, PartitionRunRow, PositionRow, SegmentRow
+from mirror_lib.ledger.offset_rows import PositionRow, SegmentRow
+from mirror_lib.ledger.rows import GapRow, PartitionRunRow
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.commit import closed_positions, commit_round, segment_rows

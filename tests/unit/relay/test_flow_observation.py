@@ -10,7 +10,7 @@ from typing import Any
 from mirror_lib.config.first_start import LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import RecordTooLargeError, RetentionGapError, TopicMissingError
-from mirror_lib.ledger.metrics_queries import GroupTotals
+from mirror_lib.ledger.flow_figures import GroupTotals
 from mirror_lib.ledger.observed_rows import PartitionObservationRow
 from mirror_lib.observe.forecast import Outlook, PartitionForecast
 from mirror_lib.relay.flow_forecast import FlowForecast

@@ -22,7 +22,8 @@ from mirror_lib.errors import (
 )
 from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.rows import GapRow
-from mirror_lib.relay.gaps import Decision, Resolution, check_tail, decide, gap_row, truncations
+from mirror_lib.relay.gap_decisions import Decision, Resolution, check_tail, decide
+from mirror_lib.relay.gaps import gap_row, truncations
 from mirror_lib.relay.gather import Truncation
 from mirror_lib.relay.model import PartitionFacts, PartitionProblem, SourceLoss
 from mirror_lib.topology.names import FlowId, TopicPartition

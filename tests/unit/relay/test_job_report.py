@@ -20,7 +20,7 @@ from mirror_lib.relay.job_report import (
     write_report,
 )
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionPlan, PartitionProblem, PartitionResult, Poison, RunPlan
-from mirror_lib.relay.replicate import RunReport
+from mirror_lib.relay.run_model import RunReport
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 _FLOW = FlowId("A", "B")

@@ -19,18 +19,8 @@ from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.groups import (
-    GroupFacts,
-    GroupFinding,
-    GroupPartition,
-    GroupPlan,
-    GroupReason,
-    GroupRow,
-    TargetGroups,
-    after_applying,
-    plan_groups,
-    select_groups,
-)
+from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.groups import GroupFacts, TargetGroups, after_applying, plan_groups, select_groups
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 

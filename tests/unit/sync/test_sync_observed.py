@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.due import Interval, is_due_again
-from mirror_lib.sync.groups import GroupFinding, GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupFinding, GroupPlan, GroupReason, GroupRow
 from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.sync.observed import (
     WHOLE_GROUP,

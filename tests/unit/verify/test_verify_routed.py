@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.errors import TransientError
-from mirror_lib.ledger.rows import RoutedRangeRow
+from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain

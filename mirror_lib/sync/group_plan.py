@@ -1,0 +1,214 @@
+"""What is to be done for a flow's consumer groups on the target: the plan, row by row, with a reason for every delay.
+
+Values that the rules of `groups` make and that people, the ledger and the gates of a cutover read. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from mirror_lib.cluster.admin_groups import CommittedOffset
+from mirror_lib.cluster.formats import Checkpoint
+from mirror_lib.offsets.checkpoints import CheckpointOffsets
+from mirror_lib.topology.names import FlowId, TopicPartition
+
+
+class GroupReason(StrEnum):
+    """Why a group does not go on on the target exactly where it stands on the source."""
+
+    #: The plan has something to do for it that is not done yet.
+    PENDING = "pending"
+    #: The flow does not take the topic.
+    TOPIC_NOT_REPLICATED = "topic-not-replicated"
+    #: The flow takes the topic, but this run is limited to others.
+    TOPIC_NOT_REQUESTED = "topic-not-requested"
+    #: A cutover has moved the topic's writers to the target: the groups there go on by themselves.
+    TOPIC_HANDED_OVER = "topic-handed-over"
+    #: The group reads several source partitions that share a target partition: one offset cannot stand for both.
+    MERGED_TARGET = "merged-target"
+    #: There was a checkpoint, but on the source the group has no committed offset for the partition any more.
+    NO_COMMITTED_OFFSET = "no-committed-offset"
+    #: Nothing of the partition was copied yet.
+    NO_OFFSET_SYNC_YET = "no-offset-sync-yet"
+    #: The group is behind everything that is known of the copy: it stood still since before the copy began.
+    BEHIND_OLDEST_SYNC = "behind-oldest-sync"
+    #: The group goes on a little too early, and reads some records again.
+    BETWEEN_SYNCS = "between-syncs"
+    #: The group has read records that are not copied yet; it goes on at the end of the copy.
+    UPSTREAM_BEYOND_COPIED = "upstream-beyond-copied"
+    #: On the target the group has members; they alone may commit.
+    GROUP_ACTIVE_ON_TARGET = "group-active-on-target"
+    #: A group of this name exists on the target that is none of consumers.
+    OTHER_GROUP_ON_TARGET = "other-group-on-target"
+    #: What the group has committed on the target is further on; it is never set back.
+    TARGET_AHEAD = "target-ahead"
+    #: A share or streams group: only groups of consumers are translated, as by MM2.
+    GROUP_KIND_NOT_SUPPORTED = "group-kind-not-supported"
+    #: A cluster does not tell the group's offsets, for lack of permission for instance.
+    UNREADABLE = "unreadable"
+    #: The target did not take the commit.
+    REFUSED = "refused"
+
+
+#: Stands beside the reasons where they are counted.
+IN_SYNC = "in-sync"
+
+#: Those that need somebody to look; the others pass by themselves, or the configuration asks for them.
+_TROUBLE = frozenset[GroupReason | None]({GroupReason.UNREADABLE, GroupReason.REFUSED})
+
+
+class GroupPartition(NamedTuple):
+    """A group on one partition of one cluster: what a checkpoint is keyed by on the target."""
+
+    group: str
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFinding:
+    """A group that is left out as a whole."""
+
+    group: str
+    reason: GroupReason
+    #: In words, where there is more to say.
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """One group on one partition: where it stands, where it goes on, and what is to be done for it."""
+
+    group: str
+    source: TopicPartition
+    target: TopicPartition
+    #: What the group has committed on the source.
+    upstream: int | None = None
+    #: The checkpoint that counts: the present translation, or the last checkpoint where that is further on.
+    checkpoint: CheckpointOffsets | None = None
+    #: Where the group goes on on the target by the exact offset map; None where that has no say.
+    exact: int | None = None
+    #: Records that the group has read and would read again on the target when it goes on at `goes_on_at`; None where no
+    #: map can tell.
+    read_again: int | None = None
+    #: What the group has committed on the target; None without, and where nobody looked.
+    target_committed: int | None = None
+    #: What the group committed along with its offset.
+    metadata: str = ""
+    #: The flow translates the group's offset here; otherwise `reason` says why not.
+    translated: bool = False
+    #: The checkpoint is to be written.
+    emit: bool = False
+    #: `goes_on_at` is to be committed on the target.
+    commit: bool = False
+    #: Why the group will not be exactly in sync when the plan is carried out; None when it will be.
+    reason: GroupReason | None = None
+    #: In words, where a cluster said something.
+    what: str = ""
+
+    @property
+    def goes_on_at(self) -> int | None:
+        """The target offset that the group goes on at; None where nothing tells."""
+        if self.exact is not None:
+            return self.exact
+        return None if self.checkpoint is None else self.checkpoint.downstream_offset
+
+    @property
+    def present_reason(self) -> GroupReason | None:
+        """The same as long as the plan is not carried out."""
+        return GroupReason.PENDING if self.emit or self.commit else self.reason
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            "group": self.group,
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "upstream_offset": self.upstream,
+            "checkpoint": None if self.checkpoint is None else self.checkpoint.downstream_offset,
+            "exact": self.exact,
+            "read_again": self.read_again,
+            "target_committed": self.target_committed,
+            "emit": self.emit,
+            "commit": self.commit,
+            "reason": None if self.reason is None else self.reason.value,
+            "what": self.what,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What is to be done for a flow's groups. Two plans are equal when they would do the same."""
+
+    flow: FlowId
+    rows: tuple[GroupRow, ...] = ()
+    findings: tuple[GroupFinding, ...] = ()
+    notices: tuple[str, ...] = ()
+    #: Whether what the groups have committed on the target was looked at: without it nothing is committed there.
+    target_read: bool = False
+
+    @property
+    def checkpoints(self) -> Iterator[Checkpoint]:
+        """The checkpoints to write."""
+        return (
+            Checkpoint(row.group, *row.target, *row.checkpoint, row.metadata)
+            for row in self.rows
+            if row.emit and row.checkpoint is not None
+        )
+
+    @property
+    def commits(self) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        """The offsets to commit on the target, by group."""
+        wanted: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        for row in self.rows:
+            if row.commit and row.goes_on_at is not None:
+                wanted.setdefault(row.group, {})[row.target] = CommittedOffset(row.goes_on_at, row.metadata)
+        return wanted
+
+    @property
+    def changes(self) -> int:
+        """How many groups and partitions applying the plan would touch."""
+        return sum(row.emit or row.commit for row in self.rows)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What somebody has to look at: what a cluster did not tell or did not take."""
+        groups = (f"group {each.group}: {each.what}" for each in self.findings if each.reason in _TROUBLE)
+        rows = (f"group {row.group} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE)
+        return (*groups, *rows)
+
+    def counts(self, *, present: bool = False) -> dict[str, int]:
+        """Rows and left-out groups by reason, and those in sync.
+
+        Args:
+            present: as things are now, not as they will be when the plan is carried out.
+        """
+        reasons = Counter((row.present_reason if present else row.reason) or IN_SYNC for row in self.rows)
+        reasons.update(finding.reason for finding in self.findings)
+        return {str(reason): count for reason, count in sorted(reasons.items())}
+
+    def summary(self) -> dict[str, Any]:
+        """Counts as plain data; never a row for each of thousands."""
+        return {
+            "flow": str(self.flow),
+            "groups": len({row.group for row in self.rows}),
+            "partitions": len(self.rows),
+            "checkpoints": sum(row.emit for row in self.rows),
+            "commits": sum(row.commit for row in self.rows),
+            "read_again": sum(row.read_again or 0 for row in self.rows),
+            "target_read": self.target_read,
+            "reasons": self.counts(),
+            "notices": list(self.notices),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json`."""
+        return {
+            **self.summary(),
+            "findings": [{**asdict(finding), "reason": finding.reason.value} for finding in self.findings],
+            "rows": [row.to_dict() for row in self.rows],
+        }
