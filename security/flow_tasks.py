@@ -29,8 +29,8 @@ from mirror_lib.sync.flow_groups import apply_flow_groups
 from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.flow_topics import apply_flow_topics
 from mirror_lib.sync.heartbeats import HeartbeatState, emitting_flows
+from mirror_lib.verify.findings import Verdict
 from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.model import Verdict
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
 from security.results import TASKS, TaskResult
 from tests.support.flows import copy_here

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.job import main
-from mirror_lib.verify.model import PartitionVerdict, VerifyJob
+from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.transformed.split import split_job

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.verify.model import PartitionVerdict
+from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
 from mirror_lib.verify.routed.standing import StandingJob
 from mirror_lib.verify.transformed.elsewhere import FoundRow

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.verify.model import PartitionVerdict, VerifyJob
+from mirror_lib.verify.findings import PartitionVerdict
+from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.run import verify_bin
 from spark_jobs.sealing import unseal
 

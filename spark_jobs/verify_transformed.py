@@ -18,7 +18,8 @@ from mirror_lib.errors import Where
 from mirror_lib.offsets.runs import encode
 from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
-from mirror_lib.verify.model import CheckRange, PartitionCheck, PartitionVerdict, VerifyJob
+from mirror_lib.verify.findings import PartitionVerdict
+from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
 from mirror_lib.verify.routed.judging import judge_routed
 from mirror_lib.verify.routed.standing import StandingJob

@@ -13,7 +13,8 @@ from mirror_lib.cli.output import JsonOption, Output, Progress, reporting
 if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig
     from mirror_lib.ledger.store import Ledger
-    from mirror_lib.verify.model import PartitionVerdict, VerifyPlan
+    from mirror_lib.verify.findings import PartitionVerdict
+    from mirror_lib.verify.model import VerifyPlan
     from mirror_lib.verify.report import VerifyReport
     from mirror_lib.verify.verification import VerifyOptions, VerifyRunner
 

@@ -10,7 +10,7 @@ from mirror_lib.runbook.model import Gate
 from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
 from mirror_lib.sync.group_plan import GroupPlan, GroupReason, GroupRow
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import Verdict
+from mirror_lib.verify.findings import Verdict
 from mirror_lib.verify.report import VerifyReport
 
 _NAMED = 3

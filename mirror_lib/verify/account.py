@@ -7,15 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mirror_lib.errors import MirrorError
-from mirror_lib.verify.model import (
-    Difference,
-    PartitionCheck,
-    PartitionVerdict,
-    RangeOutcome,
-    Stopped,
-    Verdict,
-    VerifyJob,
-)
+from mirror_lib.verify.findings import Difference, PartitionVerdict, RangeOutcome, Stopped, Verdict
+from mirror_lib.verify.model import PartitionCheck, VerifyJob
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from mirror_lib.verify.model import DifferenceKind
+from mirror_lib.verify.findings import DifferenceKind
 
 #: Records of each side that are looked at for an explanation.
 LOOK_AHEAD = 64

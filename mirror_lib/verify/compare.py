@@ -21,8 +21,9 @@ from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.alignment import LOOK_AHEAD, explain
 from mirror_lib.verify.content import differing, short_digest
+from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
 from mirror_lib.verify.layout import holds
-from mirror_lib.verify.model import CheckRange, Difference, DifferenceKind, KnownGap, PartitionCheck, RangeOutcome
+from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
 from mirror_lib.verify.places import ROW_BITS, Places, RowPlaces
 from mirror_lib.verify.side import REPLACED, Side
 from mirror_lib.verify.tally import Tally

@@ -34,7 +34,8 @@ from mirror_lib.sync.hidden import in_words, unseen_topics
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
-from mirror_lib.verify.model import NO_CHAIN, KnownGap, PartitionVerdict, VerifiedMark, VerifyFacts
+from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
+from mirror_lib.verify.model import NO_CHAIN, KnownGap, VerifyFacts
 from mirror_lib.verify.routed.gather import is_ahead, routed_targets_of
 from mirror_lib.verify.routed.plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget
 

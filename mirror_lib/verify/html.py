@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from mirror_lib.verify.model import Difference, PartitionVerdict
+from mirror_lib.verify.findings import Difference, PartitionVerdict
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.routed.verdict import RoutedVerdict
 

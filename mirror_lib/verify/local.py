@@ -8,7 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from mirror_lib.verify.chains import NEEDED_FOR_ROUTED, NEEDS_SPARK, needs_spark
-from mirror_lib.verify.model import PartitionVerdict, Verdict, VerifyJob
+from mirror_lib.verify.findings import PartitionVerdict, Verdict
+from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.run import Told, verify_bin
 from mirror_lib.verify.transformed.split import split_job

@@ -12,16 +12,8 @@ from itertools import accumulate
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.verify.chains import may_give_several, why_unverifiable
-from mirror_lib.verify.model import (
-    Budget,
-    CheckRange,
-    PartitionCheck,
-    PartitionVerdict,
-    VerifiedMark,
-    VerifyFacts,
-    VerifyMode,
-    VerifyPlan,
-)
+from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
+from mirror_lib.verify.model import Budget, CheckRange, PartitionCheck, VerifyFacts, VerifyMode, VerifyPlan
 from mirror_lib.verify.routed.model import RoutedPlan
 from mirror_lib.verify.routed.plan import NO_ROUTED_FACTS, RoutedFacts, left_over, needed_shares, plan_routed
 

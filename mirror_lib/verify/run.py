@@ -13,7 +13,8 @@ from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.account import Spent, verdict_of
 from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.model import CheckRange, PartitionCheck, PartitionVerdict, RangeOutcome, Stopped, VerifyJob
+from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
 
 _log = logging.getLogger(__name__)

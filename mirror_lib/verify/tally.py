@@ -6,7 +6,8 @@ import hashlib
 import struct
 
 from mirror_lib.cluster.batches.stretches import Stretch
-from mirror_lib.verify.model import CheckRange, Difference, RangeOutcome
+from mirror_lib.verify.findings import Difference, RangeOutcome
+from mirror_lib.verify.model import CheckRange
 
 _BATCH = struct.Struct(">qqiI")
 

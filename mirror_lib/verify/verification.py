@@ -15,7 +15,8 @@ from mirror_lib.ledger.rows import VerificationRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.facts import gather
-from mirror_lib.verify.model import Budget, PartitionVerdict, Verdict, VerifyJob, VerifyMode, VerifyPlan
+from mirror_lib.verify.findings import PartitionVerdict, Verdict
+from mirror_lib.verify.model import Budget, VerifyJob, VerifyMode, VerifyPlan
 from mirror_lib.verify.plan import NO_BUDGET, plan_verification
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.routed.verdict import RoutedVerdict

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import DifferenceKind, Verdict
+from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
 from spark_jobs.replicate import copy_with

@@ -10,7 +10,8 @@ from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.offsets.runs import OffsetRun, encode, merge
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.model import CheckRange, PartitionCheck, RangeOutcome
+from mirror_lib.verify.findings import RangeOutcome
+from mirror_lib.verify.model import CheckRange, PartitionCheck
 from tests.support.record_batches import SourceRecord, batch
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("A.orders", 0)

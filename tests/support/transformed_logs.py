@@ -12,7 +12,8 @@ from mirror_lib.cluster.batches.arrow_rows import HEADERS_TYPE
 from mirror_lib.cluster.rows.columns import RowColumns
 from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.model import PartitionCheck, RangeOutcome
+from mirror_lib.verify.findings import RangeOutcome
+from mirror_lib.verify.model import PartitionCheck
 from mirror_lib.verify.places import ROW_BITS
 from mirror_lib.verify.transformed.comparing import RowNumbers
 from tests.support.logs import numbered, stretches

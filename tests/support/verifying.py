@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.model import PartitionVerdict, VerifyJob
+from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
 from mirror_lib.verify.routed.judging import judge_routed

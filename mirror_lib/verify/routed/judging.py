@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.chains import ROUTED
-from mirror_lib.verify.model import DifferenceKind, Verdict, VerifyJob
+from mirror_lib.verify.findings import DifferenceKind, Verdict
+from mirror_lib.verify.model import VerifyJob
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
 from mirror_lib.verify.routed.model import UNEXPECTED, Obstacle, RoutedCheck, RoutedStretch
 from mirror_lib.verify.routed.multiset import Multiset, Surplus

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.chains import ROUTED
-from mirror_lib.verify.model import PartitionVerdict, VerifyFacts, VerifyMode
+from mirror_lib.verify.findings import PartitionVerdict
+from mirror_lib.verify.model import VerifyFacts, VerifyMode
 from mirror_lib.verify.routed.model import (
     NOT_COMPARED,
     KnownRoute,

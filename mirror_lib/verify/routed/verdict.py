@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import DifferenceKind, Verdict
+from mirror_lib.verify.findings import DifferenceKind, Verdict
 
 
 @dataclass(frozen=True, slots=True)

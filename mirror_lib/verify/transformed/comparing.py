@@ -26,7 +26,8 @@ from mirror_lib.cluster.rows.layout import Int64s, number_and_codec
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.account import verdict_of
 from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.model import PartitionCheck, PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.model import PartitionCheck
 from mirror_lib.verify.places import MOST_ROWS, ROW_BITS
 from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
 from mirror_lib.verify.routed.findings import Place, RoutedFindings

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from mirror_lib.errors import MirrorError
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import CheckRange, PartitionCheck, Stopped, VerifyJob
+from mirror_lib.verify.findings import Stopped
+from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 
 
 class RefusedRecord(NamedTuple):

@@ -22,7 +22,8 @@ from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Wh
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.record_mark import UntransformableRecordError
 from mirror_lib.verify.account import Spent
-from mirror_lib.verify.model import CheckRange, PartitionCheck, Stopped
+from mirror_lib.verify.findings import Stopped
+from mirror_lib.verify.model import CheckRange, PartitionCheck
 from mirror_lib.verify.reading import Chunk, LogReader, LogStream, chunk_size
 from mirror_lib.verify.transformed.loop_thread import LoopThread
 from mirror_lib.verify.transformed.model import (

@@ -31,7 +31,7 @@ from mirror_lib.relay.position_changes import apply_changes, plan_changes
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_model import RunOptions, RunReport
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import Verdict
+from mirror_lib.verify.findings import Verdict
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.model import Budget, DifferenceKind, Verdict, VerifyMode
+from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.run import verify_bin
 from mirror_lib.verify.verification import VerifyOptions, job_of, plan_flow_verification, verify_flow

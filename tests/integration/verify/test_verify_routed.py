@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.relay.transformed import writing
 from mirror_lib.topology.names import TopicPartition
-from mirror_lib.verify.model import Budget, DifferenceKind, Verdict, VerifyMode
+from mirror_lib.verify.findings import DifferenceKind, Verdict
+from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.routed.verdict import RoutedVerdict
 from tests.support.clusters import KafkaPair

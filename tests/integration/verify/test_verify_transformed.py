@@ -12,7 +12,8 @@ import pytest
 from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.transform.record_mark import UntransformableRecordError
-from mirror_lib.verify.model import Budget, DifferenceKind, PartitionVerdict, Verdict, VerifyMode
+from mirror_lib.verify.findings import DifferenceKind, PartitionVerdict, Verdict
+from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.transformed.model import RefusedRecord
 from mirror_lib.verify.verification import VerifyOptions, job_of, plan_flow_verification, verify_flow

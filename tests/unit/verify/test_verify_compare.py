@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.verify.compare import RangeComparer
-from mirror_lib.verify.model import Difference, DifferenceKind, KnownGap, RangeOutcome
+from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
+from mirror_lib.verify.model import KnownGap
 from tests.support.logs import at, check_of, compared, log, numbered, stretches, whole_range
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, marker
 

@@ -17,19 +17,9 @@ from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import ColumnExpressions, Transform, TransformChain
+from mirror_lib.verify.findings import DifferenceKind, Stopped, Verdict, VerifiedMark
 from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.model import (
-    Budget,
-    DifferenceKind,
-    KnownGap,
-    Stopped,
-    Verdict,
-    VerifiedMark,
-    VerifyFacts,
-    VerifyJob,
-    VerifyMode,
-    VerifyPlan,
-)
+from mirror_lib.verify.model import Budget, KnownGap, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
 from mirror_lib.verify.plan import plan_verification
 from mirror_lib.verify.routed.findings import Place, RoutedFindings, Standing
 from mirror_lib.verify.routed.judging import judge_routed

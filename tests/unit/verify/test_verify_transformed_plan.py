@@ -22,17 +22,9 @@ from mirror_lib.transform.model import (
     TransformChain,
 )
 from mirror_lib.verify.chains import may_give_several
+from mirror_lib.verify.findings import Verdict, VerifiedMark
 from mirror_lib.verify.local import run_locally
-from mirror_lib.verify.model import (
-    Budget,
-    PartitionCheck,
-    Verdict,
-    VerifiedMark,
-    VerifyFacts,
-    VerifyJob,
-    VerifyMode,
-    VerifyPlan,
-)
+from mirror_lib.verify.model import Budget, PartitionCheck, VerifyFacts, VerifyJob, VerifyMode, VerifyPlan
 from mirror_lib.verify.plan import plan_verification
 from mirror_lib.verify.transformed.split import split_job
 

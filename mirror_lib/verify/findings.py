@@ -1,0 +1,250 @@
+"""What a comparison finds, and what a verification says of a partition: everything here pickles and prints.
+
+Content of records never appears: what differs is told by offsets, names of parts and short digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mirror_lib.errors import MirrorError
+from mirror_lib.topology.names import TopicPartition
+
+
+class Verdict(StrEnum):
+    """What a verification says of a partition."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    #: It could not be found out: see the reason.
+    UNVERIFIABLE = "unverifiable"
+
+
+class DifferenceKind(StrEnum):
+    """How the target deviates from the source."""
+
+    #: The source has a record that the target lacks.
+    MISSING = "missing"
+    #: The target has a record that the source lacks.
+    EXTRA = "extra"
+    #: Both have the record, with another key, value, header or timestamp.
+    ALTERED = "altered"
+    #: The records of a stretch are the same, and their order is not.
+    REORDERED = "reordered"
+    #: The map does not say where a record of the source went, or says it wrongly.
+    UNMAPPED = "unmapped"
+
+
+class Stopped(StrEnum):
+    """Why a comparison ended before the end of its plan."""
+
+    BYTES = "bytes"
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedMark:
+    """How far a partition was found equal: the next offset to look at on both sides."""
+
+    source_next: int
+    target_next: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One deviation and where it is. An offset is None on the side that lacks the record."""
+
+    kind: DifferenceKind
+    source_offset: int | None
+    target_offset: int | None
+    #: Which parts differ, of `key`, `value`, `headers`, `timestamp`; empty where the kind says all.
+    what: tuple[str, ...] = ()
+    #: Short digests of the record's content on either side: enough to see whether two reports mean the same.
+    source_digest: str | None = None
+    target_digest: str | None = None
+    #: Records concerned: more than one in a stretch that is out of order.
+    records: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON and the ledger."""
+        return {
+            "kind": self.kind.value,
+            "source_offset": self.source_offset,
+            "target_offset": self.target_offset,
+            "what": list(self.what),
+            "source_digest": self.source_digest,
+            "target_digest": self.target_digest,
+            "records": self.records,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeOutcome:
+    """What was found in one range, as far as it was compared."""
+
+    source_first: int
+    source_next: int
+    target_first: int
+    target_next: int
+    #: Whether the end of the range was reached.
+    complete: bool
+    #: Records found equal.
+    records: int = 0
+    #: Of these, records of batches that were compared without decoding.
+    records_undecoded: int = 0
+    #: Of these, records that the map does not mention and that stand in their place all the same.
+    outside_map: int = 0
+    #: Records that compaction removed on one side since they were copied.
+    compacted_source: int = 0
+    compacted_target: int = 0
+    #: Records that retention removed on one side while this was running.
+    expired: int = 0
+    #: Records of the map that are gone on both sides.
+    gone_on_both: int = 0
+    #: Records that the ledger names as not copied, or as changed on the source since.
+    left_out: int = 0
+    #: Records on the target that belong to other sources of a merge.
+    foreign: int = 0
+    #: False where a log-append time of the target stands in place of the source's timestamps.
+    timestamps_compared: bool = True
+    #: See `docs/verification.md`; None where the end was not reached.
+    digest: str | None = None
+    difference_count: int = 0
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionVerdict:
+    """What a verification says of one partition."""
+
+    source: TopicPartition
+    target: TopicPartition
+    verdict: Verdict
+    #: Stable code of why it is unverifiable: `no-map`, `budget`, one of `verify.chains`, or `MirrorError.reason`.
+    reason: str | None = None
+    detail: str | None = None
+    outcomes: tuple[RangeOutcome, ...] = ()
+    source_bytes: int = 0
+    target_bytes: int = 0
+    seconds: float = 0.0
+    #: Set when a budget ended the comparison before its plan's end.
+    stopped: Stopped | None = None
+    expired_before: int = 0
+    offsets_before_map: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    @classmethod
+    def impossible(
+        cls, source: TopicPartition, target: TopicPartition, reason: str, detail: str, **more: Any
+    ) -> PartitionVerdict:
+        """Nothing can be said."""
+        return cls(source=source, target=target, verdict=Verdict.UNVERIFIABLE, reason=reason, detail=detail, **more)
+
+    @classmethod
+    def failed(
+        cls, source: TopicPartition, target: TopicPartition, error: MirrorError, **more: Any
+    ) -> PartitionVerdict:
+        """Nothing can be said because of an error."""
+        return cls.impossible(source, target, error.reason, str(error), **more)
+
+    @classmethod
+    def unchanged(cls, source: TopicPartition, target: TopicPartition, mark: VerifiedMark) -> PartitionVerdict:
+        """Nothing came since it was found equal up to here."""
+        outcome = RangeOutcome(
+            source_first=mark.source_next,
+            source_next=mark.source_next,
+            target_first=mark.target_next,
+            target_next=mark.target_next,
+            complete=True,
+        )
+        return cls(source=source, target=target, verdict=Verdict.EQUAL, outcomes=(outcome,))
+
+    @property
+    def records(self) -> int:
+        """Records found equal."""
+        return sum(each.records for each in self.outcomes)
+
+    @property
+    def difference_count(self) -> int:
+        """All differences found, also those that were not kept."""
+        return sum(each.difference_count for each in self.outcomes)
+
+    @property
+    def left_out(self) -> int:
+        """Records that the ledger names as not copied."""
+        return sum(each.left_out for each in self.outcomes)
+
+    @property
+    def compacted(self) -> int:
+        """Records that compaction removed since they were copied, on either side or on both."""
+        return sum(each.compacted_source + each.compacted_target + each.gone_on_both for each in self.outcomes)
+
+    @property
+    def expired(self) -> int:
+        """Records of the map that retention has removed on one side."""
+        return self.expired_before + sum(each.expired for each in self.outcomes)
+
+    @property
+    def timestamps_compared(self) -> bool:
+        """Whether timestamps could be compared everywhere."""
+        return all(each.timestamps_compared for each in self.outcomes)
+
+    @property
+    def digest(self) -> str | None:
+        """One digest over those of the ranges; None unless all of them were compared to their ends."""
+        digests = [each.digest for each in self.outcomes if each.digest is not None]
+        if not digests or len(digests) < len(self.outcomes) or self.stopped is not None:
+            return None
+        return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+    @property
+    def source_first(self) -> int | None:
+        """Where the comparison began."""
+        return self.outcomes[0].source_first if self.outcomes else None
+
+    @property
+    def source_next(self) -> int | None:
+        """Up to where it came."""
+        return self.outcomes[-1].source_next if self.outcomes else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "target_topic": self.target.topic,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "detail": self.detail,
+            "stopped": self.stopped.value if self.stopped else None,
+            "records": self.records,
+            "records_undecoded": sum(each.records_undecoded for each in self.outcomes),
+            "outside_map": sum(each.outside_map for each in self.outcomes),
+            "source_bytes": self.source_bytes,
+            "target_bytes": self.target_bytes,
+            "seconds": round(self.seconds, 3),
+            "compacted": self.compacted,
+            "expired": self.expired,
+            "left_out": self.left_out,
+            "foreign": sum(each.foreign for each in self.outcomes),
+            "offsets_before_map": self.offsets_before_map,
+            "timestamps_compared": self.timestamps_compared,
+            "digest": self.digest,
+            "difference_count": self.difference_count,
+            "differences": [each.to_dict() for each in self.differences],
+            "ranges": [
+                {
+                    "source_first": each.source_first,
+                    "source_next": each.source_next,
+                    "target_first": each.target_first,
+                    "target_next": each.target_next,
+                    "records": each.records,
+                    "complete": each.complete,
+                    "digest": each.digest,
+                }
+                for each in self.outcomes
+            ],
+        }
