@@ -2,19 +2,15 @@
 
 Where records are transformed, the source is what the transforms make of it, as blocks of records.
 
-Batches that were passed on untouched are compared as bytes. Where batches do not line up, both sides are decoded into
-columns and compared list by list; only where these are unequal, single records are looked at. After a difference the
-two sides are aligned again by content (`alignment.explain`), and the distance to the map is kept in mind.
+Batches that were passed on untouched are compared as bytes (`whole_batches`). Where batches do not line up, both sides
+are decoded into columns and compared list by list; only where these are unequal, single records are looked at. After a
+difference the two sides are aligned again by content (`alignment.explain`); `Placement` keeps the distance to the map.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
-from mirror_lib.cluster.batches.codecs import decompress
-from mirror_lib.cluster.batches.header import CODEC_BITS, Codec
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.offsets.runs import OffsetRun
@@ -22,11 +18,11 @@ from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.alignment import LOOK_AHEAD, explain
 from mirror_lib.verify.content import differing, short_digest
 from mirror_lib.verify.findings import Difference, DifferenceKind, RangeOutcome
-from mirror_lib.verify.layout import holds
 from mirror_lib.verify.model import CheckRange, KnownGap, PartitionCheck
-from mirror_lib.verify.places import ROW_BITS, Places, RowPlaces
+from mirror_lib.verify.places import Placement
 from mirror_lib.verify.side import REPLACED, Side
 from mirror_lib.verify.tally import Tally
+from mirror_lib.verify.whole_batches import WholeBatches
 
 #: Records of the source that are taken apart at a time where the target has none.
 _AT_ONCE = 1_000
@@ -35,37 +31,6 @@ _AT_ONCE = 1_000
 def whole_partition(source: TopicPartition, target: TopicPartition, range_: CheckRange) -> PartitionCheck:
     """A check of one range, with nothing known beside the map."""
     return PartitionCheck(source=source, target=target, ranges=(range_,), target_end=range_.target_next)
-
-
-def same_batch(source: Stretch, target: Stretch) -> bool:
-    """Whether both hold the same records for certain, without looking at them one by one.
-
-    As `Stretch.same_batch`, and also where the target's broker compressed them anew, or put its own time in the
-    header: then all but the timestamps is the same.
-
-    Raises:
-        CodecError: a body cannot be decompressed.
-    """
-    mine, theirs = source.header, target.header
-    return (
-        mine is not None
-        and theirs is not None
-        and mine.count == theirs.count
-        and source.dense
-        and target.dense
-        and not source.log_append_time
-        and (target.log_append_time or mine.first_timestamp == theirs.first_timestamp)
-        and _same_bodies(mine.attributes & CODEC_BITS, source.body, theirs.attributes & CODEC_BITS, target.body)
-    )
-
-
-def _same_bodies(mine: int, source: bytes, theirs: int, target: bytes) -> bool:
-    """Whether two bodies are the same; a target with a `compression.type` of its own has compressed it anew."""
-    if mine == theirs and source == target:
-        return True
-    if mine == theirs == Codec.NONE:
-        return False
-    return decompress(mine, source) == decompress(theirs, target)
 
 
 class RangeComparer:
@@ -82,20 +47,17 @@ class RangeComparer:
         """
         self._check = check
         self._range = range_
+        self._placement = Placement(range_.runs, several=check.several)
         # Of several records that are made of one, each needs a number: see `places.RowPlaces`.
-        self._row_bits = ROW_BITS if check.several else 0
-        self._places = RowPlaces(range_.runs) if check.several else Places(range_.runs)
+        self._row_bits = self._placement.row_bits
         self.source = Side(range_.source_first << self._row_bits, range_.source_next << self._row_bits)
         # A log may end before the map: then the last records were lost.
         target_end = max(min(range_.target_next, check.target_end), range_.target_first)
         self.target = Side(range_.target_first, target_end, hide_append_times=True)
         self.needs_source = self.needs_target = False
         self.finished = False
-        #: How far records of the target stand from where the map says: other than 0 after a loss or an addition.
-        self._drift = 0
-        #: Rows of this source offset that a policy left out, before those that are yet to come.
-        self._rows_left_out, self._rows_left_out_of = 0, -1
         self._tally = Tally(range_, keep=keep)
+        self._whole = WholeBatches(self.source, self.target, self._placement, self._tally)
 
     def feed_source(self, stretches: Sequence[Stretch | RecordBlock], next_offset: int) -> None:
         """Give what the source holds from `source.fed_to` on."""
@@ -132,20 +94,21 @@ class RangeComparer:
         return self._tally.outcome(source_next, target_next, complete=self.finished, rows=rows)
 
     def _reached(self) -> tuple[int, int]:
-        """All before these offsets is compared. Not among what was made of one record: who goes on makes all of it."""
+        """All before these offsets is compared."""
         if self.finished:
             return self._range.source_next, self._range.target_next
         position = min(self.source.position, self.source.end)
-        record = position >> self._row_bits
-        row = position - (record << self._row_bits)
-        run = self._places.run_of(position) if row else None
-        return record, self.target.position - row if run is None else run.target_first + self._drift
+        return self._placement.resume_at(position, self.target.position)
 
     def _step(self) -> bool:
         """One step; returns False when something must be fed first, or all is done."""
-        while not self._starved() and self._pass_next():
-            pass
-        if self._waits():
+        while True:
+            if self._starved():
+                return False
+            if not self._whole.pass_next():
+                break
+        self.needs_source = self._whole.needs_source
+        if self.needs_source:
             return False
         have_source, have_target = self._have(1)
         if self._waits():
@@ -188,94 +151,19 @@ class RangeComparer:
         if stretch is None:
             return False
         assert isinstance(stretch, Stretch), "the target's batches count in the digest one by one"
-        self._note_target(stretch)
+        self._tally.note_target(stretch)
         self._tally.timestamps_compared &= not stretch.log_append_time
         return True
-
-    def _note_target(self, stretch: Stretch) -> None:
-        """Let a batch of the target count in the digest."""
-        first, end = max(stretch.first, self.target.first), min(stretch.next_offset, self._range.target_next)
-        self._tally.note_target(stretch, first, end)
-
-    def _pass_next(self) -> bool:
-        """Pass a whole batch of the target, and its records of the source, without taking them apart."""
-        mine, theirs = self.source.head(), self.target.head()
-        if mine is None or not isinstance(theirs, Stretch):
-            return False
-        return self._pass_batches(mine, theirs) if isinstance(mine, Stretch) else self._pass_gathered(theirs)
-
-    def _pass_gathered(self, theirs: Stretch) -> bool:
-        """Pass a batch of the target whose records are small batches on the source."""
-        header, target = theirs.header, self.target
-        if header is None or not theirs.dense or theirs.log_append_time:
-            return False
-        if theirs.first < target.first or theirs.next_offset > target.end:
-            return False
-        parts = self._parts_at(theirs.first, header.count)
-        if not parts or not holds(
-            decompress(header.attributes & CODEC_BITS, theirs.body), header.first_timestamp, parts
-        ):
-            return False
-        self._note_target(theirs)
-        self._tally.equal(header.count, decoded=True)
-        self.source.pass_records(header.count)
-        target.pass_whole()
-        return True
-
-    def _parts_at(self, place: int, count: int) -> list[RecordBlock]:
-        """The next `count` records of the source, if the map places them from `place` on in a row; else none."""
-        source = self.source
-        parts: list[RecordBlock] = []
-        for block in source.blocks():
-            within = block.before(source.end)
-            stop = min(within, count)
-            places = self._places.places_of(block.offsets[:stop]) + self._drift
-            if not stop or (places != np.arange(place, place + stop, dtype=np.int64)).any():
-                return []
-            parts.append(block.part(0, stop))
-            count -= stop
-            place += stop
-            if not count:
-                return parts
-            if within < len(block):
-                return []
-        self.needs_source = source.only_blocks and not source.exhausted
-        return []
-
-    def _pass_batches(self, mine: Stretch, theirs: Stretch) -> bool:
-        """Pass two whole batches that are the same and stand where they should."""
-        source, target = self.source, self.target
-        if mine.first < source.first or mine.next_offset > source.end:
-            return False
-        if theirs.first < target.first or theirs.next_offset > target.end:
-            return False
-        run = self._places.run_of(mine.first)
-        if run is None or mine.next_offset > run.source_next:
-            return False
-        if theirs.first != self._place(run, mine.first) or not same_batch(mine, theirs):
-            return False
-        self._note_target(theirs)
-        self._tally.timestamps_compared &= not theirs.log_append_time
-        self._tally.equal(mine.next_offset - mine.first, decoded=False)
-        source.pass_whole()
-        target.pass_whole()
-        return True
-
-    def _place(self, run: OffsetRun, source_offset: int) -> int:
-        place = run.target_first + source_offset - run.source_first + self._drift
-        if self._rows_left_out and source_offset >> self._row_bits == self._rows_left_out_of:
-            return place - self._rows_left_out
-        return place
 
     def _compare_records(self) -> None:
         """Both sides have a record: pass as many equal ones as possible, or judge the first."""
         source, target = self.source, self.target
         mine, theirs = source.offsets[source.at], target.offsets[target.at]
-        run = self._places.run_of(mine)
+        run = self._placement.run_of(mine)
         if run is None:
             self._outside(mine, theirs)
             return
-        place = self._place(run, mine)
+        place = self._placement.place(run, mine)
         if place != theirs:
             self._out_of_place(place, theirs)
             return
@@ -319,11 +207,11 @@ class RangeComparer:
         """The target has ended."""
         source = self.source
         mine = source.offsets[source.at]
-        run = self._places.run_of(mine)
+        run = self._placement.run_of(mine)
         if run is None:
             self._lone_source(DifferenceKind.UNMAPPED)
             return
-        place = self._place(run, mine)
+        place = self._placement.place(run, mine)
         if place < self.target.log_start:
             self._tally.expired += 1
             self._skip_source()
@@ -336,7 +224,7 @@ class RangeComparer:
     def _only_on_target(self) -> None:
         """The source has ended."""
         theirs = self.target.offsets[self.target.at]
-        back = self._source_of(theirs)
+        back = self._placement.number_at(theirs, passed=self.source.passed)
         if back is None:
             self._lone_target()
         else:
@@ -344,8 +232,8 @@ class RangeComparer:
 
     def _outside(self, mine: int, theirs: int) -> None:
         """The map does not know this record of the source."""
-        end = self._places.hole_end(mine)
-        beside = end is None or theirs < end + self._drift
+        end = self._placement.hole_end(mine)
+        beside = end is None or theirs < end
         if beside and self._same(self.source.at, self.target.at) and not self._check.shared_target:
             self._tally.records += 1
             self._tally.outside_map += 1
@@ -366,20 +254,11 @@ class RangeComparer:
             elif not self._moved(theirs - place):
                 self._lone_source(DifferenceKind.MISSING)
             return
-        back = self._source_of(theirs)
+        back = self._placement.number_at(theirs, passed=self.source.passed)
         if back is not None:
             self._vanished_on_source(back)
         elif self._check.shared_target or self._is_foreign(theirs) or not self._moved(theirs - place):
             self._lone_target()
-
-    def _source_of(self, target_offset: int) -> int | None:
-        """What the map places at a target offset, if it is yet to come."""
-        back = self._places.source_of(target_offset - self._drift)
-        # All that is made of one record comes in a row: what stands behind it is not its.
-        seen = (
-            self._row_bits and back is not None and back >> self._row_bits == self.source.passed - 1 >> self._row_bits
-        )
-        return None if seen else back
 
     def _moved(self, distance: int) -> bool:
         """Whether the record is the right one, at another offset than the map says; then the rest will be so too."""
@@ -387,7 +266,7 @@ class RangeComparer:
         if self._check.shared_target or not self._same(source.at, target.at):
             return False
         self._add(DifferenceKind.UNMAPPED, source.at, target.at)
-        self._drift += distance
+        self._placement.drift += distance
         self._tally.accounted += 1
         source.advance(1)
         target.advance(1)
@@ -440,7 +319,7 @@ class RangeComparer:
         if self._row_bits and self._gap(row) is not None:
             # Any of several rows may have been left out, and others not.
             self._tally.left_out += 1
-            self._row_left_out(row)
+            self._placement.leave_out(row)
             self.source.advance(1)
             return
         ours, theirs = self._have(LOOK_AHEAD)
@@ -458,7 +337,7 @@ class RangeComparer:
         for ahead in range(found.source if found.kind is DifferenceKind.MISSING else 0):
             if self._gap(self.source.offsets[i + ahead]) is not None:
                 self._tally.left_out += 1
-                left_out += self._row_left_out(self.source.offsets[i + ahead])
+                left_out += self._placement.leave_out(self.source.offsets[i + ahead])
             else:
                 self._add(DifferenceKind.MISSING, i + ahead, None)
             self._tally.accounted += 1
@@ -468,17 +347,8 @@ class RangeComparer:
             self.source.advance(found.source)
         if found.target:
             self.target.advance(found.target)
-        self._drift += found.target - found.source + left_out
+        self._placement.drift += found.target - found.source + left_out
         self._move_end()
-
-    def _row_left_out(self, row: int) -> bool:
-        """Note that a policy left out one of several rows: the map is right about the next record all the same."""
-        if not self._row_bits:
-            return False
-        record = row >> self._row_bits
-        self._rows_left_out = self._rows_left_out + 1 if record == self._rows_left_out_of else 1
-        self._rows_left_out_of = record
-        return True
 
     def _altered(self, i: int, j: int) -> None:
         gap = self._gap(self.source.offsets[i])
@@ -500,7 +370,7 @@ class RangeComparer:
     def _move_end(self) -> None:
         """What belongs to the range ends elsewhere on the target now; at the log's end there is nothing to move."""
         if not self._range.to_end:
-            self.target.end = min(self._range.target_next + self._drift, self._check.target_end)
+            self.target.end = min(self._range.target_next + self._placement.drift, self._check.target_end)
 
     def _gap(self, source_offset: int) -> KnownGap | None:
         source_offset >>= self._row_bits

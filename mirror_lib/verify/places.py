@@ -1,4 +1,7 @@
-"""The map of a range, walked forward: where a record of the source must stand, and whose place a target offset is."""
+"""The map of a range, walked forward: where a record of the source must stand, and whose place a target offset is.
+
+`Places` and `RowPlaces` look up what the map says; `Placement` adds what the walk has come to know beside it.
+"""
 
 from __future__ import annotations
 
@@ -105,3 +108,80 @@ class RowPlaces:
     def hole_end(self, row: int) -> int | None:
         """As of `Places`."""
         return self._records.hole_end(row >> ROW_BITS)
+
+
+class Placement:
+    """Where the records of a range must stand on the target, by the map and by what was found on the way.
+
+    Records are named by ascending numbers: source offsets, or rows where several may be made of one (see `RowPlaces`).
+    """
+
+    def __init__(self, runs: Sequence[OffsetRun], *, several: bool) -> None:
+        """Begin as the map says.
+
+        Args:
+            several: whether several records may be made of one.
+        """
+        self.row_bits = ROW_BITS if several else 0
+        self._places = RowPlaces(runs) if several else Places(runs)
+        #: How far records of the target stand from where the map says: other than 0 after a loss or an addition.
+        self.drift = 0
+        #: Rows of this source offset that a policy left out, before those that are yet to come.
+        self._rows_left_out, self._rows_left_out_of = 0, -1
+
+    def run_of(self, number: int) -> OffsetRun | None:
+        """The run that holds a record."""
+        return self._places.run_of(number)
+
+    def place(self, run: OffsetRun, number: int) -> int:
+        """The target offset where a record of a run must stand."""
+        place = run.target_first + number - run.source_first + self.drift
+        if self._rows_left_out and number >> self.row_bits == self._rows_left_out_of:
+            return place - self._rows_left_out
+        return place
+
+    def are_in_a_row(self, numbers: Int64s, first_place: int) -> bool:
+        """Whether all of these must stand one behind the other, the first of them at a target offset."""
+        places = self._places.places_of(numbers) + self.drift
+        return bool((places == np.arange(first_place, first_place + len(numbers), dtype=np.int64)).all())
+
+    def number_at(self, target_offset: int, *, passed: int) -> int | None:
+        """Which record must stand at a target offset, if it is yet to come.
+
+        Args:
+            passed: all before this number was compared.
+        """
+        number = self._places.source_of(target_offset - self.drift)
+        # All that is made of one record comes in a row: what stands behind it is not its.
+        if self.row_bits and number is not None and number >> self.row_bits == passed - 1 >> self.row_bits:
+            return None
+        return number
+
+    def hole_end(self, number: int) -> int | None:
+        """For a record in no run: the place of the first one of the run behind it, None behind the last."""
+        end = self._places.hole_end(number)
+        return None if end is None else end + self.drift
+
+    def resume_at(self, number: int, place: int) -> tuple[int, int]:
+        """Where to go on later, when the next record and its place on the target are these.
+
+        Returns:
+            A source offset and a target offset. Not among what was made of one record: who goes on makes all of it.
+        """
+        offset = number >> self.row_bits
+        row = number - (offset << self.row_bits)
+        run = self._places.run_of(number) if row else None
+        return offset, place - row if run is None else run.target_first + self.drift
+
+    def leave_out(self, number: int) -> bool:
+        """Note that a policy left out one of several rows: the map is right about the next record all the same.
+
+        Returns:
+            Whether there are several rows of one record in this range at all; if not, nothing was noted.
+        """
+        if not self.row_bits:
+            return False
+        offset = number >> self.row_bits
+        self._rows_left_out = self._rows_left_out + 1 if offset == self._rows_left_out_of else 1
+        self._rows_left_out_of = offset
+        return True

@@ -41,13 +41,9 @@ class Tally:
         if not decoded:
             self.undecoded += count
 
-    def note_target(self, stretch: Stretch, first: int, end: int) -> None:
-        """Let a batch of the target count in the digest, as far as it is in the range: offsets, records and checksum.
-
-        Args:
-            first: where it begins to be in the range.
-            end: where it ends to be.
-        """
+    def note_target(self, stretch: Stretch) -> None:
+        """Let a batch of the target count in the digest as far as it is in the range: offsets, records, checksum."""
+        first, end = max(stretch.first, self._range.target_first), min(stretch.next_offset, self._range.target_next)
         if first >= end:
             return
         if stretch.header is None:
