@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any, NamedTuple, TypeVar
 
-#: Pieces of a request below this size are joined: a system call each would cost more than copying them.
-_JOIN_BELOW = 16 * 1024
+#: Pieces of a request are joined where they have less than this on average: to hand each to the kernel would cost more
+#: than to copy it.
+_JOIN_BELOW = 8 * 1024
 _SIZE = struct.Struct(">i")
 #: API key, API version, correlation id, length of the client id (request header v1).
 _HEADER = struct.Struct(">hhih")
@@ -244,23 +245,13 @@ class DataConnection(asyncio.BufferedProtocol):
         self._end(ConnectionResetError("the connection was closed"))
 
     def _send(self, header: bytes, body: Sequence[Buffer]) -> None:
-        size = len(header) + len(self._client_id) + sum(map(len, body))
-        joined = bytearray(_SIZE.pack(size))
-        joined += header
-        joined += self._client_id
-        pieces: list[Buffer] = []
-        for piece in body:
-            if len(piece) < _JOIN_BELOW:
-                joined += piece
-                continue
-            if joined:
-                pieces.append(joined)
-                joined = bytearray()
-            pieces.append(piece)
-        if joined:
-            pieces.append(joined)
+        size = sum(map(len, body))
+        head = _SIZE.pack(len(header) + len(self._client_id) + size) + header + self._client_id
         # At once: each write of its own would wake up the broker.
-        self._transport.writelines(pieces)
+        if size < _JOIN_BELOW * len(body):
+            self._transport.write(head + b"".join(body))
+        else:
+            self._transport.writelines((head, *body))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the transport puts what it reads next: the rest of the current frame, or the beginning of one."""

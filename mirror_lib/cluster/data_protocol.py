@@ -25,7 +25,8 @@ API_VERSIONS, API_VERSIONS_VERSION = 18, 0
 
 #: Acks, timeout, number of topics; partition and size of its batch.
 _PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hii"), struct.Struct(">ii")
-_PRODUCED_PARTITION = struct.Struct(">ihqqq")
+#: Partition, error code, base offset and log start; the time of the append is left out.
+_PRODUCED_PARTITION = struct.Struct(">ihq8xq")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _NO_STRING = _INT16.pack(-1)
 
@@ -75,10 +76,7 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
         begin, position = position, position + max(count, 0) * _PRODUCED_PARTITION.size
         if position > len(view):
             raise ValueError(f"{count} partitions do not fit it")
-        result += [
-            ProducedPartition(topic, partition, code, base, log_start)
-            for partition, code, base, _append_time, log_start in _PRODUCED_PARTITION.iter_unpack(view[begin:position])
-        ]
+        result += [ProducedPartition(topic, *each) for each in _PRODUCED_PARTITION.iter_unpack(view[begin:position])]
     return result
 
 
@@ -121,16 +119,17 @@ def encode_produce(
     Args:
         transactional_id: of the producer in whose open transaction all the batches are (KIP-98).
     """
-    grouped = by_topic(batches)
+    grouped: dict[str, list[Buffer]] = {}
+    for topic, partition, payload in batches:
+        if (pieces := grouped.get(topic)) is None:
+            pieces = grouped[topic] = []
+        pieces += (_PRODUCE_PARTITION.pack(partition, len(payload)), payload)
     head = _NO_STRING if transactional_id is None else encode_string(transactional_id)
-    head += _PRODUCE_HEAD.pack(-1, timeout_ms, len(grouped))
-    parts: list[Buffer] = []
-    for topic, wanted in grouped.items():
-        head += encode_string(topic) + _INT32.pack(len(wanted))
-        for _, partition, payload in wanted:
-            parts += (head + _PRODUCE_PARTITION.pack(partition, len(payload)), payload)
-            head = b""
-    return parts or [head]
+    parts: list[Buffer] = [head + _PRODUCE_HEAD.pack(-1, timeout_ms, len(grouped))]
+    for topic, pieces in grouped.items():
+        parts.append(encode_string(topic) + _INT32.pack(len(pieces) // 2))
+        parts += pieces
+    return parts
 
 
 #: These stand in for timestamps: the end, and the first offset on the leader's own disks (Java

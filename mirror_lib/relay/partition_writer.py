@@ -59,7 +59,7 @@ class Lane(NamedTuple):
     connection: int
 
 
-@dataclass(eq=False)
+@dataclass(slots=True, eq=False)
 class Outgoing:
     """A batch with its place in the target's log, and the broker's answer once there is one."""
 
@@ -140,17 +140,25 @@ class PartitionWriter:
         )
 
     def sendable_over(self, connection: object) -> bool:
-        together = connection is not None and connection == self.connection == self.known_over
-        return (together or not self.in_flight) and self.sendable
+        if self.in_flight and (connection is None or not connection == self.connection == self.known_over):
+            return False
+        return self.sendable
+
+    @property
+    def untroubled(self) -> bool:
+        """Whether all goes as it should: nothing is to be sent again, looked for, or left alone."""
+        return self.failed is None and not self.resend and not self.unsure
 
     def append(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
         """Put batches behind all that was written before; returns their bytes."""
         size, sequence, offset = 0, self.next_sequence, self.next_offset
+        producer_id, epoch, in_transaction = self.producer_id, self.epoch, self.transactional_id is not None
         for batch in batches:
-            self._stamp(batch, sequence)
+            stamp(batch, producer_id, epoch, sequence, in_transaction=in_transaction)
             self.waiting.append(Outgoing(batch, copy, offset))
-            sequence = (sequence + batch.count) % SEQUENCES
-            offset += batch.count
+            count = batch.count
+            sequence = (sequence + count) % SEQUENCES
+            offset += count
             size += len(batch.payload)
         self.next_sequence, self.next_offset = sequence, offset
         return size
@@ -164,10 +172,6 @@ class PartitionWriter:
         outgoing.sent()
         self.in_flight.append(outgoing)
         return outgoing
-
-    def _stamp(self, batch: ReadyBatch, sequence: int) -> None:
-        """Make a batch this writer's, at a place in its sequence."""
-        stamp(batch, self.producer_id, self.epoch, sequence, in_transaction=self.transactional_id is not None)
 
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
         """Put several batches with the same records in the place of the first that waits."""
@@ -187,9 +191,49 @@ class PartitionWriter:
         """Put batches in front of `waiting`, from a target offset on."""
         # What is between there and the end of all that was written has the last of the sequence numbers.
         sequence = (self.next_sequence - (self.next_offset - offset)) % SEQUENCES
+        in_transaction = self.transactional_id is not None
         for outgoing in placed:
             outgoing.expected_offset = offset
-            self._stamp(outgoing.batch, sequence)
+            stamp(outgoing.batch, self.producer_id, self.epoch, sequence, in_transaction=in_transaction)
             sequence = (sequence + outgoing.batch.count) % SEQUENCES
             offset += outgoing.batch.count
         self.waiting.extendleft(reversed(placed))
+
+
+#: What a request holds: the batch of each target partition, and whose it is.
+Chosen = dict[tuple[str, int], tuple[PartitionWriter, Outgoing]]
+
+
+def first_of_each(queue: deque[PartitionWriter], lane: Lane, connection: object, *, most: int) -> Chosen:
+    """Take what the next request is to hold: one batch of each partition that waits.
+
+    Partitions that have more to send go to the end of the queue.
+
+    Args:
+        queue: partitions that may have something to send over the lane.
+        connection: that the lane is now; None before it is made.
+        most: no more batches are taken once they have so many bytes.
+    """
+    chosen: Chosen = {}
+    transactional_id: str | None = None
+    size = 0
+    for _ in range(len(queue)):
+        writer = queue[0]
+        if chosen and writer.transactional_id != transactional_id:
+            # A request speaks for one producer's transaction, or for none.
+            break
+        queue.popleft()
+        outgoing = writer.next_over(connection)
+        if outgoing is None:
+            writer.queued = False
+            continue
+        if writer.waiting and writer.lane == lane:
+            queue.append(writer)
+        else:
+            writer.queued = False
+        transactional_id = writer.transactional_id
+        chosen[writer.target] = writer, outgoing
+        size += len(outgoing.batch.payload)
+        if size >= most:
+            break
+    return chosen

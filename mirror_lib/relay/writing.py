@@ -31,7 +31,7 @@ from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.lanes import Lanes
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, Lane, Outgoing, PartitionWriter
+from mirror_lib.relay.partition_writer import NOT_ALONE, Chosen, Lane, Outgoing, PartitionWriter, first_of_each
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.write_faults import WriteFaults, about_records
 from mirror_lib.topology.names import TopicPartition
@@ -171,65 +171,67 @@ class TargetWriter:
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
         while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
-            chosen: list[tuple[PartitionWriter, Outgoing]] = []
-            size = 0
-            while queue and (not chosen or size < _REQUEST_BYTES):
-                if chosen and queue[0].transactional_id != chosen[0][0].transactional_id:
-                    # A request speaks for one producer's transaction, or for none.
-                    break
-                writer = queue.popleft()
-                writer.queued = False
-                outgoing = writer.next_over(connection)
-                if outgoing is not None:
-                    chosen.append((writer, outgoing))
-                    size += len(outgoing.batch.payload)
-            # A partition goes to the end of its queue again only now: one batch per request is allowed.
-            for writer, _ in chosen:
-                if writer.waiting and not writer.queued and writer.lane == lane:
-                    writer.queued = True
-                    queue.append(writer)
+            chosen = first_of_each(queue, lane, connection, most=_REQUEST_BYTES)
             if chosen:
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._produce(lane, connection, chosen)
 
-    def _produce(self, lane: Lane, connection: object, chosen: list[tuple[PartitionWriter, Outgoing]]) -> None:
-        request = [(*writer.target, outgoing.batch.payload) for writer, outgoing in chosen]
+    def _produce(self, lane: Lane, connection: object, chosen: Chosen) -> None:
         produced = self._client.produce(
             lane.leader,
-            request,
+            [(*target, outgoing.batch.payload) for target, (_, outgoing) in chosen.items()],
             timeout_ms=_PRODUCE_TIMEOUT_MS,
             lane=lane.connection,
             connection=connection,
-            transactional_id=chosen[0][0].transactional_id,
+            transactional_id=next(iter(chosen.values()))[0].transactional_id,
         )
         self._background.when_done(produced, partial(self._answered, lane, chosen))
 
-    def _answered(
-        self,
-        lane: Lane,
-        chosen: list[tuple[PartitionWriter, Outgoing]],
-        produced: asyncio.Future[list[ProducedPartition]],
-    ) -> None:
-        answers: dict[tuple[str, int], ProducedPartition | MirrorError]
+    def _answered(self, lane: Lane, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]) -> None:
         error = produced.exception()
         if error is None:
-            answers = {each[:2]: each for each in produced.result()}
-        elif isinstance(error, MirrorError):
-            without_frames(error)
-            answers = {writer.target: error for writer, _ in chosen}
-        else:
-            raise error
-        for writer, outgoing in chosen:
-            outgoing.answered(
-                answers.get(writer.target)
-                or error_for_code(
+            for answer in produced.result():
+                if (sent := chosen.pop(answer[:2], None)) is not None and not self._appended_next(*sent, answer):
+                    self._settle_with(*sent, answer)
+            for writer, outgoing in chosen.values():
+                missing = error_for_code(
                     ErrorCode.REQUEST_TIMED_OUT, where=self._faults.where(writer), doing="write to the target"
                 )
-            )
-            self._settle(writer)
+                self._settle_with(writer, outgoing, missing)
+        elif isinstance(error, MirrorError):
+            without_frames(error)
+            for writer, outgoing in chosen.values():
+                self._settle_with(writer, outgoing, error)
+        else:
+            raise error
         # Only now, so that the next request takes the batches of all partitions that can go on.
         self._outstanding[lane] -= 1
         self._send_over(lane)
+
+    def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
+        """Settle what nearly all batches are: appended where they must be, each after the one before it."""
+        in_flight = writer.in_flight
+        if (
+            answer.error_code
+            or answer.base_offset != outgoing.expected_offset
+            or not writer.untroubled
+            or in_flight[0] is not outgoing
+        ):
+            return False
+        in_flight.popleft()
+        writer.known_over = writer.connection
+        self._acknowledge(writer, outgoing)
+        if in_flight and in_flight[0].answer is not None:
+            self._settle(writer)
+        elif not writer.queued:
+            self._pump(writer)
+        return True
+
+    def _settle_with(
+        self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition | MirrorError
+    ) -> None:
+        outgoing.answered(answer)
+        self._settle(writer)
 
     def _settle(self, writer: PartitionWriter) -> None:
         """Work through the answers in the order of the batches."""
@@ -271,7 +273,8 @@ class TargetWriter:
         return True
 
     def _acknowledge(self, writer: PartitionWriter, outgoing: Outgoing) -> None:
-        writer.backoff.progressed()
+        if writer.backoff.failing_since is not None:
+            writer.backoff.progressed()
         copy, batch = outgoing.copy, outgoing.batch
         copy.acknowledged(batch, outgoing.expected_offset)
         self._acknowledged(copy, len(batch.payload))

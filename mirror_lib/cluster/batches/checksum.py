@@ -1,9 +1,9 @@
 """The CRC-32C of a batch whose header changes and whose body stays, without reading the body again.
 
 CRCs are linear: two messages of one length that differ in their beginnings have checksums that differ by what the
-difference of the beginnings becomes behind as many zeros as the rest has bytes. So whoever has checked a batch once
-knows its checksum under any header. And the checksum that is sent then goes back to the one of the source: whatever
-happens to the body in between is found by the target.
+difference of the beginnings comes to with as many zeros behind it as the rest has bytes. So whoever has checked a batch
+once knows its checksum under any header. And the checksum that is sent then goes back to the one of the source:
+whatever happens to the body in between is found by the target.
 """
 
 from __future__ import annotations
@@ -27,27 +27,30 @@ _LARGEST_DIGIT = (1 << _DIGIT_BITS) - 1
 _Tables = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 
 
-def behind(difference: int, size: int) -> int:
-    """What the difference (exclusive or) of two checksums becomes when the same `size` bytes follow both messages."""
-    difference = _through_zeros(difference, size & (_STEP - 1))
+def change_of_checksum(difference: bytes, size: int) -> int:
+    """By what two messages' checksums differ.
+
+    Args:
+        difference: of their beginnings, which are of one length: the exclusive or of the two.
+        size: bytes that follow in both of them, the same.
+
+    Returns:
+        The exclusive or of the two checksums.
+    """
+    # The library inverts checksums before and after, which would not be linear.
+    change = crc32c(_ZEROS[: size & (_STEP - 1)], crc32c(difference, _ALL_BITS)) ^ _ALL_BITS
     steps, place = size >> _STEP_BITS, 0
     while steps:
         if digit := steps & _LARGEST_DIGIT:
             lowest, low, high, highest = _tables(digit, place)
-            difference = (
-                lowest[difference & 255]
-                ^ low[difference >> 8 & 255]
-                ^ high[difference >> 16 & 255]
-                ^ highest[difference >> 24]
-            )
+            change = lowest[change & 255] ^ low[change >> 8 & 255] ^ high[change >> 16 & 255] ^ highest[change >> 24]
         steps >>= _DIGIT_BITS
         place += 1
-    return difference
+    return int(change)
 
 
-def _through_zeros(difference: int, count: int) -> int:
-    # The library inverts checksums before and after, which would not be linear.
-    return int(crc32c(_ZEROS[:count], difference ^ _ALL_BITS)) ^ _ALL_BITS
+def _through_zeros(change: int, count: int) -> int:
+    return int(crc32c(_ZEROS[:count], change ^ _ALL_BITS)) ^ _ALL_BITS
 
 
 @cache
@@ -65,8 +68,8 @@ def _tables(digit: int, place: int) -> _Tables:
     return lowest, low, high, highest
 
 
-def _looked_up(difference: int, tables: _Tables) -> int:
-    return reduce(xor, (table[difference >> 8 * byte & 255] for byte, table in enumerate(tables)))
+def _looked_up(change: int, tables: _Tables) -> int:
+    return reduce(xor, (table[change >> 8 * byte & 255] for byte, table in enumerate(tables)))
 
 
 def _of_byte(bits: Sequence[int]) -> list[int]:

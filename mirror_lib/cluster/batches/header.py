@@ -28,8 +28,6 @@ DELETE_HORIZON_BIT = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_WITHOUT_PRODUCER = struct.Struct(">qiibIhiqq14xi")
-#: Its part before the attributes, which the checksum does not cover.
-UNCHECKED = struct.Struct(">qiibI")
 CRC = struct.Struct(">I")
 #: Producer id, epoch, and the sequence number of the first record.
 PRODUCER = struct.Struct(">qhi")

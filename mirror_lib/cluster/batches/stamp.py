@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from crc32c import crc32c
-
-from mirror_lib.cluster.batches.checksum import behind
+from mirror_lib.cluster.batches.checksum import change_of_checksum
 from mirror_lib.cluster.batches.header import (
-    ATTRIBUTES_AT,
     CODEC_BITS,
-    CRC,
     CRC_AT,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -19,11 +15,15 @@ from mirror_lib.cluster.batches.header import (
     PRODUCER,
     PRODUCER_AT,
     TRANSACTIONAL_BIT,
-    UNCHECKED,
 )
 from mirror_lib.cluster.batches.ready import ReadyBatch
 
-_ATTRIBUTES = struct.Struct(">h")
+#: What is replaced, from the checksum on: checksum, attributes, producer id, epoch and sequence.
+_REPLACED = struct.Struct(">Ih20xqhi")
+#: What the checksum covers of a header; zeros where nothing changes.
+_DIFFERENCE = struct.Struct(">h20xqhi4x")
+#: A header's beginning, with the attributes as its end.
+_BEGINNING = struct.Struct(">qiibIh")
 
 
 def stamp(batch: ReadyBatch, producer_id: int, epoch: int, base_sequence: int, *, in_transaction: bool = False) -> None:
@@ -38,12 +38,11 @@ def stamp(batch: ReadyBatch, producer_id: int, epoch: int, base_sequence: int, *
     """
     payload = batch.payload
     size = len(payload)
-    covered = memoryview(payload)[ATTRIBUTES_AT:HEADER_SIZE]
-    (checksum,) = CRC.unpack_from(payload, CRC_AT)
-    before = crc32c(covered)
-    # All that is used of the attributes stands in their second byte.
-    codec = payload[ATTRIBUTES_AT + 1] & CODEC_BITS
-    _ATTRIBUTES.pack_into(payload, ATTRIBUTES_AT, codec | TRANSACTIONAL_BIT if in_transaction else codec)
+    checksum, former, former_id, former_epoch, former_sequence = _REPLACED.unpack_from(payload, CRC_AT)
+    attributes = former & CODEC_BITS | TRANSACTIONAL_BIT if in_transaction else former & CODEC_BITS
+    difference = _DIFFERENCE.pack(
+        former ^ attributes, former_id ^ producer_id, former_epoch ^ epoch, former_sequence ^ base_sequence
+    )
+    checksum ^= change_of_checksum(difference, size - HEADER_SIZE)
+    _BEGINNING.pack_into(payload, 0, 0, size - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, checksum, attributes)
     PRODUCER.pack_into(payload, PRODUCER_AT, producer_id, epoch, base_sequence)
-    checksum ^= behind(before ^ crc32c(covered), size - HEADER_SIZE)
-    UNCHECKED.pack_into(payload, 0, 0, size - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, checksum)
