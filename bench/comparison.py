@@ -27,8 +27,8 @@ Tell = Callable[[str], None]
 
 _Step = TypeVar("_Step")
 
-#: Brokers are warm after a dozen to three dozen copies.
-WARM_UP_COPIES = 40
+#: Brokers are warm after two to six dozen copies.
+WARM_UP_COPIES = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,9 @@ class _Comparison:
             compiled = broker_work(brokers).compiled_since(before)
             warm_up.copied(compiled)
             copies += 1
-        quiet = "are quiet" if warm_up.done else "are still at work"
-        self._tell(f"{workload.name}: after {copies} copies the brokers' compilers {quiet}")
+        self._tell(
+            f"{workload.name}: after {copies} copies the brokers' compilers take {warm_up.share:.1%} of their CPU"
+        )
         if self._options.measures_limit(workload):
             self._ways = self._choose_ways(workload)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, Protocol
 
@@ -28,10 +28,29 @@ _NOT_YET = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
 )
-#: How often the target is looked at while it is copied to.
-LOOK_SECONDS = 0.02
+#: How often the target is looked at before anything has come.
+_LOOK_SECONDS = 0.02
+#: Between two looks while a copy goes on: at its end, which only a look can tell, and far from there. Each look takes
+#: from the brokers' and the copier's CPU.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+#: How often one looks in what is left of a copy.
+_LOOKS_LEFT = 4
 #: A copy that adds nothing for so long is stuck.
 STALL_SECONDS = 90.0
+
+
+def pause(looks: Sequence[Look], expected: int) -> float:
+    """Seconds until the next look: the nearer the end, the sooner, by the rate of all that has come.
+
+    Args:
+        looks: so far; all but the first saw records.
+        expected: records at the end.
+    """
+    if len(looks) < 2 or looks[-1].records <= looks[1].records:
+        return _LOOK_SECONDS
+    rate = (looks[-1].records - looks[1].records) / (looks[-1].at - looks[1].at)
+    left = (expected - looks[-1].records) / rate
+    return min(max(left / _LOOKS_LEFT, _SHORTEST_PAUSE), _LONGEST_PAUSE)
 
 
 class Ends(Protocol):
@@ -128,7 +147,7 @@ class Topics:
                     seen = looks[-1].records if looks else 0
                     raise BenchError(f"{topic} stands at {seen} of {expected} records for {allowed:.0f} s.")
                 still_running()
-                time.sleep(max(LOOK_SECONDS - (time.monotonic() - began), 0.001))
+                time.sleep(max(pause(looks, expected) - (time.monotonic() - began), 0.001))
 
     def _ends(self, topic: str, partitions: int) -> Ends:
         """What tells the end of a topic that is wholly there, at a small price."""

@@ -1,9 +1,10 @@
 """How long a copy took, seen from outside: by the end offsets of its target topic.
 
-The same definition serves every copier. The target's end offsets are summed every 20 ms or so. The window ends at the
-first look that saw every record. It starts when the first record arrived, which lies between the last look that saw
-nothing and the first that saw something: the records of that first look are taken to have come at the average rate of
-all later ones, and never before the last empty look. Starting up, planning and committing lie outside the window.
+The same definition serves every copier. The target's end offsets are summed every 20 ms until the first record is
+there, then less often, and every 5 ms at the end (`bench.topics.pause`). The window ends at the first look that saw
+every record. It starts when the first record arrived, which lies between the last look that saw nothing and the first
+that saw something: the records of that first look are taken to have come at the average rate of all later ones, and
+never before the last empty look. Starting up, planning and committing lie outside the window.
 """
 
 from __future__ import annotations

@@ -52,12 +52,18 @@ def test_compiling_is_a_part_of_the_work_between_two_looks(before: BrokerWork, a
     assert after.compiled_since(before) == part
 
 
-def test_brokers_are_warm_after_five_quiet_copies_in_a_row() -> None:
+def test_brokers_are_warm_when_ten_copies_were_quiet_on_average() -> None:
     warm_up = WarmUp()
-    for compiled in (0.4, 0.02, 0.0, 0.03, 0.05, 0.06, 0.01, 0.0, 0.0, 0.05):
+    # Single quiet copies come early, and say little.
+    for compiled in (0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.01, 0.0, 0.03, 0.08):
         warm_up.copied(compiled)
         assert not warm_up.done
 
-    warm_up.copied(0.01)
-
+    for _ in range(6):
+        warm_up.copied(0.0)
+    assert warm_up.share == pytest.approx(0.012)
     assert warm_up.done
+
+
+def test_brokers_that_did_nothing_yet_are_not_warm() -> None:
+    assert (WarmUp().share, WarmUp().done) == (1.0, False)

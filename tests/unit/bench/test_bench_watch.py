@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from bench import topics as bench_topics
 from bench.errors import BenchError
-from bench.topics import Topics
+from bench.topics import Topics, pause
 from bench.window import Look
 
 
@@ -104,3 +104,21 @@ def test_a_copy_that_halts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(BenchError, match=r"t stands at 1 of 2 records"):
         _watch(_Scripted([[0, 0], [1, 0]]), 2)
+
+
+@pytest.mark.parametrize(
+    ("looks", "seconds"),
+    [
+        ([Look(0.0, 0, 0.0)], 0.02),
+        # One look with records tells no rate yet, nor does one at which nothing was added.
+        ([Look(0.0, 0, 0.0), Look(0.02, 50, 0.0)], 0.02),
+        ([Look(0.0, 0, 0.0), Look(0.02, 50, 0.0), Look(0.04, 50, 0.0)], 0.02),
+        # 5000 records a second; the rest takes a second, 0.2 s, and a millisecond.
+        ([Look(0.0, 0, 0.0), Look(1.0, 1, 0.0), Look(2.0, 5001, 0.0)], 0.1),
+        ([Look(0.0, 0, 0.0), Look(1.0, 4000, 0.0), Look(2.0, 9000, 0.0)], 0.05),
+        ([Look(0.0, 0, 0.0), Look(1.0, 4995, 0.0), Look(2.0, 9995, 0.0)], 0.005),
+    ],
+    ids=["nothing yet", "the first records", "a halt", "far from the end", "near the end", "at the end"],
+)
+def test_one_looks_the_more_often_the_nearer_the_end_is(looks: list[Look], seconds: float) -> None:
+    assert pause(looks, 10_000) == pytest.approx(seconds)
