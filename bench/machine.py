@@ -14,6 +14,7 @@ import psutil
 
 from mirror_lib.dev.java import find_java
 
+_LOOK_SECONDS = 2.0
 _PACKAGES = ("pyspark", "aiokafka", "confluent-kafka", "crc32c", "cramjam", "pyarrow")
 
 
@@ -28,25 +29,26 @@ class Machine:
     python: str
     java: str
     kafka: str
-    #: Average number of runnable processes over the minute before the start: should be near 0.
-    load: float
+    #: Cores that somebody kept busy in the seconds before the start: should be near 0.
+    busy_cores: float
     packages: dict[str, str]
 
     @property
     def busy(self) -> bool:
         """Whether others had work for more than a quarter of a core."""
-        return self.load > 0.25
+        return self.busy_cores > 0.25
 
     def line(self) -> str:
         """One line for people."""
         return (
             f"{self.cores} cores ({self.cpu}), {self.memory_bytes / 2**30:.0f} GB, Linux {self.kernel}, "
-            f"Kafka and MM2 {self.kafka}, Java {self.java}, Python {self.python}, load before {self.load:.2f}"
+            f"Kafka and MM2 {self.kafka}, Java {self.java}, Python {self.python}, "
+            f"cores busy before {self.busy_cores:.2f}"
         )
 
 
 def describe(*, java: str, kafka: str) -> Machine:
-    """Look at this machine."""
+    """Look at this machine for two seconds."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         cpu=_cpu_model(),
@@ -55,7 +57,7 @@ def describe(*, java: str, kafka: str) -> Machine:
         python=platform.python_version(),
         java=java,
         kafka=kafka,
-        load=os.getloadavg()[0],
+        busy_cores=_busy_cores(),
         packages={name: version(name) for name in _PACKAGES},
     )
 
@@ -69,6 +71,11 @@ def java_version() -> str:
     answer = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True)
     found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
     return found[1] if found else "unknown"
+
+
+def _busy_cores() -> float:
+    # The load average would still tell of what ended minutes ago.
+    return psutil.cpu_percent(interval=_LOOK_SECONDS) / 100 * psutil.cpu_count()
 
 
 def _cpu_model() -> str:

@@ -36,7 +36,7 @@ def print_report(console: Console, results: Results, machine: Machine, setup: Ma
     console.print(goal_table(goals(results)))
     if machine.busy:
         console.print(
-            f"The machine was busy before the start (load {machine.load:.1f}): these numbers mean little.",
+            f"The machine was busy before the start ({machine.busy_cores:.1f} cores): these numbers mean little.",
             style="bold yellow",
         )
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from bench.limit_model import Half, LimitRun
-from bench.machine import describe
+from bench.machine import Machine
 from bench.report import print_report, to_json
 from bench.results import Comparison, Goal, Measurement, OwnFigures, Results, Spread, goals
 from bench.settings import Copier
@@ -207,6 +207,24 @@ def test_nothing_measured_reaches_nothing() -> None:
     assert {goal.reached for goal in goals(_results())} == {None}
 
 
+def _machine(*, busy_cores: float) -> Machine:
+    return Machine(2, "a CPU", 2**34, "6.1", "3.11.2", "17", "4.3.1", busy_cores, packages={})
+
+
+def _printed(results: Results, machine: Machine, setup: dict[str, int]) -> str:
+    console = Console(record=True, width=160, file=None, quiet=False, force_terminal=False)
+    with console.capture() as captured:
+        print_report(console, results, machine, setup)
+    return captured.get()
+
+
+def test_the_report_warns_of_a_machine_that_others_kept_busy() -> None:
+    setup = {"rounds": 1, "partitions": 8, "processes": 2}
+
+    assert "busy before the start (1.3 cores)" in _printed(_results(), _machine(busy_cores=1.3), setup)
+    assert "busy before the start" not in _printed(_results(), _machine(busy_cores=0.1), setup)
+
+
 def test_the_report_names_every_workload_and_the_json_can_be_written() -> None:
     results = _results(
         _measured(WORKLOADS[0], Copier.MIRROR, 277e3, differing=2),
@@ -214,12 +232,10 @@ def test_the_report_names_every_workload_and_the_json_can_be_written() -> None:
         idle=(0.5,),
         limit=_limit(WORKLOADS[0], 0.5, 2.0),
     )
-    machine, setup = describe(java="17", kafka="4.3.1"), {"rounds": 1, "partitions": 8, "processes": 2}
-    console = Console(record=True, width=160, file=None, quiet=False, force_terminal=False)
-    with console.capture() as captured:
-        print_report(console, results, machine, setup)
+    machine, setup = _machine(busy_cores=0.1), {"rounds": 1, "partitions": 8, "processes": 2}
 
-    text = captured.get()
+    text = _printed(results, machine, setup)
+
     for workload in WORKLOADS:
         assert workload.name in text
     assert "277 k" in text
