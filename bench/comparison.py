@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.broker_compilers import WarmUp, broker_work
-from bench.copying import Copy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
+from bench.copying import Copy, OwnCopy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
 from bench.limit import measure_limit
 from bench.limit_model import LimitRun, Ways, fastest_ways
 from bench.loading import load
@@ -29,6 +29,8 @@ _Step = TypeVar("_Step")
 
 #: Brokers are warm after two to six dozen copies.
 WARM_UP_COPIES = 80
+#: And after another copier has used them, so many copies later.
+_COPIES_AFTER_ANOTHER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,10 @@ class _Comparison:
         """Measure ours and the limit one right after the other, in turns the one and the other first."""
         copiers = self._options.copiers_of(workload)
         if any(copier is not Copier.MIRROR for copier in copiers):
-            # Whoever comes first would pay for what the brokers have to get over from another copier.
-            self._copy_unrecorded(workload)
+            # Whoever comes first would pay for what the brokers have to get over from another copier: their compilers
+            # had optimized for ours alone.
+            for _ in range(min(_COPIES_AFTER_ANOTHER, self._options.warm_up_copies)):
+                self._copy_unrecorded(workload)
         own = [partial(self._copy, workload, Copier.MIRROR)] if Copier.MIRROR in copiers else []
         for measure in order((*own, partial(self._measure_limit, workload)), number):
             measure(number)
@@ -169,6 +173,10 @@ class _Comparison:
     def _warm_up(self, workload: Workload) -> None:
         # All ways of reading and of appending: brokers become faster up to the fourth time.
         self._halves(workload, 0)
+        for copier in self._options.copiers_of(workload):
+            # What it asks of the brokers is then no news to their compilers in the first round.
+            if copier is not Copier.MIRROR:
+                self._copy_by(workload, copier, 0)
         brokers = [process.pid for process in self._pair.processes]
         warm_up, copies = WarmUp(), 0
         while not warm_up.done and copies < self._options.warm_up_copies:
@@ -185,9 +193,7 @@ class _Comparison:
 
     def _copy_unrecorded(self, workload: Workload) -> None:
         """Copy for the brokers' sake; a session that is warm has copied before, too."""
-        copy = self._planned(workload, Copier.MIRROR, 0)
-        measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
-        self._pair.forget(f"{copy.setup.source_alias}.")
+        self._copy_by(workload, Copier.MIRROR, 0)
 
     def _choose_ways(self, workload: Workload) -> Ways:
         runs = [run for turn in range(_CHOOSING_TURNS) for run in self._halves(workload, turn)]
@@ -197,20 +203,27 @@ class _Comparison:
         return chosen
 
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
-        copy = self._planned(workload, copier, number)
         self._pair.settle()
         self._tell(f"{workload.name}: copying with {copier.label}, round {number}")
+        measured = self._copy_by(workload, copier, number)
+        if isinstance(measured, OwnCopy):
+            self._idle_seconds.append(measured.idle_seconds)
+            measured = measured.measurement
+        self._measured.append(measured)
+        self._tell(f"{workload.name}: {copier.label}, {measured.window.rate:,.0f} records/s")
+
+    def _copy_by(self, workload: Workload, copier: Copier, number: int) -> Measurement | OwnCopy:
+        """Copy and forget the copy."""
+        copy = self._planned(workload, copier, number)
+        measured: Measurement | OwnCopy
         if copier is Copier.MIRROR:
-            own = measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
-            measurement = own.measurement
-            self._idle_seconds.append(own.idle_seconds)
+            measured = measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
         elif copier is Copier.CLIENT_LOOP:
-            measurement = measure_client_loop(self._pair, copy)
+            measured = measure_client_loop(self._pair, copy)
         else:
-            measurement = measure_mm2(self._pair, copy)
-        self._measured.append(measurement)
-        self._tell(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
+            measured = measure_mm2(self._pair, copy)
         self._pair.forget(f"{copy.setup.source_alias}.")
+        return measured
 
     def _planned(self, workload: Workload, copier: Copier, number: int) -> Copy:
         transport = self._pair.tls if workload.tls else self._pair.clear
