@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.broker_compilers import WarmUp, broker_work
-from bench.copying import Copy, OwnCopy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
+from bench.copying import Copy, largest_worker, measure_client_loop, measure_mirror, measure_mm2
 from bench.limit import measure_limit
 from bench.limit_model import LimitRun, Ways, fastest_ways
 from bench.loading import load
@@ -64,6 +64,10 @@ class Options:
         if self.copiers is not None:
             return self.copiers
         return tuple(each for each in Copier if each is not Copier.CLIENT_LOOP or workload.kind is BatchKind.SMALL)
+
+    def others_of(self, workload: Workload) -> tuple[Copier, ...]:
+        """Who copies a workload beside us."""
+        return tuple(each for each in self.copiers_of(workload) if each is not Copier.MIRROR)
 
     def measures_limit(self, workload: Workload) -> bool:
         """Whether the limit of a workload is measured; over TLS it would tell of TLS."""
@@ -129,21 +133,19 @@ class _Comparison:
 
     def _steps(self, workload: Workload) -> list[Callable[[int], None]]:
         """What is measured in each round."""
-        copiers = self._options.copiers_of(workload)
         if not self._options.measures_limit(workload):
-            return [partial(self._copy, workload, copier) for copier in copiers]
-        others = [partial(self._copy, workload, copier) for copier in copiers if copier is not Copier.MIRROR]
+            return [partial(self._copy, workload, copier) for copier in self._options.copiers_of(workload)]
+        others = [partial(self._copy, workload, copier) for copier in self._options.others_of(workload)]
         return [*others, partial(self._copy_beside_limit, workload)]
 
     def _copy_beside_limit(self, workload: Workload, number: int) -> None:
         """Measure ours and the limit one right after the other, in turns the one and the other first."""
-        copiers = self._options.copiers_of(workload)
-        if any(copier is not Copier.MIRROR for copier in copiers):
-            # Whoever comes first would pay for what the brokers have to get over from another copier: their compilers
-            # had optimized for ours alone.
+        if self._options.others_of(workload):
+            # Whoever comes first would pay for what the brokers have to get over from another copier.
             for _ in range(min(_COPIES_AFTER_ANOTHER, self._options.warm_up_copies)):
                 self._copy_unrecorded(workload)
-        own = [partial(self._copy, workload, Copier.MIRROR)] if Copier.MIRROR in copiers else []
+        own_too = Copier.MIRROR in self._options.copiers_of(workload)
+        own = [partial(self._copy, workload, Copier.MIRROR)] if own_too else []
         for measure in order((*own, partial(self._measure_limit, workload)), number):
             measure(number)
 
@@ -173,10 +175,9 @@ class _Comparison:
     def _warm_up(self, workload: Workload) -> None:
         # All ways of reading and of appending: brokers become faster up to the fourth time.
         self._halves(workload, 0)
-        for copier in self._options.copiers_of(workload):
+        for copier in self._options.others_of(workload):
             # What it asks of the brokers is then no news to their compilers in the first round.
-            if copier is not Copier.MIRROR:
-                self._copy_by(workload, copier, 0)
+            self._copy_by(workload, copier, 0)
         brokers = [process.pid for process in self._pair.processes]
         warm_up, copies = WarmUp(), 0
         while not warm_up.done and copies < self._options.warm_up_copies:
@@ -205,25 +206,25 @@ class _Comparison:
     def _copy(self, workload: Workload, copier: Copier, number: int) -> None:
         self._pair.settle()
         self._tell(f"{workload.name}: copying with {copier.label}, round {number}")
-        measured = self._copy_by(workload, copier, number)
-        if isinstance(measured, OwnCopy):
-            self._idle_seconds.append(measured.idle_seconds)
-            measured = measured.measurement
-        self._measured.append(measured)
-        self._tell(f"{workload.name}: {copier.label}, {measured.window.rate:,.0f} records/s")
+        measurement, idle_seconds = self._copy_by(workload, copier, number)
+        self._measured.append(measurement)
+        if idle_seconds is not None:
+            self._idle_seconds.append(idle_seconds)
+        self._tell(f"{workload.name}: {copier.label}, {measurement.window.rate:,.0f} records/s")
 
-    def _copy_by(self, workload: Workload, copier: Copier, number: int) -> Measurement | OwnCopy:
-        """Copy and forget the copy."""
+    def _copy_by(self, workload: Workload, copier: Copier, number: int) -> tuple[Measurement, float | None]:
+        """Copy, and forget the copy; returns also how long a run of ours with nothing to copy took."""
         copy = self._planned(workload, copier, number)
-        measured: Measurement | OwnCopy
+        idle_seconds = None
         if copier is Copier.MIRROR:
-            measured = measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
+            own = measure_mirror(self._pair, self._host, copy, self._idle_worker_bytes)
+            measurement, idle_seconds = own.measurement, own.idle_seconds
         elif copier is Copier.CLIENT_LOOP:
-            measured = measure_client_loop(self._pair, copy)
+            measurement = measure_client_loop(self._pair, copy)
         else:
-            measured = measure_mm2(self._pair, copy)
+            measurement = measure_mm2(self._pair, copy)
         self._pair.forget(f"{copy.setup.source_alias}.")
-        return measured
+        return measurement, idle_seconds
 
     def _planned(self, workload: Workload, copier: Copier, number: int) -> Copy:
         transport = self._pair.tls if workload.tls else self._pair.clear

@@ -182,6 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
     chosen = parser.parse_args(argv)
     try:
+        machine = describe(java=java_version(), kafka=KAFKA_VERSION)
         with tempfile.TemporaryDirectory(prefix="mirror-cutover-") as name, started_pair(Path(name)) as pair:
             result = run(
                 pair,
@@ -195,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     document: dict[str, Any] = {
-        "machine": asdict(describe(java=java_version(), kafka=KAFKA_VERSION)),
+        "machine": asdict(machine),
         "goal_seconds": GOAL_SECONDS,
         **asdict(result),
         "reached": result.reached,

@@ -34,6 +34,11 @@ def print_report(console: Console, results: Results, machine: Machine, setup: Ma
         console.print(bound_table(results))
     console.print(_notes(results))
     console.print(goal_table(goals(results)))
+    warn_if_busy(console, machine)
+
+
+def warn_if_busy(console: Console, machine: Machine) -> None:
+    """Say so where others had work for the machine: what was measured then is worth little."""
     if machine.busy:
         console.print(
             f"The machine was busy before the start ({machine.busy_cores:.1f} cores): these numbers mean little.",

@@ -25,7 +25,7 @@ from bench.loading import load
 from bench.machine import describe, java_version
 from bench.pair import Pair, started_pair
 from bench.relay_host import RelayHost
-from bench.report import goal_table
+from bench.report import goal_table, warn_if_busy
 from bench.settings import CopySetup
 from bench.transform_cases import CASE_NAMES, FILTER_AND_MASK, Case, Contender, Outcome, select_cases
 from bench.transform_check import Kept, all_kept, kept_by_filter
@@ -269,11 +269,7 @@ def _measure(chosen: argparse.Namespace, progress: Console) -> int:
     for sentence in wrong_copies(results):
         console.print(sentence, style="bold red")
     console.print(goal_table(goals(results)))
-    if machine.busy:
-        console.print(
-            f"The machine was busy before the start ({machine.busy_cores:.1f} cores): these numbers mean little.",
-            style="bold yellow",
-        )
+    warn_if_busy(console, machine)
     if chosen.json is not None:
         setup = {"partitions": options.partitions, "processes": options.processes, "rounds": options.rounds}
         document = {"machine": asdict(machine), "setup": setup, "spark": settings, **to_plain(results)}
