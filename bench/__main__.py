@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.comparison import WARM_UP_COPIES, Options, run
+from bench.interrupt import interrupt
 from bench.machine import describe, java_version
 from bench.report import print_report, to_json
 from bench.settings import Copier
@@ -114,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         progress.print(str(error), style="red")
         return 2
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     began = time.monotonic()
 
     def tell(text: str) -> None:
@@ -143,10 +144,6 @@ def _positive(text: str) -> int:
     if value < 1:
         raise ValueError(text)
     return value
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

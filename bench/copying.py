@@ -56,7 +56,8 @@ def measure_mm2(pair: Pair, copy: Copy) -> Measurement:
         if maker.process is None:
             raise BenchError(f"MirrorMaker ended. The end of its log:\n{maker.log_tail()}")
 
-    with maker.start(render(properties(copy.setup))):
+    with maker:
+        maker.start(render(properties(copy.setup)))
         tree = ProcessTree(maker.pid)
         looks = pair.target.watch(
             copy.setup.target_topic,

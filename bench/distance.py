@@ -132,7 +132,8 @@ class _Bench:
                 _check(report)
         else:
             maker = MirrorMaker(directory, heap_megabytes=_MM2_HEAP_MEGABYTES, jvm_flags=KAFKA_DEFAULT_JVM)
-            with maker.start(text):
+            with maker:
+                maker.start(text)
                 looks = self._watch(setup, workload, ProcessTree(maker.pid).cpu_seconds, lambda: _alive(maker))
         try:
             window = copy_window(looks, workload.records)

@@ -135,7 +135,8 @@ class _Bench:
                 raise BenchError(f"MirrorMaker ended. The end of its log:\n{maker.log_tail()}")
 
         self.tell(f"{self.setup.copier.label}: starting")
-        with self._observer() as observer, maker.start(render(properties(self.setup))):
+        with self._observer() as observer, maker:
+            maker.start(render(properties(self.setup)))
             tree = ProcessTree(maker.pid)
             _until(lambda: observer.records >= before, still_running, _FIRST_SECONDS, "the first records on the target")
             written, cpu = self._meet(observer, before, tree, still_running)

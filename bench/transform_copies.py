@@ -58,7 +58,8 @@ def measure_mm2(pair: Pair, copy: Copy, jars: Path | None) -> Result:
             raise BenchError(f"MirrorMaker ended. The end of its log:\n{maker.log_tail()}")
 
     asked = time.monotonic()
-    with maker.start(copy.text):
+    with maker:
+        maker.start(copy.text)
         tree = ProcessTree(maker.pid)
         looks = pair.target.watch(
             copy.setup.target_topic,

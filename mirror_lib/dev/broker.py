@@ -251,7 +251,12 @@ class KafkaCluster:
             time.sleep(_POLL_SECONDS)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            # An interrupt, too: whoever never got inside has no other way to end what has been started.
+            self.kill_all()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -79,6 +79,8 @@ class MirrorMaker:
     def start(self, properties: str) -> Self:
         """Start it with the text of a properties file; returns at once.
 
+        Call it inside of `with`: an interrupt between the start and the `with` would leave it running.
+
         Raises:
             ProcessError: it runs already.
             ConfigurationError: Java or PySpark is missing.

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -195,6 +196,8 @@ def start(
 ) -> BackgroundProcess:
     """Start a process in its own session, with no standard input and all output appended to a log file.
 
+    An interrupt (Ctrl-C, or a signal that is made one) leaves nothing behind: what was started by then is killed.
+
     Args:
         command: program (a path, or a name on the PATH) and arguments.
         log: where both outputs go.
@@ -205,6 +208,28 @@ def start(
         ProcessError: the program cannot be started.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    started: list[BackgroundProcess] = []
+
+    def start_and_remember() -> BackgroundProcess:
+        process = _spawn(command, log, os.environ if env is None else env)
+        started.append(process)
+        if pid_file is not None:
+            process.save(pid_file)
+        return process
+
+    try:
+        # Interrupts are raised in the main thread, also between the birth of a process and our keeping of its number.
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            return pool.submit(start_and_remember).result()
+    except BaseException:
+        for process in started:
+            process.kill()
+            if pid_file is not None:
+                pid_file.unlink(missing_ok=True)
+        raise
+
+
+def _spawn(command: Sequence[str], log: Path, env: Mapping[str, str]) -> BackgroundProcess:
     name = Path(command[0]).name
     actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -215,7 +240,7 @@ def start(
         pid = os.posix_spawnp(
             command[0],
             list(command),
-            dict(os.environ if env is None else env),
+            dict(env),
             file_actions=actions,
             setsid=True,
             # Python ignores SIGPIPE, and a shell makes background jobs ignore SIGINT; a child would inherit both.
@@ -226,10 +251,7 @@ def start(
     facts = process_facts(pid)
     # Our unreaped child stays visible in /proc even if it has ended already.
     assert facts is not None
-    process = BackgroundProcess(pid, facts.start_ticks, _boot_id(), name, str(log))
-    if pid_file is not None:
-        process.save(pid_file)
-    return process
+    return BackgroundProcess(pid, facts.start_ticks, _boot_id(), name, str(log))
 
 
 def recall(pid_file: Path) -> BackgroundProcess | None:

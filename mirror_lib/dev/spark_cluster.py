@@ -23,7 +23,6 @@ from typing import Any, Self
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, process_facts, recall, start, tail
-from mirror_lib.errors import MirrorError
 from mirror_lib.relay.spark_home import find_spark_home
 
 _START_SECONDS = 120.0
@@ -141,7 +140,7 @@ class SparkCluster:
                     place = ("--host", LOOPBACK, "--webui-port", str(port), "--work-dir", str(self.work_folder(name)))
                     self._launch(name, _WORKER, *place, *offer, self.master_url)
             self._wait(len(self.worker_names), deadline)
-        except MirrorError:
+        except BaseException:
             self.stop()
             raise
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from pathlib import Path
 
@@ -74,6 +75,24 @@ def test_given_a_property_that_kafka_refuses_when_started_then_the_error_shows_t
     with pytest.raises(BrokerStartError, match=r"(?s)cluster wrong: .*num\.io\.threads"):
         cluster.start()
 
+    assert cluster.running == ()
+
+
+def test_given_an_interrupt_while_its_brokers_come_up_when_entered_then_nothing_runs(
+    kafka_jars: Path, cluster_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = KafkaCluster("interrupted", directory=cluster_folder, jars=kafka_jars)
+    launched: list[tuple[int, ...]] = []
+
+    def interrupted(_: float) -> None:
+        launched.append(cluster.running)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(cluster, "wait_ready", interrupted)
+    with pytest.raises(KeyboardInterrupt), cluster:
+        pass
+
+    assert launched == [(1,)]
     assert cluster.running == ()
 
 

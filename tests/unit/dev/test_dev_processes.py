@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.dev import processes
 from mirror_lib.dev.processes import (
     BackgroundProcess,
     ProcessError,
@@ -19,6 +23,7 @@ from mirror_lib.dev.processes import (
     start,
     tail,
 )
+from mirror_lib.dev.state import write_atomically
 
 # proc_pid_stat(5): 52 fields; utime is the 14th, stime the 15th, starttime the 22nd.
 STAT = "4711 ((a) b)) S 1 4700 4699 0 -1 4194560 1 2 3 4 150 50 6 7 20 0 12 0 987654 1000 200 " + "0 " * 28
@@ -144,6 +149,26 @@ def test_waiting_says_whether_the_process_ended_in_time(log: Path) -> None:
 def test_given_a_program_that_does_not_exist_when_started_then_the_error_names_it(log: Path) -> None:
     with pytest.raises(ProcessError, match=r"no-such-program cannot be started: No such file"):
         start(["/no-such-program"], log=log)
+
+
+def test_given_an_interrupt_while_a_child_is_remembered_when_started_then_it_is_not_left_running(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid_file = tmp_path / "child.pid"
+    born: list[BackgroundProcess] = []
+
+    def interrupted(path: Path, text: str) -> None:
+        born.append(BackgroundProcess(**json.loads(text)))
+        write_atomically(path, text)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(processes, "write_atomically", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shell("exec sleep 30", log, pid_file=pid_file)
+
+    assert len(born) == 1
+    assert not born[0].running
+    assert not pid_file.exists()
 
 
 def test_the_tail_is_the_last_lines_also_of_a_long_file(tmp_path: Path) -> None:
