@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.distance_model import Case
 from bench.errors import BenchError
-from bench.pair import Pair
+from bench.pair import PROMPT_REMOVAL, Pair
 from bench.topics import Topics
 from bench.transport import Transport
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
@@ -24,7 +24,6 @@ from mirror_lib.dev.wan_direction import LineQuality
 
 _NEAR, _FAR = "PLAINTEXT", "FAR"
 _LISTENERS = {_NEAR: "PLAINTEXT", _FAR: "PLAINTEXT"}
-_OVERRIDES = {"file.delete.delay.ms": "1000"}
 _STOP_SECONDS = 10.0
 _TIMEOUT = 30.0
 
@@ -111,7 +110,7 @@ def started_sites(directory: Path) -> Iterator[Sites]:
         KafkaCluster(
             name,
             directory=directory / name,
-            overrides=_OVERRIDES,
+            overrides=PROMPT_REMOVAL,
             listeners=_LISTENERS,
             proxied=[_FAR],
             jvm_flags=KAFKA_DEFAULT_JVM,
@@ -126,8 +125,8 @@ def started_sites(directory: Path) -> Iterator[Sites]:
         running = [cluster.process(cluster.node_ids[0]) for cluster in clusters]
         beside_the_line = Transport(source.bootstrap_servers, target.bootstrap_servers)
         pair = Pair(
-            Topics(source.bootstrap_servers),
-            Topics(target.bootstrap_servers),
+            Topics(source.bootstrap_servers, source.data_folders),
+            Topics(target.bootstrap_servers, target.data_folders),
             tuple(psutil.Process(process.pid) for process in running if process is not None),
             clear=beside_the_line,
             tls=beside_the_line,

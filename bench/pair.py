@@ -18,8 +18,9 @@ from bench.transport import LISTENERS, Certificates, Transport
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM, KafkaCluster
 
 _HEAP_MEGABYTES = 1024
-#: A broker deletes a topic's files a minute later by default, which would fall into the next measurement.
-_OVERRIDES = {"file.delete.delay.ms": "1000"}
+#: By default a broker removes the files of a deleted topic one to two minutes later, in the middle of something else,
+#: and none in the first half minute after its start.
+PROMPT_REMOVAL = {"log.segment.delete.delay.ms": "1000", "log.initial.task.delay.ms": "500"}
 #: Both brokers together may use this share of a core and still count as idle.
 _IDLE_SHARE = 0.15
 _IDLE_LOOK_SECONDS, _IDLE_SECONDS_MOST = 0.5, 20.0
@@ -38,8 +39,10 @@ class Pair:
     page_cache: PageCache | None = None
 
     def settle(self) -> None:
-        """Let the disk take what was written, then wait until the brokers have nothing left to do."""
+        """Let the disk take what was written, and wait until what was deleted is gone and the brokers are idle."""
         os.sync()
+        for topics in (self.source, self.target):
+            topics.wait_removed()
         if self.page_cache is not None:
             self.page_cache.fill()
         deadline = time.monotonic() + _IDLE_SECONDS_MOST
@@ -84,7 +87,7 @@ def started_pair(
         KafkaCluster(
             name,
             directory=directory / name,
-            overrides={**_OVERRIDES, **certificates.broker_settings, **(overrides or {})},
+            overrides={**PROMPT_REMOVAL, **certificates.broker_settings, **(overrides or {})},
             listeners=LISTENERS,
             jvm_flags=KAFKA_DEFAULT_JVM,
             heap_megabytes=heap_megabytes,
@@ -98,7 +101,7 @@ def started_pair(
         with ThreadPoolExecutor(max_workers=len(clusters)) as pool:
             list(pool.map(KafkaCluster.start, clusters))
         running = [cluster.process(cluster.node_ids[0]) for cluster in clusters]
-        source, target = (Topics(cluster.bootstrap_servers) for cluster in clusters)
+        source, target = (Topics(cluster.bootstrap_servers, cluster.data_folders) for cluster in clusters)
         yield Pair(
             source,
             target,

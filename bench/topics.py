@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -28,6 +30,9 @@ _NOT_YET = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
 )
+#: What follows the topic in the name of a log's folder, and how a folder's name ends that is to be removed
+#: (`LocalLog.logDeleteDirName`).
+_PARTITION, _TO_BE_REMOVED = re.compile(r"-\d+$"), "-delete"
 #: How often the target is looked at before anything has come.
 _LOOK_SECONDS = 0.02
 #: Between two looks while a copy goes on: at its end, which only a look can tell, and far from there. Each look takes
@@ -66,8 +71,14 @@ class Ends(Protocol):
 class Topics:
     """Topics of one cluster."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, data_folders: Sequence[Path] = ()) -> None:
+        """Args:
+        bootstrap_servers: of the cluster.
+        data_folders: of all its brokers, as far as they are on this machine.
+        """
         self.bootstrap_servers = bootstrap_servers
+        self._data_folders = tuple(data_folders)
+        self._deleted: set[str] = set()
         # What fails is raised; while the brokers stop, librdkafka would print that they are gone.
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
@@ -91,7 +102,17 @@ class Topics:
             return
         for future in self._admin.delete_topics(sorted(wanted)).values():
             future.result(_TIMEOUT)
+        self._deleted |= wanted
         self._until(lambda: not wanted & self.names(), f"{', '.join(sorted(wanted))} could not be deleted")
+
+    def wait_removed(self) -> None:
+        """Wait until the brokers have removed the files of what was deleted here.
+
+        They answer first, rename the folders then (to `<topic>-<partition>.<id>-delete`), and remove them later:
+        gigabytes, in the middle of whatever is measured by then.
+        """
+        self._until(lambda: not self._to_be_removed(), "the files of deleted topics were not removed")
+        self._deleted.clear()
 
     def records(self, topic: str, partitions: int) -> int:
         """End offsets minus log starts, summed."""
@@ -172,6 +193,12 @@ class Topics:
             return [int(answer.result(_TIMEOUT).offset) for answer in answers.values()]
         except KafkaException as error:
             raise BenchError(f"the offsets of {topic} cannot be read: {error}.") from error
+
+    def _to_be_removed(self) -> list[str]:
+        # What has its old name still, unless there is a new topic of that name.
+        gone = self._deleted - self.names() if self._deleted else frozenset()
+        every = [path.name for folder in self._data_folders for path in folder.iterdir()]
+        return [name for name in every if name.endswith(_TO_BE_REMOVED) or _PARTITION.sub("", name) in gone]
 
     def _until(self, condition: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + _TIMEOUT

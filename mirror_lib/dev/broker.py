@@ -149,6 +149,11 @@ class KafkaCluster:
         return tuple(node.node_id for node in self._identity.nodes)
 
     @property
+    def data_folders(self) -> tuple[Path, ...]:
+        """Where the logs of each broker are, in the order of their ids."""
+        return tuple(self._data(node_id) for node_id in self.node_ids)
+
+    @property
     def running(self) -> tuple[int, ...]:
         """The node ids whose processes run."""
         return tuple(node for node in self.node_ids if self.process(node) is not None)
@@ -285,7 +290,7 @@ class KafkaCluster:
     def _format(self, node: NodePorts, folder: Path) -> None:
         self._write_configuration(node)
         home = self._home(node.node_id)
-        if (home / "data" / "meta.properties").is_file():
+        if (self._data(node.node_id) / "meta.properties").is_file():
             return
         arguments = ("format", "--config", str(home / "server.properties"), "--cluster-id", self.cluster_id)
         # A tool that runs for a second gains nothing from the JVM settings of a server.
@@ -294,7 +299,7 @@ class KafkaCluster:
         finished = tool.wait(180.0)
         if not finished:
             tool.kill()
-        if not finished or not (home / "data" / "meta.properties").is_file():
+        if not finished or not (self._data(node.node_id) / "meta.properties").is_file():
             raise self._error(f"The storage of broker {node.node_id} could not be formatted", tool.log_tail())
 
     def _launch(self, node: NodePorts, folder: Path) -> None:
@@ -332,7 +337,7 @@ class KafkaCluster:
         properties = server_properties(
             node,
             self._identity.nodes,
-            home / "data",
+            self._data(node.node_id),
             listeners=self._listeners,
             overrides={**rack, **self._overrides},
             zookeeper=needs_zookeeper(self.version),
@@ -375,6 +380,9 @@ class KafkaCluster:
 
     def _home(self, node_id: int) -> Path:
         return self.directory / f"broker-{node_id}"
+
+    def _data(self, node_id: int) -> Path:
+        return self._home(node_id) / "data"
 
     def _log(self, node_id: int) -> Path:
         return self._home(node_id) / "broker.log"

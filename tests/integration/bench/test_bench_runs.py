@@ -38,6 +38,32 @@ def host(folder: Path, pair: Pair) -> Iterator[RelayHost]:
         yield host
 
 
+def test_given_deleted_topics_when_settled_then_the_brokers_have_removed_their_files(pair: Pair, folder: Path) -> None:
+    def parts_of_topic() -> list[str]:
+        return [path.name for path in folder.rglob("gone.*") if path.is_dir()]
+
+    pair.target.create("gone.topic", 3)
+    assert len(parts_of_topic()) == 3
+
+    pair.forget("gone.")
+    assert len(parts_of_topic()) == 3, "the broker removes later; without that this test says nothing"
+    pair.settle()
+
+    assert parts_of_topic() == []
+
+
+def test_given_a_topic_made_again_after_its_deletion_when_settled_then_its_new_files_are_not_waited_for(
+    pair: Pair,
+) -> None:
+    pair.target.create("again.topic", 1)
+    pair.target.delete(["again.topic"])
+    pair.target.create("again.topic", 1)
+
+    pair.settle()
+
+    assert "again.topic" in pair.target.names()
+
+
 def test_every_point_of_growth_is_copied_and_then_found_idle(pair: Pair, host: RelayHost, tmp_path: Path) -> None:
     sizes = growth.Sizes((120,), (10,), (1, 2), (20,), each_megabytes=1, idle_runs=1)
 
