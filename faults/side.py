@@ -22,7 +22,6 @@ _OVERRIDES = {
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     "unclean.leader.election.enable": "false",
-    "file.delete.delay.ms": "1000",
     "log.segment.delete.delay.ms": "1000",
 }
 
