@@ -185,7 +185,8 @@ class KafkaCluster:
                 if attempt == _START_ATTEMPTS:
                     raise
                 self._identity = self._new_identity(self._identity)
-            except BrokerStartError:
+            except BaseException:
+                # An interrupt, too: who never gets inside of a `with` has no other way to end what has been started.
                 self.kill_all()
                 raise
             else:
@@ -256,12 +257,7 @@ class KafkaCluster:
             time.sleep(_POLL_SECONDS)
 
     def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            # An interrupt, too: whoever never got inside has no other way to end what has been started.
-            self.kill_all()
-            raise
+        return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
