@@ -15,6 +15,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together
 from tests.support.names import unique_name
+from tests.support.timings import SessionTiming, Timings
 
 _HERE = Path(__file__).parent
 #: Files of a minute and more, which begin first: a worker that comes to one last leaves the others with nothing to do.
@@ -56,10 +57,20 @@ settings.register_profile(
 settings.load_profile("project")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--timings` for `./run test --slowest`."""
+    parser.addoption("--timings", type=Path, metavar="FOLDER", help="leave there what tests/support/timings.py prints")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell gives its background jobs an ignored SIGINT, which they pass on: interrupts are tested all the same."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if folder := config.getoption("timings"):
+        folder.mkdir(parents=True, exist_ok=True)
+        config.pluginmanager.register(Timings(folder))
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            config.pluginmanager.register(SessionTiming(folder))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
