@@ -27,6 +27,7 @@ from mirror_lib.dev.broker_config import (
     needs_zookeeper,
     server_properties,
 )
+from mirror_lib.dev.class_archive import archive_path, reading
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, recall, start, tail
@@ -37,6 +38,8 @@ from mirror_lib.errors import MirrorError, Where
 
 #: Starts quickly and spares cores; a benchmark takes KAFKA_DEFAULT_JVM instead.
 FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: The name of a broker's class archive beside its jars; brokers with `FAST_START_JVM` read it if it exists.
+CLASS_ARCHIVE = "broker-classes"
 #: As Kafka's own start script (kafka-run-class.sh, KAFKA_JVM_PERFORMANCE_OPTS).
 KAFKA_DEFAULT_JVM = (
     "-server",
@@ -313,7 +316,16 @@ class KafkaCluster:
 
     def _java_in(self, home: Path, folder: Path, flags: Sequence[str]) -> tuple[str, ...]:
         _, option = log_settings(self.version)
-        return (str(find_java()), *flags, f"{option}{home / 'log4j.properties'}", "-cp", jar_sets.classpath(folder))
+        # An archive belongs to a class path, and every folder of jars is one.
+        archive = reading(archive_path(folder, CLASS_ARCHIVE)) if set(FAST_START_JVM) <= set(flags) else ()
+        return (
+            str(find_java()),
+            *flags,
+            *archive,
+            f"{option}{home / 'log4j.properties'}",
+            "-cp",
+            jar_sets.classpath(folder),
+        )
 
     def _start_zookeeper(self, folder: Path, deadline: float) -> None:
         if self._zookeeper.process is not None:

@@ -68,6 +68,8 @@ class Measured:
     test: str
     worker: str
     seconds: float
+    #: Of processors, by the process itself and by all its children that have ended meanwhile.
+    processor: float = 0.0
     fixtures: Mapping[str, float] = field(default_factory=dict)
     kinds: Mapping[str, float] = field(default_factory=dict)
 
@@ -161,6 +163,7 @@ class Timings:
         self._worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         self._watch = Stopwatch()
         self._fixtures: dict[str, float] = {}
+        self._processor = _processor_seconds()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -184,7 +187,9 @@ class Timings:
             self._watch.watch_loaded()
 
     def _note(self, test: str, seconds: float) -> None:
-        line = Measured(test, self._worker, seconds, self._fixtures, self._watch.take())
+        processor, self._processor = self._processor, _processor_seconds()
+        used = self._processor - processor
+        line = Measured(test, self._worker, seconds, used, self._fixtures, self._watch.take())
         with self._file.open("a") as lines:
             lines.write(json.dumps(asdict(line)) + "\n")
         self._fixtures = {}
@@ -216,7 +221,9 @@ def tables(measured: Iterable[Measured]) -> Iterator[Table]:
             fixtures[name] += seconds
         for kind, seconds in each.kinds.items():
             kinds[kind] += seconds
-    by_file = Table("file", "tests", "seconds", "of it starting", "called programs", "plain waiting", box=None)
+    by_file = Table(
+        "file", "tests", "seconds", "processor", "of it starting", "called programs", "plain waiting", box=None
+    )
     by_file.title = "By file"
     for name, found in _longest({name: sum(each.seconds for each in tests) for name, tests in files.items()}):
         of_file: dict[str, float] = defaultdict(float)
@@ -227,6 +234,7 @@ def tables(measured: Iterable[Measured]) -> Iterator[Table]:
             name,
             str(len(files[name])),
             f"{found:.1f}",
+            f"{sum(test.processor for test in files[name]):.1f}",
             *(f"{of_file[kind]:.1f}" for kind in ("start", *CALLED, *WAITING)),
         )
     yield by_file
@@ -239,6 +247,11 @@ def tables(measured: Iterable[Measured]) -> Iterator[Table]:
 
 def _longest(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(seconds.items(), key=lambda entry: -entry[1])[:_SHOWN]
+
+
+def _processor_seconds() -> float:
+    """User and system time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def _processor_ticks() -> tuple[int, int]:

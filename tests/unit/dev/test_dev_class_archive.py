@@ -1,0 +1,68 @@
+"""Archives of loaded classes: made once, read only if they exist, never half a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev import class_archive
+from mirror_lib.dev.class_archive import archive_path, make_archive, reading
+
+
+class Jvm:
+    """Stands for a JVM: writes the file that its option names."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def __call__(self, options: tuple[str, ...]) -> None:
+        self.runs += 1
+        name, _, path = options[0].partition("=")
+        assert name == "-XX:ArchiveClassesAtExit"
+        Path(path).write_text("classes")
+
+
+def test_given_no_archive_then_no_option_names_it(tmp_path: Path) -> None:
+    assert reading(tmp_path / "none.jsa") == ()
+
+
+def test_given_no_archive_when_made_then_it_is_read(tmp_path: Path) -> None:
+    archive, jvm = tmp_path / "broker.jsa", Jvm()
+
+    assert make_archive(archive, jvm)
+    assert archive.read_text() == "classes"
+    assert reading(archive) == (f"-XX:SharedArchiveFile={archive}",)
+
+
+def test_given_an_archive_then_it_is_not_made_again(tmp_path: Path) -> None:
+    archive, jvm = tmp_path / "broker.jsa", Jvm()
+    make_archive(archive, jvm)
+
+    assert not make_archive(archive, jvm)
+    assert jvm.runs == 1
+
+
+def test_given_a_jvm_that_fails_then_there_is_no_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "broker.jsa"
+
+    def fail(options: tuple[str, ...]) -> None:
+        Path(options[0].partition("=")[2]).write_text("half of the classes")
+        raise RuntimeError("ended early")
+
+    with pytest.raises(RuntimeError, match="ended early"):
+        make_archive(archive, fail)
+    assert reading(archive) == ()
+    assert make_archive(archive, Jvm())
+
+
+def test_given_another_java_then_the_archive_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    javas = [tmp_path / name for name in ("java-17", "java-21")]
+    for java in javas:
+        java.touch()
+    found = []
+    for java in javas:
+        monkeypatch.setattr(class_archive, "find_java", lambda java=java: java)
+        found.append(archive_path(tmp_path, "broker"))
+
+    assert len(set(found)) == 2
