@@ -24,10 +24,10 @@ from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
 
 _FILE = """\
 clusters = A, B
-A.bootstrap.servers = a:9092
-B.bootstrap.servers = b:9092
+A.bootstrap.servers = 127.0.0.1:9
+B.bootstrap.servers = 127.0.0.1:9
 A->B.enabled = true
-admin.timeout.ms = 1000
+admin.timeout.ms = 100
 mirror.ledger.url = sqlite:///ledger.sqlite3
 """
 _REFUSED = UncleanStartError("the last run did not end.", where=Where(topic="t", partition=1), action="Ask.")
