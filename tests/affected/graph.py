@@ -57,8 +57,10 @@ class Graph:
     ) -> None:
         self._sources = sources
         self._programs = programs or {}
-        self._files = frozenset((*sources, *others))
-        self._folders = _folders(self._files) - _folders(each for each in self._files if tier_of(each))
+        # A string that equals the path of tests is another folder's name: no test reads the sources of others.
+        tests = frozenset(each for each in sources if tier_of(each))
+        self._files = frozenset((*sources, *others)) - tests
+        self._folders = _folders(self._files) - _folders(tests)
         self._folders_with_modules = _folders(sources)
         self._modules = _modules(sources)
         self._folders_of_code = frozenset(str(PurePosixPath(path).parent) for path in sources)
@@ -134,10 +136,6 @@ class Graph:
         return (each for each in candidates if each in self._sources)
 
     def _fixtures(self, path: str, requested: frozenset[str], *, but: str) -> Iterator[str]:
-        # A module of helpers may define fixtures that request those of any conftest.py.
-        is_helper = tier_of(path) is None and not path.endswith("conftest.py")
-        if is_helper:
-            return
         for conftest in self._conftests(path):
             for name in requested & self._sources[conftest].fixtures.keys():
                 if fixture_node(conftest, name) != but:

@@ -255,11 +255,15 @@ def _bound_names(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
         return
-    for node in ast.walk(statement):
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.alias):
             yield node.asname or node.name.split(".")[0]
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
+        # The variables of a comprehension are its own.
+        waiting += (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.comprehension))
 
 
 def _fixture_decorator(statement: ast.stmt) -> ast.expr | None:
