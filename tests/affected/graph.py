@@ -118,7 +118,7 @@ class Graph:
             self._dependents[target].add(node)
         if tier_of(path):
             for pattern in references.globs:
-                # A pattern of stars alone matches everything: then the folder that it searches counts, which has a name.
+                # A pattern of stars alone matches everything: the folder that it searches is named, too.
                 if (name := PurePosixPath(pattern).name).strip("*"):
                     self._globs[name].add(node)
 

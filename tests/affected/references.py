@@ -15,13 +15,12 @@ from itertools import groupby
 from typing import Any
 
 #: Calls whose string arguments are parts of a path, or names of modules and folders.
-_PATH_CALLS = frozenset(
-    "Path PurePath PurePosixPath joinpath with_name import_module find_spec run_module run_path walk_packages "
-    "iter_modules files build_graph open join spec_from_file_location".split()
-)
+_PATH_CALLS = {"Path", "PurePath", "PurePosixPath", "joinpath", "join", "with_name", "open", "files", "build_graph"}
+_PATH_CALLS |= {"import_module", "find_spec", "run_module", "run_path", "walk_packages", "iter_modules"}
+_PATH_CALLS |= {"spec_from_file_location"}
 #: Calls whose string arguments name loggers or prefixes of names, never files.
-_NAME_CALLS = frozenset("getLogger get_logger at_level set_level startswith".split())
-_GLOB_CALLS = frozenset(("glob", "rglob"))
+_NAME_CALLS = {"getLogger", "get_logger", "at_level", "set_level", "startswith"}
+_GLOB_CALLS = {"glob", "rglob"}
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _IMPORT_IN_TEXT = re.compile(r"\bfrom\s+([\w.]+)\s+import\s+\(?([\w, \t]+|[\w,\s]+\))")
 _PATH_IN_TEXT = re.compile(r"[\w.-]+(?:/[\w.-]+)+")
@@ -50,7 +49,7 @@ class References:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """References of one Python file; of a conftest.py also those of each of its fixtures."""
+    """References of one Python file; of a conftest.py, those of each of its fixtures instead."""
 
     references: References = References()
     fixtures: Mapping[str, References] = field(default_factory=dict)
@@ -70,7 +69,7 @@ def read_source(source: bytes, *, is_conftest: bool = False) -> SourceFile:
     if not is_conftest:
         return SourceFile(references_of([tree]))
     found = _Definitions(tree)
-    return SourceFile(references_of([tree]), found.fixtures(), found.autouse())
+    return SourceFile(fixtures=found.fixtures(), autouse=found.autouse())
 
 
 def references_of(nodes: Iterable[ast.AST]) -> References:
@@ -150,8 +149,9 @@ class _Reader:
             self._strings.add(node.value)
 
     def _expression(self, node: ast.Expr) -> None:
-        # A docstring, or another string without an effect.
-        self._ignored.add(id(node.value))
+        if type(node.value) is ast.Constant:
+            # A docstring, or another string without an effect.
+            self._ignored.add(id(node.value))
 
     def _operation(self, node: ast.BinOp) -> None:
         if not isinstance(node.op, ast.Div) or id(node) in self._ignored:

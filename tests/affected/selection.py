@@ -89,8 +89,7 @@ def select(changes: Changes) -> Selection:
     existing = repository_files(changes.root)
     with _collector_paused():
         sources = _read(changes.root, {*existing, *changes.files})
-        others = [path for path in {*existing, *changes.files} if path not in sources]
-        graph = Graph(sources, others, _programs(changes.root))
+        graph = _graph(changes.root, sources, {*existing, *changes.files})
     unreadable = {path: source.error for path, source in sorted(sources.items()) if source.error is not None}
     everything = tuple(path for path in EVERYTHING if path in changes.files)
     tests = sorted(path for path in existing if tier_of(path))
@@ -100,6 +99,17 @@ def select(changes: Changes) -> Selection:
         chains = graph.chains({*_changed_nodes(changes), *unreadable})
     tiers = (_tier(name, [path for path in tests if tier_of(path) == name], chains) for name in TIERS)
     return Selection(changes, tuple(tiers), everything, unreadable)
+
+
+def repository_graph(root: Path) -> Graph:
+    """Return the dependencies between all files of the repository."""
+    files = repository_files(root)
+    with _collector_paused():
+        return _graph(root, _read(root, files), files)
+
+
+def _graph(root: Path, sources: Mapping[str, SourceFile], files: Iterable[str]) -> Graph:
+    return Graph(sources, [path for path in files if path not in sources], _programs(root))
 
 
 def _tier(name: str, tests: list[str], chains: Mapping[str, Chain]) -> Tier:
