@@ -57,8 +57,8 @@ class Selection:
         if self.everything:
             yield f"every test depends on {', '.join(self.everything)}: all tests are selected"
         if self.is_empty:
-            yield "no test depends on these files" if self.changes.files else "no test is selected"
-        for tier in self.tiers:
+            yield "no test depends on a changed file: nothing to run"
+        for tier in () if self.is_empty else self.tiers:
             reason = f", such as {min(tier.selected, key=_length)}" if tier.selected and not self.everything else ""
             yield f"  {tier.name:<11}  {len(tier.selected)} of {tier.total} test files{reason}"
         yield self._skipped()

@@ -70,18 +70,18 @@ def test_docstrings_name_nothing() -> None:
 
 def test_a_word_is_part_of_a_path_only_where_paths_are_made() -> None:
     found = references("""
-        ROOT / "docs"
+        ROOT / "pages"
         Path(__file__).with_name("child.py")
-        command = [python, "-m", "bench", "--quick"]
+        command = [python, "-m", "tool", "--quick"]
         names = {"examples": 1}
         print("deploy")
     """)
 
-    assert found.parts == {"docs", "child.py", "bench"}
+    assert found.parts == {"pages", "child.py", "tool"}
 
 
 def test_parts_of_one_path_are_joined() -> None:
-    assert references('x = ROOT / "docs" / "a" / name / "b"').parts == {"docs/a", "b"}
+    assert references('x = ROOT / "pages" / "a" / name / "b"').parts == {"pages/a", "b"}
 
 
 def test_a_folder_in_an_f_string_is_a_path() -> None:
