@@ -1,0 +1,1 @@
+"""`./run affected`: select and run the tests that a change can touch."""

@@ -1,0 +1,82 @@
+"""Facts of this repository: which of its tests depend on which of its files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.affected.changes import repository_files
+from tests.affected.graph import Graph, fixture_node, tier_of
+from tests.affected.selection import repository_graph
+
+ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the list of files comes from git")
+
+
+@pytest.fixture(scope="module")
+def repository() -> Graph:
+    return repository_graph(ROOT)
+
+
+def selected(repository: Graph, changed: str) -> set[str]:
+    assert "::" in changed or (ROOT / changed).exists()
+    found = {path for path in repository.chains([changed]) if tier_of(path)}
+    # The tests of this folder name files as examples.
+    return {path for path in found if not path.startswith("tests/unit/affected/")}
+
+
+def test_a_pure_module_selects_its_unit_tests_and_every_end_to_end_test(repository: Graph) -> None:
+    found = selected(repository, "mirror_lib/topology/selection.py")
+
+    assert found >= {"tests/unit/topology/test_selection.py"}
+    assert found >= {path for path in repository_files(ROOT) if tier_of(path) == "e2e"}
+
+
+def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Graph) -> None:
+    found = selected(repository, "mirror_lib/dev/wan.py")
+
+    assert "tests/unit/dev/test_dev_wan.py" in found
+    assert not {path for path in found if path.startswith(("tests/unit/topology/", "tests/unit/relay/test_copy"))}
+    assert Counter(map(tier_of, found))["unit"] < 20
+
+
+def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
+    assert selected(repository, "docs/runbooks.md") == {"tests/unit/project/test_documents.py"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "test"),
+    [
+        ("README.md", "tests/unit/project/test_packaging.py"),
+        ("run", "tests/unit/project/test_packaging.py"),
+        (".ci/run", "tests/unit/project/test_packaging.py"),
+        ("docker-compose.yaml", "tests/unit/deploy/test_compose_files.py"),
+        ("deploy/prometheus/alerts.yml", "tests/unit/deploy/test_alert_rules.py"),
+        ("plugins/README.md", "tests/unit/project/test_documents.py"),
+        ("mirror_lib/page/static/main.js", "tests/unit/page/test_page_api.py"),
+        ("mirror_lib/ledger/migrations/env.py", "tests/unit/ledger/test_ledger_schema.py"),
+        ("fuzz/child.py", "tests/unit/fuzz/test_fuzz_short.py"),
+        ("spark_jobs/daemon.py", "tests/unit/relay/test_submission.py"),
+        ("mirror_lib/cli/main.py", "tests/integration/dev/test_dev_commands.py"),
+        ("dags/flows.py", "tests/unit/dev/test_dev_airflow.py"),
+    ],
+)
+def test_files_that_no_import_statement_names_are_found(repository: Graph, changed: str, test: str) -> None:
+    assert test in selected(repository, changed)
+
+
+def test_a_fixture_selects_just_the_tests_that_use_it(repository: Graph) -> None:
+    found = selected(repository, fixture_node("tests/unit/relay/conftest.py", "memory"))
+
+    assert "tests/unit/relay/test_copy_memory.py" in found
+    assert all(path.startswith("tests/unit/relay/") for path in found)
+    assert len(found) < 15
+
+
+def test_brokers_of_the_conftest_do_not_touch_unit_tests(repository: Graph) -> None:
+    found = selected(repository, fixture_node("tests/conftest.py", "kafka_pair"))
+
+    assert {tier_of(path) for path in found} == {"integration", "e2e"}
