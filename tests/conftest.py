@@ -19,34 +19,51 @@ from tests.support.names import unique_name
 from tests.support.timings import SessionTiming, Timings
 
 _HERE = Path(__file__).parent
-#: Files of a minute and more, which begin first: a worker that comes to one last leaves the others with nothing to do.
+#: Files of a minute and more by their seconds (`./run test --slowest`): they begin first, for a worker that comes to one
+#: last leaves the others with nothing to do.
 _LONGEST = tuple(
     _HERE / name
     for name in (
         "e2e/test_secrets.py",
-        "e2e/test_spark_cluster.py",
-        "e2e/test_flow_dag_end_to_end.py",
-        "e2e/test_bench_end_to_end.py",
-        "e2e/test_runbook_dags.py",
-        "e2e/test_demo.py",
-        "e2e/test_existing_airflow.py",
-        "e2e/test_compose_processes.py",
-        "e2e/test_transform_flow.py",
-        "e2e/test_faults_short.py",
-        "e2e/test_transform_preview.py",
         "integration/security/test_kerberos_on_brokers.py",
+        "e2e/test_runbook_dags.py",
+        "integration/runbook/test_disaster.py",
+        "e2e/test_spark_cluster.py",
         "integration/bench/test_bench_runs.py",
+        "e2e/test_flow_dag_end_to_end.py",
         "integration/relay/test_replicate_broker_faults.py",
         "integration/security/test_security_matrix.py",
-        "integration/runbook/test_disaster.py",
-        "integration/runbook/test_cutover_interrupted.py",
+        "integration/access/test_least_privilege.py",
+        "e2e/test_demo.py",
+        "e2e/test_bench_end_to_end.py",
         "integration/bench/test_bench_transformed_copies.py",
+        "e2e/test_existing_airflow.py",
+        "integration/runbook/test_cutover_interrupted.py",
+        "integration/verify/test_verify_transformed.py",
+        "e2e/test_transform_flow.py",
         "integration/cli/test_run_command.py",
+        "integration/spark/test_transform_frame.py",
+        "integration/verify/test_verify_flow.py",
         "integration/interop/test_mm2_takes_over.py",
-        "integration/interop/test_mm2_is_taken_over.py",
+        "integration/relay/test_transformed_transactions.py",
+        "integration/relay/test_poison_policies.py",
         "integration/runbook/test_cutover.py",
-        "integration/spark/test_transform_on_connect.py",
+        "e2e/test_compose_processes.py",
+        "e2e/test_faults_short.py",
+        "integration/verify/test_verify_routed.py",
         "integration/relay/test_rate_limits.py",
+        "e2e/test_warm_spark.py",
+        "integration/relay/test_source_losses.py",
+        "e2e/test_verify_transformed.py",
+        "integration/cluster/test_admin.py",
+        "e2e/test_transform_preview.py",
+        "integration/relay/test_unclean_start.py",
+        "integration/interop/test_mm2_is_taken_over.py",
+        "integration/relay/test_transformed_copy.py",
+        "integration/spark/test_transform_functions.py",
+        "integration/relay/test_backfill.py",
+        "integration/sync/test_topologies.py",
+        "integration/dev/test_clusters.py",
     )
 )
 
