@@ -19,7 +19,7 @@ from tests.support.names import unique_name
 from tests.support.timings import SessionTiming, Timings
 
 _HERE = Path(__file__).parent
-#: Files of a minute and more by their seconds (`./run test --slowest`): they begin first, for a worker that comes to one
+#: Files of a minute and more by their seconds (`./run test --slowest`). They begin first: a worker that comes to one
 #: last leaves the others with nothing to do.
 _LONGEST = tuple(
     _HERE / name

@@ -1,0 +1,103 @@
+"""The process above the tests: nothing that they start survives them, and it is said what would have."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.dev.processes import process_facts
+
+_PROJECT = Path(__file__).resolve().parents[3]
+_SECONDS = 60
+#: Starts a process with a session of its own, as brokers have one, and notes its id.
+_START = """
+import sys
+from pathlib import Path
+from mirror_lib.dev.processes import start
+started = start(["sleep", "600"], log=Path(sys.argv[1]) / "log")
+(Path(sys.argv[1]) / "pid").write_text(str(started.pid))
+"""
+#: A test whose worker dies while a process that it started runs, and a second one.
+_DYING_TESTS = """
+import os
+from pathlib import Path
+from mirror_lib.dev.processes import start
+
+def test_a_worker_that_dies():
+    started = start(["sleep", "600"], log=Path("log"))
+    Path("pid").write_text(str(started.pid))
+    os._exit(9)
+
+def test_another():
+    pass
+"""
+
+
+def _reaped(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "tests.support.reaper", *command],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(_PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        check=False,
+    )
+
+
+def _runs(folder: Path) -> bool:
+    facts = process_facts(int((folder / "pid").read_text()))
+    return facts is not None and facts.living
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_given_a_command_that_leaves_nothing_then_its_exit_code_is_returned(code: int, tmp_path: Path) -> None:
+    done = _reaped(sys.executable, "-c", f"raise SystemExit({code})", folder=tmp_path)
+
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_given_a_process_with_its_own_session_when_the_command_ends_then_it_is_killed_and_named(tmp_path: Path) -> None:
+    done = _reaped(sys.executable, "-c", _START, str(tmp_path), folder=tmp_path)
+
+    assert done.returncode == 1
+    assert "left running, ended now: process" in done.stderr
+    assert "sleep 600" in done.stderr
+    assert not _runs(tmp_path)
+
+
+def test_given_a_worker_that_dies_then_its_test_is_named_and_its_processes_are_ended(tmp_path: Path) -> None:
+    (tmp_path / "test_dying.py").write_text(_DYING_TESTS)
+
+    done = _reaped(sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", ".", folder=tmp_path)
+
+    assert done.returncode == 1
+    assert "crashed while running 'test_dying.py::test_a_worker_that_dies'" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    assert "sleep 600" in done.stderr
+    assert not _runs(tmp_path)
+
+
+def test_given_a_signal_then_the_command_gets_it_and_nothing_is_left(tmp_path: Path) -> None:
+    waiting = f"{_START}\nimport time\ntime.sleep(600)"
+    environment = {**os.environ, "PYTHONPATH": str(_PROJECT)}
+    command = [sys.executable, "-m", "tests.support.reaper", sys.executable, "-c", waiting, str(tmp_path)]
+    reaper = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + _SECONDS
+    while not (tmp_path / "pid").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    reaper.send_signal(signal.SIGTERM)
+    _, said = reaper.communicate(timeout=_SECONDS)
+
+    assert reaper.returncode == 128 + signal.SIGTERM
+    assert "sleep 600" in said
+    assert not _runs(tmp_path)
