@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+# Playwright waits 5 s by default, which a machine that runs brokers at the same time may need for one answer.
+expect.set_options(timeout=30_000)
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
