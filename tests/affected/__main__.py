@@ -20,7 +20,7 @@ _NO_TESTS = 5
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return the exit code: that of the first tier that fails, 2 if the changes cannot be determined."""
+    """Return the exit code: that of the pass that fails, 2 if the changes cannot be determined."""
     options, passed_on = _parser().parse_known_args(arguments)
     # The first word is REV; what follows an option belongs to pytest.
     revision = passed_on.pop(0) if passed_on and not passed_on[0].startswith("-") else None
@@ -48,21 +48,27 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(tiers: Sequence[Tier], passed_on: Sequence[str]) -> int:
-    """Run the tiers in their order; only failed unit tests keep the others from running."""
-    failed = 0
-    for tier in tiers:
-        if not tier.selected:
-            continue
-        code = _run_tier(tier, passed_on)
-        if code and tier.name == "unit":
-            return code
-        failed = failed or code
-    return failed
+    """Run the unit tests and, if they pass, integration and end-to-end tests in one pass, as `./run test` does."""
+    unit = [path for tier in tiers if tier.name == "unit" for path in tier.files]
+    others = [path for tier in tiers if tier.name != "unit" for path in tier.files]
+    code = 0
+    if unit:
+        # `./run unit` alone skips those unit tests that need a PostgreSQL server.
+        workers = "auto" if len(unit) > _FEW_FILES else "0"
+        code = _run_files("unit", "-m", "", "-n", workers, *passed_on, *unit)
+    if others and not code:
+        code = _run_files("integration", *_workers(len(others)), *passed_on, *others)
+    return code
 
 
-def _run_tier(tier: Tier, passed_on: Sequence[str]) -> int:
-    command = ("sh", str(_ROOT / "run"), tier.name, *_workers(tier), *passed_on, *tier.files)
-    process = subprocess.Popen(command, cwd=_ROOT)
+def _workers(files: int) -> tuple[str, ...]:
+    if files == 1:
+        return ("-n", "0")
+    return ("-n", str(min(files, (os.cpu_count() or 1) + 1)), "--dist", "loadfile", "--no-loadscope-reorder")
+
+
+def _run_files(command: str, *arguments: str) -> int:
+    process = subprocess.Popen(("sh", str(_ROOT / "run"), command, *arguments), cwd=_ROOT)
     try:
         code = process.wait()
     except KeyboardInterrupt:
@@ -70,19 +76,6 @@ def _run_tier(tier: Tier, passed_on: Sequence[str]) -> int:
         process.wait()
         return 130
     return 0 if code == _NO_TESTS else code
-
-
-def _workers(tier: Tier) -> tuple[str, ...]:
-    """Options for parallel workers, as `./run test` sets them."""
-    # `./run unit` alone skips those unit tests that need a PostgreSQL server.
-    start = ("-m", "") if tier.name == "unit" else ()
-    if len(tier.files) <= (_FEW_FILES if tier.name == "unit" else 1):
-        return (*start, "-n", "0")
-    if tier.name == "unit":
-        return (*start, "-n", "auto")
-    cores = os.cpu_count() or 1
-    workers = min(len(tier.files), cores + 1 if tier.name == "integration" else cores)
-    return ("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 if __name__ == "__main__":

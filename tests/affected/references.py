@@ -162,7 +162,8 @@ class _Reader:
             self._ignored.add(id(left))
             operands.append(left.right)
             left = left.left
-        self._parts.update(_joined([left, *reversed(operands)]))
+        if not (isinstance(left, ast.Name) and left.id == "tmp_path"):
+            self._parts.update(_joined([left, *reversed(operands)]))
 
     def _display(self, node: ast.Tuple | ast.List | ast.Set) -> None:
         texts = tuple(_texts(node.elts))

@@ -74,6 +74,7 @@ def test_a_word_is_part_of_a_path_only_where_paths_are_made() -> None:
         Path(__file__).with_name("child.py")
         command = [python, "-m", "tool", "--quick"]
         names = {"examples": 1}
+        tmp_path / "dags"
         print("deploy")
     """)
 

@@ -231,17 +231,26 @@ class Runs:
         return self.codes.get(self.names()[-1], 0)
 
 
-def test_the_tiers_run_in_their_order(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unit_tests_run_first_and_the_others_in_one_pass(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = Runs(monkeypatch, repository, unit=9, integration=9, e2e=1)
 
     assert command.main(["HEAD~2", "-k", "plan"]) == 0
     assert runs.revision == "HEAD~2"
-    assert runs.names() == list(TIERS)
-    unit, integration, e2e = ([*each[3:]] for each in runs.commands)
+    assert runs.names() == ["unit", "integration"]
+    unit, others = ([*each[3:]] for each in runs.commands)
     assert unit[:6] == ["-m", "", "-n", "auto", "-k", "plan"]
     assert unit[6:] == [f"tests/unit/test_{i}.py" for i in range(9)]
-    assert "loadfile" in integration
-    assert e2e[:2] == ["-n", "0"]
+    assert "loadfile" in others
+    assert others[-2:] == ["tests/integration/test_8.py", "tests/e2e/test_0.py"]
+
+
+def test_a_single_file_needs_no_workers(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs(monkeypatch, repository, e2e=1)
+
+    assert command.main([]) == 0
+    assert [*runs.commands[0][2:]] == ["integration", "-n", "0", "tests/e2e/test_0.py"]
 
 
 def test_options_without_a_revision_go_to_pytest(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,14 +271,14 @@ def test_failed_unit_tests_keep_the_others_from_running(
     assert runs.names() == ["unit"]
 
 
-def test_failed_integration_tests_are_the_exit_code_in_the_end(
+def test_unit_tests_that_an_option_deselects_all_keep_nothing_from_running(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = Runs(monkeypatch, repository, unit=1, integration=1, e2e=1)
     runs.codes = {"unit": 5, "integration": 1}
 
     assert command.main([]) == 1
-    assert runs.names() == list(TIERS)
+    assert runs.names() == ["unit", "integration"]
 
 
 def test_a_list_runs_nothing(
