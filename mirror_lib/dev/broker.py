@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -48,6 +49,9 @@ KAFKA_DEFAULT_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
+#: What the storage tool writes for a broker, kept beside the jars.
+_FORMATTED = "formatted"
+_STORAGE_FILE = "meta.properties"
 _START_ATTEMPTS = 3
 _PORT_TAKEN = ("Address already in use", "BindException")
 _STOP_GRACE_SECONDS = 10.0
@@ -288,9 +292,27 @@ class KafkaCluster:
 
     def _format(self, node: NodePorts, folder: Path) -> None:
         self._write_configuration(node)
-        home = self._home(node.node_id)
-        if (self._data(node.node_id) / "meta.properties").is_file():
+        data = self._data(node.node_id)
+        if (data / _STORAGE_FILE).is_file():
             return
+        template = folder / _FORMATTED
+        if template.is_dir():
+            data.mkdir(parents=True, exist_ok=True)
+            for file in template.iterdir():
+                shutil.copy2(file, data)
+            self._name_storage(data / _STORAGE_FILE, node.node_id)
+        else:
+            self._format_by_tool(node, folder)
+            _keep(data, template)
+
+    def _name_storage(self, file: Path, node_id: int) -> None:
+        """Write the ids of this cluster, broker and folder where the template has others (KIP-631, KIP-858)."""
+        ids = {"cluster.id": self.cluster_id, "node.id": str(node_id), "directory.id": _random_uuid()}
+        properties = {**javaproperties.loads(file.read_text(encoding="ascii")), **ids}
+        write_atomically(file, javaproperties.dumps(properties, timestamp=False))
+
+    def _format_by_tool(self, node: NodePorts, folder: Path) -> None:
+        home = self._home(node.node_id)
         arguments = ("format", "--config", str(home / "server.properties"), "--cluster-id", self.cluster_id)
         # A tool that runs for a second gains nothing from the JVM settings of a server.
         java = self._java(node.node_id, folder, FAST_START_JVM)
@@ -298,7 +320,7 @@ class KafkaCluster:
         finished = tool.wait(180.0)
         if not finished:
             tool.kill()
-        if not finished or not (self._data(node.node_id) / "meta.properties").is_file():
+        if not finished or not (self._data(node.node_id) / _STORAGE_FILE).is_file():
             raise self._error(f"The storage of broker {node.node_id} could not be formatted", tool.log_tail())
 
     def _launch(self, node: NodePorts, folder: Path) -> None:
@@ -412,7 +434,7 @@ class KafkaCluster:
             )
             for node_id in range(1, self.brokers + 1)
         )
-        return _Identity(_random_cluster_id() if former is None else former.cluster_id, nodes)
+        return _Identity(_random_uuid() if former is None else former.cluster_id, nodes)
 
     def _remember(self) -> None:
         write_atomically(self.directory / "cluster.json", json.dumps(asdict(self._identity), indent=1) + "\n")
@@ -439,7 +461,17 @@ def _start_error(log: str) -> type[BrokerStartError]:
     return _PortTakenError if any(sign in log for sign in _PORT_TAKEN) else BrokerStartError
 
 
-def _random_cluster_id() -> str:
+def _keep(formatted: Path, template: Path) -> None:
+    """Keep what the storage tool wrote for the next brokers of these jars: the tool takes a JVM of its own."""
+    draft = template.with_name(f".{template.name}-{uuid.uuid4().hex}")
+    # Another process may have kept its own meanwhile, and the folder of the jars may be read-only.
+    with suppress(OSError):
+        shutil.copytree(formatted, draft)
+        draft.rename(template)
+    shutil.rmtree(draft, ignore_errors=True)
+
+
+def _random_uuid() -> str:
     """As Kafka's Uuid.randomUuid: 22 characters of URL-safe Base64; a dash first would look like an option."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

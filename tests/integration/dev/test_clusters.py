@@ -6,6 +6,7 @@ import signal
 import socket
 from pathlib import Path
 
+import javaproperties
 import pytest
 
 from mirror_lib.dev.broker import BrokerStartError, KafkaCluster
@@ -109,3 +110,15 @@ def test_given_a_taken_port_when_started_again_then_the_cluster_moves_and_keeps_
     with socket.create_server((host, int(port))), cluster:
         assert cluster.bootstrap_servers != old
         assert consume(cluster, topic_name) == written
+
+
+def test_given_two_clusters_of_the_same_jars_then_each_broker_has_its_own_ids(kafka_pair: KafkaPair) -> None:
+    stored = []
+    for cluster in (kafka_pair.source, kafka_pair.target):
+        (data,) = cluster.data_folders
+        stored.append(javaproperties.loads((data / "meta.properties").read_text()))
+
+        assert stored[-1]["cluster.id"] == cluster.cluster_id
+        assert admin(cluster).list_topics(timeout=10).cluster_id == cluster.cluster_id
+    assert stored[0]["cluster.id"] != stored[1]["cluster.id"]
+    assert stored[0]["directory.id"] != stored[1]["directory.id"]
