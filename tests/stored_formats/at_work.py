@@ -59,9 +59,13 @@ def _keep_facts(scene: Scene, run_id: str) -> None:
     scene.ran_at_work(FLOW, run_id, TRIGGER)
     for flow, run in ((FLOW, run_id), (_OTHER_FLOW, "other-run")):
         scene.facts.add("locks", flow=flow, run_id=run, lease_seconds=_LEASE_SECONDS, host="mirror-1")
-    # The other flow has claimed first and wants all; what a run of 50 records wants is the least that one may want.
-    scene.facts.add(
-        "rate_claims", flow=_OTHER_FLOW, side="read", cluster=SOURCE, wanted=None, bytes_per_second=_READ_LIMIT
-    )
-    for side, cluster in (("read", SOURCE), ("write", TARGET)):
-        scene.facts.add("rate_claims", flow=FLOW, side=side, cluster=cluster, run_id=run_id)
+    # The other flow was first and has all of it. A short round wants a MiB, and gets a tenth of that until the other
+    # flow gives some back.
+    wanted, granted = 1024 * 1024, 1024 * 1024 // 10
+    _keep_claim(scene, _OTHER_FLOW, "read", SOURCE, None, _READ_LIMIT)
+    _keep_claim(scene, FLOW, "read", SOURCE, wanted, granted)
+    _keep_claim(scene, FLOW, "write", TARGET, wanted, granted)
+
+
+def _keep_claim(scene: Scene, flow: str, side: str, cluster: str, wanted: int | None, granted: int) -> None:
+    scene.facts.add("rate_claims", flow=flow, side=side, cluster=cluster, wanted=wanted, bytes_per_second=granted)

@@ -17,6 +17,7 @@ from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.relay.job_report import JobReport, plan_report
 from mirror_lib.relay.replicate import plan_flow
 from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.sync.due import SyncStep
 from mirror_lib.topology.acls import AclPattern, AclPermission, AclResource
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.model import VerifyMode
@@ -38,7 +39,7 @@ def play(scene: Scene, flow: Flow) -> None:
     """Everything of this chapter."""
     _copy_acls(scene, flow)
     _commit_groups(scene, flow)
-    copies.spoil_target(scene)
+    copies.change_topic_config(scene)
     _run_dag_tasks(scene, flow)
     _observe(scene, flow)
     _verify(scene, flow)
@@ -115,7 +116,7 @@ class _TaskInstance:
 
 
 @dataclass
-class _DagRun:
+class DagRun:
     """One run of the flow's DAG, task by task, in this process."""
 
     scene: Scene
@@ -130,7 +131,7 @@ class _DagRun:
         choices = {"params": _NO_CHOICE} if params else {}
         instance = _TaskInstance(name, self.xcoms)
         try:
-            done = task(FLOW, str(self.flow.path), **choices, ti=instance, dag_run=_DAG_RUN)
+            done = task(str(self.flow.config.flow), str(self.flow.path), **choices, ti=instance, dag_run=_DAG_RUN)
         except AirflowSkipException:
             return None
         self.xcoms[name, "return_value"] = done
@@ -141,11 +142,11 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
     """The tasks of the flow's DAG; `replicate` itself is a Spark job, whose report a run in this process gives."""
     os.environ.setdefault("AIRFLOW_HOME", str(scene.folder / "airflow"))
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    from mirror_lib.airflow import heartbeat_tasks, observe_tasks, tasks
+    from mirror_lib.airflow import assets, heartbeat_tasks, observe_tasks, tasks
     from mirror_lib.airflow.replicate_operator import REPORT_KEY
 
     logging.getLogger("mirror_lib.airflow").setLevel(logging.ERROR)
-    run = _DagRun(scene, flow)
+    run = DagRun(scene, flow)
     began = datetime.now(UTC)
     run.xcoms["emit_heartbeats", "return_value"] = heartbeat_tasks.emit_heartbeats(FLOW, str(flow.path), _NO_CHOICE)
     for task in (tasks.sync_topic_configs, tasks.sync_topic_acls):
@@ -157,6 +158,8 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
         run.do(task)
     run.do(observe_tasks.observe, params=False)
     run.do(tasks.report, params=False)
+    rows = flow.ledger.partition_runs(report.run_id)
+    scene.outputs["asset-events.json"] = [each.extra(FLOW) for each in assets.new_records(rows)]
     scene.outputs["xcom.json"] = [
         {"task": task, "key": key, "value": value} for (task, key), value in sorted(run.xcoms.items())
     ]
@@ -169,21 +172,24 @@ def _run_dag_tasks(scene: Scene, flow: Flow) -> None:
 
 #: Steps with an interval by the tasks that do them.
 _STEPS = {
-    "sync.topic.configs": "sync_topic_configs",
-    "sync.topic.acls": "sync_topic_acls",
-    "emit.checkpoints": "translate_offsets",
-    "sync.group.offsets": "sync_group_offsets",
+    SyncStep.TOPIC_CONFIGS.value: "sync_topic_configs",
+    SyncStep.TOPIC_ACLS.value: "sync_topic_acls",
+    SyncStep.CHECKPOINTS.value: "translate_offsets",
+    SyncStep.GROUP_OFFSETS.value: "sync_group_offsets",
 }
 
 
 def _copy(scene: Scene, flow: Flow) -> RunReport:
     """What `replicate` does, of the topics that can be copied."""
+    scene.facts.add("planned", flow=FLOW, topic="orders", offsets=7)
     scene.outputs["job-report-plan.json"] = plan_report(plan_flow(flow.config, RunOptions(topics=("orders",))))
     report = flow.run(topics=("orders", "heartbeats"), trigger=_TRIGGER)
     copied = 7 + 1
     if report.errors or report.records != copied:
         raise RuntimeError(f"{report.records} records: {report.errors}")
     scene.ran(flow, report.run_id, "succeeded", copied, _TRIGGER)
+    for partition in range(3):
+        scene.stands(flow, "orders", partition, target="east.orders")
     return report
 
 
@@ -192,6 +198,8 @@ def _observe(scene: Scene, flow: Flow) -> None:
     produce(scene.pair.source, "payments", [Record(value=b"late-%d" % each) for each in range(4)])
     scene.say_of_flow(flow, "observe", exit_code=3, keep="observe.json")
     scene.say_of_flow(flow, "status", keep="status.json")
+    scene.say_of_flow(flow, "position", "show", keep="position-show.json")
+    scene.outputs["metrics.prom"] = scene.say(flow, "metrics")["metrics"]
     observed = (
         ("orders", 0, 0, None),
         ("payments", 0, 4, None),

@@ -39,6 +39,7 @@ TOPICS = (
     "orders",
     "payments",
     "parcels",
+    "letters",
     "refunds",
     "shipments",
     "returns",
@@ -76,6 +77,7 @@ def play(scene: Scene, flow: Flow) -> None:
     _copy_orders(scene, flow)
     _copy_transactions(scene, flow)
     _quarantine_records(scene, flow)
+    _quarantine_damaged_batch(scene, flow)
     _interrupt_and_take_over(scene, flow)
     _take_over_from_mirror_maker(scene, flow)
     _leave_gap_open(scene, flow)
@@ -97,7 +99,6 @@ def _copy_orders(scene: Scene, flow: Flow) -> None:
         produce(source, "orders", records(20, start=100 * (part + 1), partition=part))
         scene.run(flow, 20, topics=("orders",))
     for partition in range(3):
-        scene.stands(flow, "orders", partition, target="east.orders")
         scene.mapped(FLOW, "orders", partition, target="east.orders")
 
 
@@ -125,33 +126,75 @@ def _quarantine_records(scene: Scene, flow: Flow) -> None:
     large = Record(value=b"x" * 9_000, key=b"large", timestamp_ms=now)
     huge = Record(value=b"y" * 600_000, key=b"huge", timestamp_ms=now)
     old = Record(value=b"old", key=b"old", headers=(("since", b"2024"),), timestamp_ms=now - 3 * _HOUR_MS)
-    for batch in ([*small[:5], large], [huge], small[5:8], [old], small[8:]):
+    for batch in ([*small[:5], large], small[5:6], [huge], small[6:8], [old], small[8:]):
         produce(pair.source, "parcels", batch)
     # The driver dies when all is copied: the open position says what was skipped, and the next run takes it over.
-    _interrupt(scene, flow, "parcels", killed_after())
+    interrupt(scene, flow, "parcels", killed_after())
     scene.run(flow, 0, topics=("parcels",), keep="run-report-quarantine.json")
-    for offset, cause in ((5, "record-too-large"), (6, "record-too-large"), (10, "record-refused")):
+    for offset, cause in ((5, "record-too-large"), (7, "record-too-large"), (10, "record-refused")):
         _gap(scene, "parcels", cause, offset, offset + 1, "accepted", records=1, decided_by="policy quarantine")
-    scene.facts.add(
-        "quarantine", topic="parcels", partition=0, offset=5, value_bytes=9_000, parts=1, reason="record-too-large"
-    )
-    scene.facts.add(
-        "quarantine", topic="parcels", partition=0, offset=6, value_bytes=600_000, parts=2, reason="record-too-large"
-    )
-    scene.facts.add(
-        "quarantine", topic="parcels", partition=0, offset=10, value_bytes=3, parts=1, reason="record-refused"
-    )
+    for offset, payload, times, parts, cause in (
+        (5, "x", 9_000, 1, "record-too-large"),
+        (7, "y", 600_000, 2, "record-too-large"),
+        (10, "old", 1, 1, "record-refused"),
+    ):
+        scene.facts.add(
+            "quarantine",
+            flow=FLOW,
+            topic="parcels",
+            partition=0,
+            offset=offset,
+            last=offset,
+            unit="record",
+            payload=payload,
+            times=times,
+            parts=parts,
+            reason=cause,
+        )
     scene.stands(flow, "parcels", target="east.parcels")
     scene.mapped(FLOW, "parcels", target="east.parcels")
+
+
+def _quarantine_damaged_batch(scene: Scene, flow: Flow) -> None:
+    """A batch with a wrong checksum, as a failing disk leaves it: its number of records cannot be trusted."""
+    source = scene.pair.source
+    create_topic(source, "letters")
+    produce(source, "letters", records(10))
+    produce(source, "letters", [Record(value=b"to be damaged"), Record(value=b"with it")])
+    produce(source, "letters", records(5, start=10))
+    segments = [path for path in source.directory.rglob("*.log") if path.parent.name == "letters-0"]
+    (segment,) = (path for path in segments if b"to be damaged" in path.read_bytes())
+    with segment.open("r+b") as file:
+        file.seek(segment.read_bytes().index(b"to be damaged"))
+        file.write(b"T")
+    interrupt(scene, flow, "letters", killed_after())
+    scene.run(flow, 0, topics=("letters",))
+    _gap(scene, "letters", "corrupt-batch", 10, 12, "accepted", records=None, decided_by="policy quarantine")
+    scene.facts.add(
+        "quarantine",
+        flow=FLOW,
+        topic="letters",
+        partition=0,
+        offset=10,
+        last=11,
+        unit="batch",
+        payload="To be damaged",
+        times=1,
+        parts=1,
+        reason="corrupt-batch",
+    )
+    scene.stands(flow, "letters", target="east.letters")
+    scene.mapped(FLOW, "letters", target="east.letters")
 
 
 def _interrupt_and_take_over(scene: Scene, flow: Flow) -> None:
     create_topic(scene.pair.source, "refunds")
     produce(scene.pair.source, "refunds", records(30))
-    _interrupt(scene, flow, "refunds", killed_after(up_to(20)))
+    interrupt(scene, flow, "refunds", killed_after(up_to(20)))
     scene.run(flow, 10, topics=("refunds",))
     produce(scene.pair.source, "refunds", records(10, start=30))
-    _interrupt(scene, flow, "refunds", killed_after(up_to(35)))
+    interrupt(scene, flow, "refunds", killed_after(up_to(35)))
+    scene.facts.add("open_positions", flow=FLOW, topic="refunds", partition=0, next_offset=30)
 
 
 def _take_over_from_mirror_maker(scene: Scene, flow: Flow) -> None:
@@ -163,8 +206,8 @@ def _take_over_from_mirror_maker(scene: Scene, flow: Flow) -> None:
     produce(target, "east.legacy", written[:20])
     _write_as_mirror_maker(scene, "legacy", 19)
     sync = OffsetSync("legacy", 0, 15, 15)
-    _send(source, "mm2-offset-syncs.west.internal", 0, sync.key(), sync.value())
-    _interrupt(scene, flow, "legacy", killed_after(up_to(25)))
+    send(source, "mm2-offset-syncs.west.internal", 0, sync.key(), sync.value())
+    interrupt(scene, flow, "legacy", killed_after(up_to(25)))
     scene.run(flow, 5, topics=("legacy",))
     scene.stands(flow, "legacy", target="east.legacy")
     scene.mapped(FLOW, "legacy", target="east.legacy", first=15)
@@ -176,10 +219,11 @@ def _take_over_from_mirror_maker(scene: Scene, flow: Flow) -> None:
 def _write_as_mirror_maker(scene: Scene, topic: str, offset: int) -> None:
     key = PositionKeys(SOURCE).encode(TopicPartition(topic, 0))
     place = partition_for(key, 5)
-    _send(scene.pair.target, f"mm2-offsets.{SOURCE}.internal", place, key, b'{"offset":%d}' % offset)
+    send(scene.pair.target, f"mm2-offsets.{SOURCE}.internal", place, key, b'{"offset":%d}' % offset)
 
 
-def _send(cluster: KafkaCluster, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+def send(cluster: KafkaCluster, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+    """Write one record as it is."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 3})
     producer.produce(topic, key=key, value=value, partition=partition)
     if producer.flush(30):
@@ -264,7 +308,7 @@ def _backfill(scene: Scene, flow: Flow) -> None:
     scene.mapped(f"{FLOW}#backfill-history", "invoices", target="east.invoices.history")
     _run_backfill(scene, flow, "invoices", "again", 0, 5)
     # The copies of the backfill are behind those of the flow.
-    scene.facts.add("positions", flow=FLOW, topic="invoices", partition=0, next_offset=20, target_offset=25)
+    scene.stands(flow, "invoices", target="east.invoices")
     name = _prepare_backfill(scene, flow, "coupons", "half", 5, 15)
     with suppress(DriverKilledError):
         _copy_backfill(flow, name, killed_after(up_to(10)))
@@ -307,7 +351,7 @@ def _copy_backfill(flow: Flow, name: str, runner: Callable[[CopyJob], list[Parti
     return report.to_dict()
 
 
-def _interrupt(scene: Scene, flow: Flow, topic: str, runner: Callable[[CopyJob], list[PartitionResult]]) -> None:
+def interrupt(scene: Scene, flow: Flow, topic: str, runner: Callable[[CopyJob], list[PartitionResult]]) -> None:
     """A run whose driver dies between the copy and its positions."""
     options = RunOptions(topics=(topic,))
     try:
@@ -343,6 +387,6 @@ def _gap(scene: Scene, topic: str, cause: str, first: int, following: int, state
     )
 
 
-def spoil_target(scene: Scene) -> None:
-    """Let the target of `carts` be no copy any more, by a topic config that the flow carries over."""
+def change_topic_config(scene: Scene) -> None:
+    """Give the flow a topic config to carry over."""
     set_config(scene.pair.source, "carts", "retention.ms", "86400000")

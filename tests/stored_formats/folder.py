@@ -15,6 +15,8 @@ HERE = Path(__file__).parent
 MANIFEST = "MANIFEST"
 SQLITE = "ledger.sqlite3"
 POSTGRES = "ledger.postgres.sql"
+#: Files with what each ledger has to say; records and reports are of the same story as the ledger on SQLite.
+FACTS = {SQLITE: "ledger.sqlite3.expected.json", POSTGRES: "ledger.postgres.expected.json"}
 #: Longer bytes of a record are stored compressed.
 _LONG = 4096
 

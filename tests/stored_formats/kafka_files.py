@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tests.stored_formats import copies, moves, transforms
+from tests.stored_formats import copies, moves, seldom, transforms
 from tests.stored_formats.folder import StoredRecord, write_records
 from tests.stored_formats.scene import Scene
 from tests.support.kafka import admin, consume
@@ -20,6 +21,7 @@ _SOURCES = (
     moves.TARGET,
     moves.LOST_SOURCE,
     moves.REFUGE,
+    seldom.UNFENCED_SOURCE,
 )
 #: Optional fields of a position that name its form, in this order.
 _NAMING = ("left_out", "runs", "routes", "in_transactions", "backfill")
@@ -52,7 +54,7 @@ def position_form(record: StoredRecord) -> str:
         words.append("without-target-offset")
     if "leader_epoch" not in fields:
         words.append("without-leader-epoch")
-    if b"#backfill" in (record.key or b"") or b"backfill" in (record.key or b""):
+    if (record.key or b"").startswith(b'["MirrorBackfill-'):
         words.append("of-backfill")
     return " ".join(words)
 
@@ -62,9 +64,8 @@ def _quarantine_form(record: StoredRecord) -> str:
     return f"{(headers.get('unit') or b'').decode()} {(headers.get('part') or b'').decode()}"
 
 
-def _records(scene: Scene, names: list[str], form: object) -> Iterator[StoredRecord]:
-    """Everything in the topics of both clusters whose names begin so; equal names on both are told apart by nothing."""
-    assert callable(form)
+def _records(scene: Scene, names: list[str], form: Callable[[StoredRecord], str]) -> Iterator[StoredRecord]:
+    """Records of the topics with these names, on both clusters; a name that ends with a dot is a beginning."""
     for cluster in (scene.pair.source, scene.pair.target):
         topics = sorted(admin(cluster).list_topics(timeout=20).topics)
         for topic in (topic for topic in topics if any(_is_meant(topic, name) for name in names)):
@@ -78,16 +79,7 @@ def _records(scene: Scene, names: list[str], form: object) -> Iterator[StoredRec
                     value=record.value,
                     headers=record.headers,
                 )
-                yield StoredRecord(
-                    stored.topic,
-                    stored.partition,
-                    stored.offset,
-                    stored.timestamp_ms,
-                    stored.key,
-                    stored.value,
-                    stored.headers,
-                    form(stored),
-                )
+                yield replace(stored, form=form(stored))
 
 
 def _is_meant(topic: str, name: str) -> bool:

@@ -20,9 +20,9 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.dev.jars import fetch, kafka_broker
 from mirror_lib.ledger.store import Ledger
-from tests.stored_formats import at_work, control, copies, moves, transforms
+from tests.stored_formats import at_work, control, copies, moves, seldom, transforms
 from tests.stored_formats.config_files import write_config_files
-from tests.stored_formats.folder import POSTGRES, SQLITE, write_json, write_manifest
+from tests.stored_formats.folder import FACTS, HERE, POSTGRES, SQLITE, write_json, write_manifest
 from tests.stored_formats.kafka_files import write_kafka_files
 from tests.stored_formats.scene import Scene
 from tests.stored_formats.snapshots import empty_tables, one_sided_columns, store_postgres, store_sqlite
@@ -51,7 +51,10 @@ def write_folder(folder: Path) -> None:
         _play_on(postgres, folder, partial(store_postgres, postgres), POSTGRES)
         _tell("writing files of the configuration")
         write_config_files(folder / "config")
-        _check_anonymous(folder, [work, real_host, str(Path(__file__).parents[2])])
+        _check_anonymous(
+            folder,
+            ["mirror-story-", "mirror-stored-", f"@{real_host}", f"on {real_host} ", str(Path.home()), str(HERE)],
+        )
     write_manifest(folder)
 
 
@@ -85,7 +88,7 @@ def _play_on(url: str, folder: Path, store: Callable[[Path], None], name: str) -
 
         at_work.play(scene, keep)
         scene.facts.add("written", last=datetime.now(UTC).isoformat())
-        write_json(folder / f"{Path(name).stem}.expected.json", dict(scene.facts.by_kind))
+        write_json(folder / FACTS[name], dict(scene.facts.by_kind))
         if not (folder / "kafka").exists():
             _tell("storing the records of the product's topics")
             for kind, count in write_kafka_files(scene, folder / "kafka").items():
@@ -100,7 +103,8 @@ def _play(scene: Scene) -> None:
         "copies": lambda: copies.play(scene, flow),
         "transforms": lambda: transforms.play(scene),
         "moves": lambda: moves.play(scene),
-        "what is done beside the copy": lambda: control.play(scene, flow),
+        "sync steps": lambda: control.play(scene, flow),
+        "rare rows": lambda: seldom.play(scene, flow),
     }
     for name, play in chapters.items():
         _tell(f"{name}, after {time.monotonic() - began:.0f} s")
