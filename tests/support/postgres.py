@@ -31,7 +31,7 @@ def postgres_server() -> Iterator[str]:
         PostgresMissingError: the server is not installed.
         RuntimeError: it does not start; the message has its log.
     """
-    binaries = _find_binaries()
+    binaries = find_binaries()
     # Not under pytest's folder: that one is closed to the user the server runs as.
     folder = Path(tempfile.mkdtemp(prefix="mirror-postgres-"))
     try:
@@ -53,7 +53,12 @@ def postgres_server() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _find_binaries() -> Path:
+def find_binaries() -> Path:
+    """Folder of the server's programs.
+
+    Raises:
+        PostgresMissingError: the server is not installed.
+    """
     versions = sorted(_BINARIES.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if versions:
         return versions[-1].parent
