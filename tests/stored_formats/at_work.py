@@ -56,7 +56,7 @@ def play(scene: Scene, store: Callable[[], None]) -> None:
 
 
 def _keep_facts(scene: Scene, run_id: str) -> None:
-    scene.ran_at_work(FLOW, run_id, TRIGGER)
+    scene.expect_running(FLOW, run_id, TRIGGER)
     for flow, run in ((FLOW, run_id), (_OTHER_FLOW, "other-run")):
         scene.facts.add("locks", flow=flow, run_id=run, lease_seconds=_LEASE_SECONDS, host="mirror-1")
     # The other flow was first and has all of it. A short round wants a MiB, and gets a tenth of that until the other

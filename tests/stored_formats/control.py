@@ -1,4 +1,4 @@
-"""Chapter of what is done beside the copy: ACLs, groups, heartbeats, tasks of the DAG, observations, verifications."""
+"""Chapter of sync steps: ACLs, groups, heartbeats, tasks of the DAG; then observations and verifications."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _copy_acls(scene: Scene, flow: Flow) -> None:
     ]
     for future in client.create_acls(acls).values():
         future.result(30)
-    scene.say_of_flow(flow, "acls", "apply", keep="acls-apply.json")
+    scene.call_for_flow(flow, "acls", "apply", keep="acls-apply.json")
     scene.facts.add("acls", flow=FLOW, principal="User:reader", operation="READ", kind="copied", state="created")
     scene.facts.add("acls", flow=FLOW, principal="User:writer", operation="WRITE", kind="staged", state="waiting")
 
@@ -96,8 +96,8 @@ def _commit_groups(scene: Scene, flow: Flow) -> None:
             scene.facts.add("groups", flow=FLOW, group=group, topic=topic, partition=partition, upstream=offset)
     # Nothing of this topic is copied: there is no target offset to translate to.
     commit(scene.pair.source, "early", "archive", {0: 18})
-    scene.say_of_flow(flow, "groups", "apply", keep="groups-apply.json")
-    scene.say_of_flow(flow, "groups", "status", exit_code=1, keep="groups-status.json")
+    scene.call_for_flow(flow, "groups", "apply", keep="groups-apply.json")
+    scene.call_for_flow(flow, "groups", "status", exit_code=1, keep="groups-status.json")
 
 
 @dataclass
@@ -187,19 +187,19 @@ def _copy(scene: Scene, flow: Flow) -> RunReport:
     copied = 7 + 1
     if report.errors or report.records != copied:
         raise RuntimeError(f"{report.records} records: {report.errors}")
-    scene.ran(flow, report.run_id, "succeeded", copied, _TRIGGER)
+    scene.expect_run(flow, report.run_id, "succeeded", copied, _TRIGGER)
     for partition in range(3):
-        scene.stands(flow, "orders", partition, target="east.orders")
+        scene.expect_position(flow, "orders", partition, target="east.orders")
     return report
 
 
 def _observe(scene: Scene, flow: Flow) -> None:
     """A lagging partition, and one that stalls for lost records."""
     produce(scene.pair.source, "payments", [Record(value=b"late-%d" % each) for each in range(4)])
-    scene.say_of_flow(flow, "observe", exit_code=3, keep="observe.json")
-    scene.say_of_flow(flow, "status", keep="status.json")
-    scene.say_of_flow(flow, "position", "show", keep="position-show.json")
-    scene.outputs["metrics.prom"] = scene.say(flow, "metrics")["metrics"]
+    scene.call_for_flow(flow, "observe", exit_code=3, keep="observe.json")
+    scene.call_for_flow(flow, "status", keep="status.json")
+    scene.call_for_flow(flow, "position", "show", keep="position-show.json")
+    scene.outputs["metrics.prom"] = scene.call(flow, "metrics")["metrics"]
     observed = (
         ("orders", 0, 0, None),
         ("payments", 0, 4, None),

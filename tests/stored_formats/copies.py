@@ -73,7 +73,7 @@ def open_flow(scene: Scene) -> Flow:
 
 def play(scene: Scene, flow: Flow) -> None:
     """Everything of this chapter, in the order in which it would happen."""
-    scene.say(flow, "heartbeat", "emit", keep="heartbeat-emit.json")
+    scene.call(flow, "heartbeat", "emit", keep="heartbeat-emit.json")
     _copy_orders(scene, flow)
     _copy_transactions(scene, flow)
     _quarantine_records(scene, flow)
@@ -94,12 +94,12 @@ def _copy_orders(scene: Scene, flow: Flow) -> None:
     produce(source, "orders", [*records(40), *records(25, partition=1)], compression_type="zstd")
     # The heartbeat of the opposite pair is in the source and is copied, too.
     scene.run(flow, 40 + 25 + 1, trigger=SCHEDULED, keep="run-report.json")
-    scene.outputs["plan-report.json"] = scene.say_of_flow(flow, "plan", exit_code=0)
+    scene.outputs["plan-report.json"] = scene.call_for_flow(flow, "plan", exit_code=0)
     for part in range(3):
         produce(source, "orders", records(20, start=100 * (part + 1), partition=part))
         scene.run(flow, 20, topics=("orders",))
     for partition in range(3):
-        scene.mapped(FLOW, "orders", partition, target="east.orders")
+        scene.expect_map(FLOW, "orders", partition, target="east.orders")
 
 
 def _copy_transactions(scene: Scene, flow: Flow) -> None:
@@ -108,8 +108,8 @@ def _copy_transactions(scene: Scene, flow: Flow) -> None:
         values = [b"payment-%d-%d" % (number, each) for each in range(_IN_TRANSACTION)]
         transaction(scene.pair.source, "payments", values, commit=number % 2 == 0)
     scene.run(flow, _IN_TRANSACTION * _TRANSACTIONS // 2, topics=("payments",))
-    scene.stands(flow, "payments", target="east.payments")
-    scene.mapped(FLOW, "payments", target="east.payments")
+    scene.expect_position(flow, "payments", target="east.payments")
+    scene.expect_map(FLOW, "payments", target="east.payments")
 
 
 def _quarantine_records(scene: Scene, flow: Flow) -> None:
@@ -151,8 +151,8 @@ def _quarantine_records(scene: Scene, flow: Flow) -> None:
             parts=parts,
             reason=cause,
         )
-    scene.stands(flow, "parcels", target="east.parcels")
-    scene.mapped(FLOW, "parcels", target="east.parcels")
+    scene.expect_position(flow, "parcels", target="east.parcels")
+    scene.expect_map(FLOW, "parcels", target="east.parcels")
 
 
 def _quarantine_damaged_batch(scene: Scene, flow: Flow) -> None:
@@ -183,8 +183,8 @@ def _quarantine_damaged_batch(scene: Scene, flow: Flow) -> None:
         parts=1,
         reason="corrupt-batch",
     )
-    scene.stands(flow, "letters", target="east.letters")
-    scene.mapped(FLOW, "letters", target="east.letters")
+    scene.expect_position(flow, "letters", target="east.letters")
+    scene.expect_map(FLOW, "letters", target="east.letters")
 
 
 def _interrupt_and_take_over(scene: Scene, flow: Flow) -> None:
@@ -209,8 +209,8 @@ def _take_over_from_mirror_maker(scene: Scene, flow: Flow) -> None:
     send(source, "mm2-offset-syncs.west.internal", 0, sync.key(), sync.value())
     interrupt(scene, flow, "legacy", killed_after(up_to(25)))
     scene.run(flow, 5, topics=("legacy",))
-    scene.stands(flow, "legacy", target="east.legacy")
-    scene.mapped(FLOW, "legacy", target="east.legacy", first=15)
+    scene.expect_position(flow, "legacy", target="east.legacy")
+    scene.expect_map(FLOW, "legacy", target="east.legacy", first=15)
     # The flow does not select this topic any more: its position is still as MirrorMaker 2 left it.
     _write_as_mirror_maker(scene, "retired", 41)
     scene.facts.add("mirror_maker_positions", flow=FLOW, topic="retired", partition=0, offset=41)
@@ -230,7 +230,7 @@ def send(cluster: KafkaCluster, topic: str, partition: int, key: bytes, value: b
         raise RuntimeError(f"{topic}: the record was not acknowledged")
 
 
-def _lose(scene: Scene, flow: Flow, topic: str) -> None:
+def _delete_uncopied_records(scene: Scene, flow: Flow, topic: str) -> None:
     """Ten copied records; ten more, of which retention takes five before they are copied."""
     create_topic(scene.pair.source, topic)
     produce(scene.pair.source, topic, records(10))
@@ -240,26 +240,26 @@ def _lose(scene: Scene, flow: Flow, topic: str) -> None:
 
 
 def _leave_gap_open(scene: Scene, flow: Flow) -> None:
-    _lose(scene, flow, "shipments")
+    _delete_uncopied_records(scene, flow, "shipments")
     produce(scene.pair.source, "orders", records(5, start=900))
     # One partition stalls, the other is copied.
     report = flow.run(topics=("shipments", "orders"))
     _check_errors(report.errors, "retention-gap")
     scene.outputs["run-report-gap.json"] = report.to_dict()
-    scene.ran(flow, report.run_id, "partial", 5)
+    scene.expect_run(flow, report.run_id, "partial", 5)
     _gap(scene, "shipments", "retention-gap", 10, 15, "open")
 
 
 def _accept_gap(scene: Scene, flow: Flow) -> None:
-    _lose(scene, flow, "returns")
-    _refuse(scene, flow, "returns", "retention-gap")
-    scene.say_of_flow(
+    _delete_uncopied_records(scene, flow, "returns")
+    _run_into_error(scene, flow, "returns", "retention-gap")
+    scene.call_for_flow(
         flow, "gaps", "accept", "--topic", "returns", "--note", "only test data", "--yes", keep="gaps-accept.json"
     )
     _gap(scene, "returns", "retention-gap", 10, 15, "accepted", decided_by=scene.person, note="only test data")
     scene.run(flow, 5, topics=("returns",))
-    scene.stands(flow, "returns", target="east.returns")
-    scene.mapped(FLOW, "returns", target="east.returns")
+    scene.expect_position(flow, "returns", target="east.returns")
+    scene.expect_map(FLOW, "returns", target="east.returns")
 
 
 def _copy_recreated_topic_again(scene: Scene, flow: Flow) -> None:
@@ -269,18 +269,18 @@ def _copy_recreated_topic_again(scene: Scene, flow: Flow) -> None:
     delete_topic(scene.pair.source, "stock")
     create_topic(scene.pair.source, "stock")
     produce(scene.pair.source, "stock", records(12, start=50))
-    _refuse(scene, flow, "stock", "source-recreated")
-    scene.say_of_flow(flow, "gaps", "recopy", "--topic", "stock", "--yes")
+    _run_into_error(scene, flow, "stock", "source-recreated")
+    scene.call_for_flow(flow, "gaps", "recopy", "--topic", "stock", "--yes")
     scene.facts.add("gaps", flow=FLOW, topic="stock", partition=0, cause="source-recreated", state="recopied")
     scene.run(flow, 12, topics=("stock",))
-    scene.stands(flow, "stock", target="east.stock")
-    scene.mapped(FLOW, "stock", target="east.stock")
+    scene.expect_position(flow, "stock", target="east.stock")
+    scene.expect_map(FLOW, "stock", target="east.stock")
 
 
 def _stop_partition(scene: Scene, flow: Flow) -> None:
-    _lose(scene, flow, "archive")
-    _refuse(scene, flow, "archive", "retention-gap")
-    scene.say_of_flow(flow, "gaps", "stop", "--topic", "archive", "--yes")
+    _delete_uncopied_records(scene, flow, "archive")
+    _run_into_error(scene, flow, "archive", "retention-gap")
+    scene.call_for_flow(flow, "gaps", "stop", "--topic", "archive", "--yes")
     _gap(scene, "archive", "retention-gap", 10, 15, "stopped", decided_by=scene.person)
 
 
@@ -289,12 +289,12 @@ def _set_and_reset_positions(scene: Scene, flow: Flow) -> None:
         create_topic(scene.pair.source, topic)
         produce(scene.pair.source, topic, records(10))
         scene.run(flow, 10, topics=(topic,))
-    scene.say_of_flow(
+    scene.call_for_flow(
         flow, "position", "set", "--topic", "carts", "--to", "4", "--note", "again", "--yes", keep="position-set.json"
     )
     scene.run(flow, 6, topics=("carts",))
-    scene.stands(flow, "carts", target="east.carts")
-    scene.say_of_flow(flow, "position", "reset", "--topic", "prices", "--yes")
+    scene.expect_position(flow, "carts", target="east.carts")
+    scene.call_for_flow(flow, "position", "reset", "--topic", "prices", "--yes")
     scene.facts.add("forgotten_positions", flow=FLOW, topic="prices", partition=0)
 
 
@@ -305,10 +305,10 @@ def _backfill(scene: Scene, flow: Flow) -> None:
         produce(scene.pair.source, topic, records(20))
         scene.run(flow, 20, topics=(topic,))
     _run_backfill(scene, flow, "invoices", "history", 10, 15, into_suffix=".history")
-    scene.mapped(f"{FLOW}#backfill-history", "invoices", target="east.invoices.history")
+    scene.expect_map(f"{FLOW}#backfill-history", "invoices", target="east.invoices.history")
     _run_backfill(scene, flow, "invoices", "again", 0, 5)
     # The copies of the backfill are behind those of the flow.
-    scene.stands(flow, "invoices", target="east.invoices")
+    scene.expect_position(flow, "invoices", target="east.invoices")
     name = _prepare_backfill(scene, flow, "coupons", "half", 5, 15)
     with suppress(DriverKilledError):
         _copy_backfill(flow, name, killed_after(up_to(10)))
@@ -357,15 +357,15 @@ def interrupt(scene: Scene, flow: Flow, topic: str, runner: Callable[[CopyJob], 
     try:
         flow.run(runner=runner, run_id=options.run_id, topics=options.topics)
     except DriverKilledError:
-        scene.ran(flow, options.run_id, "failed", 0)
+        scene.expect_run(flow, options.run_id, "failed", 0)
     else:
         raise RuntimeError(f"the run of {topic} was not interrupted")
 
 
-def _refuse(scene: Scene, flow: Flow, topic: str, reason: str) -> None:
+def _run_into_error(scene: Scene, flow: Flow, topic: str, reason: str) -> None:
     report = flow.run(topics=(topic,))
     _check_errors(report.errors, reason)
-    scene.ran(flow, report.run_id, "failed", 0, reason=reason)
+    scene.expect_run(flow, report.run_id, "failed", 0, reason=reason)
 
 
 def _check_errors(errors: tuple[MirrorError, ...], *reasons: str) -> None:

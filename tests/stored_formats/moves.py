@@ -47,8 +47,8 @@ def play(scene: Scene) -> None:
     moving = _migration(scene)
     _define(scene, moving, "defined", Style.TOGETHER)
     _expect(scene, moving, "defined", CutoverState.RUNNING, Step.INVENTORY)
-    _go(scene, moving, "rehearsed", CutoverState.RUNNING, Step.REHEARSE, until=Step.REHEARSE)
-    _go(scene, moving, "frozen", CutoverState.WAITING, Step.FREEZE)
+    _advance(scene, moving, "rehearsed", CutoverState.RUNNING, Step.REHEARSE, until=Step.REHEARSE)
+    _advance(scene, moving, "frozen", CutoverState.WAITING, Step.FREEZE)
     _fail(scene, moving)
     _finish(scene, moving, "moved", style=Style.CONSUMERS_FIRST)
     _return(scene, moving)
@@ -106,7 +106,7 @@ def _expect(scene: Scene, moving: Migration, topic: str, state: CutoverState, st
     scene.facts.add("cutovers", name=done.definition.name, state=state.value, step=step.value)
 
 
-def _go(
+def _advance(
     scene: Scene, moving: Migration, topic: str, state: CutoverState, step: Step, *, until: Step | None = None
 ) -> None:
     """Take a cutover on until it needs somebody, or has passed a step; then it is at `step`."""
@@ -143,7 +143,7 @@ def _finish(scene: Scene, moving: Migration, topic: str, *, style: Style, **sett
     _expect(scene, moving, topic, CutoverState.FINISHED, Step.FINISH)
     scene.facts.add("handed_over", flow=FLOW, topic=topic, target_topic=topic, cutover=definition.name)
     _keep_cuts(scene, definition.name, topic)
-    scene.outputs.setdefault("cutover-status.json", scene.say(moving.there, "cutover", "status", definition.name))
+    scene.outputs.setdefault("cutover-status.json", scene.call(moving.there, "cutover", "status", definition.name))
     scene.outputs.setdefault("cutover-gates.md", gates_markdown(done))
 
 
@@ -197,7 +197,7 @@ def _hand_over_after_disaster(scene: Scene) -> None:
     scene.run(flow, COPIED)
     produce(scene.pair.source, topic, numbered(COPIED, COPIED + 10, PARTITIONS))
     produce(scene.pair.target, topic, numbered(100, 120, PARTITIONS))
-    scene.say_of_flow(
+    scene.call_for_flow(
         flow, "cutover", "after-disaster", "--yes", "--note", "fire in the cellar", keep="after-disaster.json"
     )
     for partition in range(PARTITIONS):

@@ -32,7 +32,7 @@ _ONE_BROKER = {
 
 
 class Facts:
-    """What the stored formats have to say, by kind: input, and what a client that is not ours reads from the logs."""
+    """What the stored formats have to say, by kind: input, and what an independent client reads from the logs."""
 
     def __init__(self) -> None:
         self.by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -81,7 +81,7 @@ class Scene:
         """The whole file of a flow."""
         return load(flow.path)
 
-    def say(self, flow: Flow, *words: str, exit_code: int = 0, keep: str = "") -> dict[str, Any]:
+    def call(self, flow: Flow, *words: str, exit_code: int = 0, keep: str = "") -> dict[str, Any]:
         """Run a `mirror` command with --json, which must end with this exit code.
 
         Args:
@@ -96,9 +96,9 @@ class Scene:
             self.outputs[keep] = document
         return document
 
-    def say_of_flow(self, flow: Flow, *words: str, exit_code: int = 0, keep: str = "") -> dict[str, Any]:
-        """As `say`, with the flow's name."""
-        return self.say(flow, *words, "--flow", str(flow.config.flow), exit_code=exit_code, keep=keep)
+    def call_for_flow(self, flow: Flow, *words: str, exit_code: int = 0, keep: str = "") -> dict[str, Any]:
+        """As `call`, with the flow's name."""
+        return self.call(flow, *words, "--flow", str(flow.config.flow), exit_code=exit_code, keep=keep)
 
     def run(self, flow: Flow, records: int, *, trigger: str = "cli", keep: str = "", **options: Any) -> None:
         """One run that has to copy a known number of records without an error."""
@@ -107,9 +107,9 @@ class Scene:
             raise RuntimeError(f"{flow.config.flow}: {report.records} records instead of {records}: {report.errors}")
         if keep:
             self.outputs[keep] = report.to_dict()
-        self.ran(flow, report.run_id, "succeeded", records, trigger)
+        self.expect_run(flow, report.run_id, "succeeded", records, trigger)
 
-    def ran(
+    def expect_run(
         self, flow: Flow, run_id: str, state: str, records: int, trigger: str = "cli", reason: str | None = None
     ) -> None:
         """Keep what is known of a run."""
@@ -123,11 +123,11 @@ class Scene:
             reason=reason,
         )
 
-    def ran_at_work(self, flow: str, run_id: str, trigger: str) -> None:
+    def expect_running(self, flow: str, run_id: str, trigger: str) -> None:
         """Keep what is known of a run that has not ended."""
         self.facts.add("runs", id=run_id, flow=flow, state="running", records=0, trigger=trigger, reason=None)
 
-    def stands(self, flow: Flow, topic: str, partition: int = 0, *, target: str) -> None:
+    def expect_position(self, flow: Flow, topic: str, partition: int = 0, *, target: str) -> None:
         """Keep that everything of a partition is copied: its position is the log end offset on either side."""
         self.facts.add(
             "positions",
@@ -138,7 +138,7 @@ class Scene:
             target_offset=watermarks(self.pair.target, target, partition)[1],
         )
 
-    def mapped(self, flow: str, topic: str, partition: int = 0, *, target: str, first: int = 0) -> None:
+    def expect_map(self, flow: str, topic: str, partition: int = 0, *, target: str, first: int = 0) -> None:
         """Keep where each record of a partition is on the target, as both logs have it now.
 
         Args:

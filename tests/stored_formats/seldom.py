@@ -45,11 +45,11 @@ def _check_late_heartbeats(scene: Scene) -> None:
     create_topic(scene.pair.target, "quiet.heartbeats")
     heartbeat = Heartbeat("loud", "quiet", int(time.time() * 1000) - 10 * _DAY_MS)
     send(scene.pair.target, "quiet.heartbeats", 0, heartbeat.key(), heartbeat.value())
-    scene.say_of_flow(quiet, "heartbeat", "check", exit_code=1, keep="heartbeat-check.json")
+    scene.call_for_flow(quiet, "heartbeat", "check", exit_code=1, keep="heartbeat-check.json")
     scene.facts.add("heartbeats", flow="quiet->loud", pair="quiet->loud", verdict="stale", emitted=True)
     mute = scene.flow("mute", "loud", "nothing", _HEARTBEATS)
     create_topic(scene.pair.target, "mute.heartbeats")
-    scene.say_of_flow(mute, "heartbeat", "check", exit_code=1)
+    scene.call_for_flow(mute, "heartbeat", "check", exit_code=1)
     scene.facts.add("heartbeats", flow="mute->loud", pair="mute->loud", verdict="missing", emitted=False)
     from mirror_lib.airflow.tasks import translate_offsets
 
@@ -81,7 +81,7 @@ def _copy_without_fencing(scene: Scene) -> None:
     create_topic(scene.pair.source, "notes")
     produce(scene.pair.source, "notes", records(12))
     scene.run(flow, 12)
-    scene.stands(flow, "notes", target="plain.notes")
+    scene.expect_position(flow, "notes", target="plain.notes")
     produce(scene.pair.source, "notes", records(5, start=12))
     interrupt(scene, flow, "notes", killed_after())
 

@@ -56,7 +56,7 @@ def _route(scene: Scene) -> None:
     create_topic(scene.pair.source, "clicks", partitions=2)
     produce(scene.pair.source, "clicks", [*records(200), *records(100, partition=1)])
     runner = TransformHere(route=_to_odd, rows_at_once=50)
-    _die(flow, replace(runner, dies_after=150))
+    _run_until_killed(flow, replace(runner, dies_after=150))
     # What the worker that died had written is found and not written again.
     report = flow.run(runner=runner)
     copied = report.records + sum(result.recovered for result in report.results)
@@ -71,10 +71,10 @@ def _route(scene: Scene) -> None:
             count = len(consume(scene.pair.target, topic, partitions=[partition]))
             scene.facts.add("routed", flow=FLOW, target_topic=topic, target_partition=partition, records=count)
     for partition in range(2):
-        scene.stands(flow, "clicks", partition, target="shop.clicks")
+        scene.expect_position(flow, "clicks", partition, target="shop.clicks")
     # A worker that dies again, and whose positions nobody takes over.
     produce(scene.pair.source, "clicks", records(40, start=200))
-    _die(flow, replace(runner, rows_at_once=10, dies_after=20))
+    _run_until_killed(flow, replace(runner, rows_at_once=10, dies_after=20))
 
 
 def _merge(scene: Scene) -> None:
@@ -83,17 +83,17 @@ def _merge(scene: Scene) -> None:
         create_topic(scene.pair.source, topic)
         produce(scene.pair.source, topic, records(60))
     runner = TransformHere(marked, exact=False, rows_at_once=50)
-    _die(flow, replace(runner, dies_after=50))
+    _run_until_killed(flow, replace(runner, dies_after=50))
     report = flow.run(runner=runner)
     if report.errors:
         raise RuntimeError(f"{MERGE}: {report.errors}")
     for topic in ("page-views", "app-views"):
-        scene.stands(flow, topic, target="visits")
+        scene.expect_position(flow, topic, target="visits")
     produce(scene.pair.source, "app-views", records(10, start=60))
-    _die(flow, replace(runner, rows_at_once=3, dies_after=5))
+    _run_until_killed(flow, replace(runner, rows_at_once=3, dies_after=5))
 
 
-def _die(flow: Flow, runner: TransformHere) -> None:
+def _run_until_killed(flow: Flow, runner: TransformHere) -> None:
     try:
         flow.run(runner=runner)
     except Killed:

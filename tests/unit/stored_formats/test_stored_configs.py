@@ -27,9 +27,10 @@ def changed(stored: Any, present: Any, where: str = "") -> list[str]:
     return [] if stored == present else [f"{where}: {stored!r} is now {present!r}"]
 
 
-def test_files_load_without_a_warning(folder: Path) -> None:
-    for file in files(folder):
-        assert load(file).warnings == ()
+def test_files_load_with_their_flows(folder: Path) -> None:
+    flows = {file.stem: [str(flow.flow) for flow in load(file).enabled_flows] for file in files(folder)}
+    assert flows["mirror"] == ["primary->backup"]
+    assert flows["most_keys"] == ["berlin->paris", "paris->berlin"]
 
 
 def test_every_flow_is_configured_as_it_was(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Today's code reads the ledger of every version: what was put in comes out, on SQLite and on PostgreSQL.
 
-Expected values come from the input, and from what a client that is not ours has read from the logs.
+Expected values are input, or what an independent client read from the logs.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def test_observations_say_what_is_not_copied_and_why(stored: Stored) -> None:
         assert (group.upstream, group.read_again, group.reason) == (None, None, "unreadable")
 
 
-def test_groups_stand_where_they_had_committed(stored: Stored) -> None:
+def test_groups_have_the_offsets_that_they_committed(stored: Stored) -> None:
     for fact in stored.facts("groups"):
         row = one(stored.ledger.observations.groups(fact["flow"]), fact, "group", "topic", "partition")
         assert values(row, fact) == fact

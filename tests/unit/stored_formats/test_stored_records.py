@@ -189,7 +189,7 @@ def test_heartbeats_have_the_time_of_their_records(folder: Path) -> None:
 
 
 def test_the_quarantine_holds_what_was_not_copied(folder: Path, facts: Facts) -> None:
-    """No code of the product reads these records; people do, by the headers that docs/reliability.md names."""
+    """No code of the product reads these records: operators do, by their headers."""
     by_key: dict[bytes | None, list[StoredRecord]] = defaultdict(list)
     for record in read_records(folder / "kafka" / "quarantine.jsonl"):
         by_key[record.key].append(record)
