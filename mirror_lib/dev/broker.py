@@ -39,7 +39,7 @@ from mirror_lib.errors import MirrorError, Where
 
 #: Starts quickly and spares cores; a benchmark takes KAFKA_DEFAULT_JVM instead.
 FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-#: The name of a broker's class archive beside its jars; brokers with `FAST_START_JVM` read it if it exists.
+#: The name of a broker's class archive in the folder of its jars; brokers with `FAST_START_JVM` read it if it exists.
 CLASS_ARCHIVE = "broker-classes"
 #: As Kafka's own start script (kafka-run-class.sh, KAFKA_JVM_PERFORMANCE_OPTS).
 KAFKA_DEFAULT_JVM = (
@@ -49,7 +49,7 @@ KAFKA_DEFAULT_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-#: What the storage tool writes for a broker, kept beside the jars.
+#: What the storage tool writes for a broker, kept in the folder of the jars.
 _FORMATTED = "formatted"
 _STORAGE_FILE = "meta.properties"
 _START_ATTEMPTS = 3
