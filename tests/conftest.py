@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
-from tests.support.class_archives import spark_options
+from tests.support.class_archives import jvm_options
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together
 from tests.support.names import unique_name
 from tests.support.timings import SessionTiming, Timings
@@ -84,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """A shell gives its background jobs an ignored SIGINT, which they pass on: interrupts are tested all the same."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.update(spark_options(os.environ))
+    os.environ.update(jvm_options(os.environ))
     if folder := config.getoption("timings"):
         folder.mkdir(parents=True, exist_ok=True)
         config.pluginmanager.register(Timings(folder))

@@ -57,10 +57,18 @@ def make_spark_archive() -> bool:
     return make_archive(_spark_archive(), run)
 
 
-def spark_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables with which tests start Spark's JVMs; an environment's own values stay."""
+def jvm_options(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables with which tests start JVMs; an environment's own values stay."""
     options = " ".join((_SHORT_LIVED, *reading(_spark_archive())))
-    variables = {"SPARK_SUBMIT_OPTS": options, "SPARK_DAEMON_JAVA_OPTS": f"{_SHORT_LIVED} -XX:+UseSerialGC"}
+    daemons = f"{_SHORT_LIVED} -XX:+UseSerialGC"
+    variables = {
+        # Of all that have no options of their own: executors, MirrorMaker, Connect.
+        "JDK_JAVA_OPTIONS": _SHORT_LIVED,
+        "SPARK_SUBMIT_OPTS": options,
+        "SPARK_DAEMON_JAVA_OPTS": daemons,
+        # Of the JVM that prints the command of the next one.
+        "SPARK_LAUNCHER_OPTS": daemons,
+    }
     return {name: value for name, value in variables.items() if name not in environment}
 
 
