@@ -127,12 +127,12 @@ def kafka_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
         yield KafkaPair(source, target)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _three_brokers(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaCluster]:
-    cluster = KafkaCluster(
-        "three", directory=brokers_folder / "three", brokers=3, jars=kafka_jars, overrides=FAST_HOUSEKEEPING
-    )
-    with cluster:
+    # Not for the session: few files need it, and idle brokers work, too.
+    folder = brokers_folder / unique_name("three")
+    cluster = KafkaCluster("three", directory=folder, brokers=3, jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
+    with start_together(cluster):
         yield cluster
 
 

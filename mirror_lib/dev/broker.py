@@ -38,7 +38,7 @@ from mirror_lib.dev.zookeeper import ZooKeeper
 from mirror_lib.errors import MirrorError, Where
 
 #: Starts quickly and spares cores; a benchmark takes KAFKA_DEFAULT_JVM instead.
-FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+FAST_START_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 #: The name of a broker's class archive in the folder of its jars; brokers with `FAST_START_JVM` read it if it exists.
 CLASS_ARCHIVE = "broker-classes"
 #: As Kafka's own start script (kafka-run-class.sh, KAFKA_JVM_PERFORMANCE_OPTS).

@@ -100,6 +100,9 @@ def server_properties(
             # A static quorum: its ports may change between two starts, which a dynamic one (KIP-853) would not allow.
             "controller.quorum.voters": ",".join(f"{each.node_id}@{LOOPBACK}:{each.controller}" for each in quorum),
             "controller.listener.names": CONTROLLER,
+            # No record twice a second that shows how far behind controllers are (KIP-835): half of what an idle broker
+            # works.
+            "metadata.max.idle.interval.ms": "0",
         }
         protocols, controller = {**listeners, CONTROLLER: "PLAINTEXT"}, f",{CONTROLLER}://{LOOPBACK}:{node.controller}"
     return {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Executable, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 if TYPE_CHECKING:
@@ -27,12 +28,18 @@ def upsert(connection: Connection, table: Table, rows: Iterable[DataclassInstanc
     values = [_values(row) for row in rows]
     if not values:
         return
-    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
-    statement = insert.on_conflict_do_update(
+    connection.execute(_upsert_statement(connection.dialect.name, table), values)
+
+
+@cache
+def _upsert_statement(dialect: str, table: Table) -> Executable:
+    # Building it takes longer than storing a few rows with it.
+    insert = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    replacing: Executable = insert.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
         set_={column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key},
     )
-    connection.execute(statement, values)
+    return replacing
 
 
 def _values(row: DataclassInstance) -> dict[str, Any]:

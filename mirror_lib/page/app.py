@@ -6,7 +6,7 @@ import html
 import json
 import logging
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
@@ -45,13 +45,11 @@ def create_app(flows: FlowSource, control: Control) -> FastAPI:
     # Its own documentation would need scripts from elsewhere.
     app = FastAPI(title="Replication", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.page = Page(flows=flows, control=control, limits=RateLimits(flows.environment))
-    known = APIRouter(dependencies=[Depends(require_visitor)])
-    api = APIRouter(prefix="/api")
+    # Each router goes into the app itself: a router in between would have every route analysed once more.
+    visitors = [Depends(require_visitor)]
     for module in (overview, partitions, groups, proofs, actions, flow, rounds, cutovers):
-        api.include_router(module.router)
-    known.include_router(api)
-    known.include_router(assets.router)
-    app.include_router(known)
+        app.include_router(module.router, prefix="/api", dependencies=visitors)
+    app.include_router(assets.router, dependencies=visitors)
     app.include_router(metrics.router)
     app.add_middleware(SafeAnswers)
     app.add_exception_handler(MirrorError, _tell)

@@ -20,6 +20,7 @@ import httpx
 import pytest
 import sqlalchemy
 
+from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from tests.support.airflow_parts import Parts, RunningAirflow
 from tests.support.clusters import KafkaPair
@@ -27,6 +28,8 @@ from tests.support.compose import ComposeFile, Service
 from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.names import unique_name
 from tests.support.postgres import postgres_server
+
+pytestmark = pytest.mark.timeout(900)
 
 _PROJECT = Path(__file__).resolve().parents[2]
 DAG_ID = "mirror__A__B"
@@ -181,7 +184,12 @@ def _password(folder: Path) -> str | None:
     return password
 
 
-@pytest.mark.timeout(900)
+@pytest.fixture(scope="module")
+def run(composed: Composed) -> DagRunStatus:
+    """The one run of the flow."""
+    return composed.airflow.run(DAG_ID)
+
+
 def test_all_parts_come_up_and_pass_their_health_checks(composed: Composed) -> None:
     composed.airflow.parts.check()
     for name in ("airflow-apiserver", "airflow-scheduler"):
@@ -191,21 +199,17 @@ def test_all_parts_come_up_and_pass_their_health_checks(composed: Composed) -> N
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.timeout(900)
 def test_a_run_that_is_triggered_by_rest_copies_on_the_standalone_spark(
-    composed: Composed, kafka_pair: KafkaPair
+    composed: Composed, run: DagRunStatus, kafka_pair: KafkaPair
 ) -> None:
     assert composed.airflow.api.import_errors() == {}
-
-    status = composed.airflow.run(DAG_ID)
-
-    assert status.failed_tasks == ()
-    assert status.state == "success"
+    assert run.failed_tasks == ()
+    assert run.state == "success"
     assert len(consume(kafka_pair.target, f"A.{composed.topic}")) == RECORDS
     assert "mirror A->B" in composed.airflow.parts.log("spark-master", 200)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("run")
 def test_the_run_is_in_the_ledger_of_postgres(composed: Composed) -> None:
     engine = sqlalchemy.create_engine(composed.ledger_url)
     with engine.connect() as connection:
@@ -215,7 +219,7 @@ def test_the_run_is_in_the_ledger_of_postgres(composed: Composed) -> None:
     assert [tuple(row) for row in found] == [("A->B", "succeeded")]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("run")
 def test_prometheus_reads_the_metrics_with_its_token_and_nobody_without_one(composed: Composed) -> None:
     url = f"{composed.airflow.url}/replication/metrics"
 

@@ -1,12 +1,9 @@
-"""The wheel in an Airflow that somebody has already: a home and a DAG folder of its own, Spark in another environment.
-
-The tests build on each other, in order: starting Airflow and Spark costs more than all that is tested.
-"""
+"""The wheel in an Airflow that somebody has already: its own home and DAG folder, and Spark in another environment."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 from mirror_lib.airflow.deadlines import DEADLINE_MISSED
 from mirror_lib.config.load import load
 from mirror_lib.dev.airflow import airflow_settings
+from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.ledger.location import open_ledger
 from tests.support.airflow_parts import Parts, RunningAirflow
@@ -24,6 +22,8 @@ from tests.support.clusters import KafkaPair
 from tests.support.environments import Environment, build_wheel, make_environment
 from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.names import unique_name
+
+pytestmark = pytest.mark.timeout(900)
 
 _PROJECT = Path(__file__).resolve().parents[2]
 DAG_ID, CONSUMER = "mirror__primary__backup", "new_orders"
@@ -177,7 +177,60 @@ def _plain_environment(programs: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(900)
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What three runs left, in this order: with new records, with a choice that cannot work, without new records."""
+
+    copying: DagRunStatus
+    copied: int
+    announced: object
+    #: The ids of runs of the flow's DAG whose deadline was missed, and of all when that was noted.
+    missed_deadlines: Sequence[str]
+    runs_by_then: Sequence[str]
+    #: Run id of the DAG that waits for the topic -> what its task returned.
+    consumer_runs: Mapping[str, object]
+    impossible: DagRunStatus
+    quiet: DagRunStatus
+    consumer_runs_at_last: int
+    #: Command lines of Python in either environment.
+    of_spark: Sequence[str]
+    of_airflow: Sequence[str]
+
+
+@pytest.fixture(scope="module")
+def story(existing: Existing, kafka_pair: KafkaPair) -> Story:
+    """Everything in one go: starting Airflow and Spark costs more than all that is tested."""
+    airflow, api = existing.airflow, existing.airflow.api
+    api.unpause(CONSUMER)
+    produce(kafka_pair.source, existing.topic, records(RECORDS, size=200))
+    copying = airflow.run(DAG_ID)
+    copied = len(consume(kafka_pair.target, f"primary.{existing.topic}"))
+    airflow.parts.wait(lambda: list(api.runs(CONSUMER).values()) == ["success"], "the consumer's run", 120)
+    airflow.parts.wait(lambda: bool(_missed_deadlines(existing)), "the note of the missed deadline", 60)
+    missed_deadlines, runs_by_then = _missed_deadlines(existing), list(api.runs(DAG_ID))
+    consumer_runs = {run_id: api.return_value(CONSUMER, run_id, "read") for run_id in api.runs(CONSUMER)}
+    impossible = airflow.run(DAG_ID, {"topics": ["("]})
+    quiet = airflow.run(DAG_ID, {"steps": ["announce_new_records"]})
+    return Story(
+        copying,
+        copied,
+        api.return_value(DAG_ID, copying.run_id, "announce_new_records"),
+        missed_deadlines,
+        runs_by_then,
+        consumer_runs,
+        impossible,
+        quiet,
+        len(api.runs(CONSUMER)),
+        existing.spark_environment.started(),
+        existing.airflow_environment.started(),
+    )
+
+
+def _missed_deadlines(existing: Existing) -> list[str]:
+    with open_ledger(load(existing.config)) as ledger:
+        return [each.subject for each in ledger.audits.newest("primary->backup") if each.action == DEADLINE_MISSED]
+
+
 def test_a_dag_file_of_a_few_lines_makes_the_dags_from_the_installed_wheel(existing: Existing) -> None:
     assert existing.airflow.api.import_errors() == {}
     for dag_id in (DAG_ID, "mirror_verify__primary__backup", "mirror_backfill__primary__backup"):
@@ -185,7 +238,6 @@ def test_a_dag_file_of_a_few_lines_makes_the_dags_from_the_installed_wheel(exist
     assert (existing.airflow_environment.packages / "mirror_lib").is_dir()
 
 
-@pytest.mark.timeout(900)
 def test_the_page_comes_by_the_wheels_entry_point_with_all_its_files(existing: Existing) -> None:
     assert "replication" in existing.airflow.api.plugins()
     for path in ("", "static/page.css", "static/main.js", "static/icon.svg"):
@@ -193,68 +245,37 @@ def test_the_page_comes_by_the_wheels_entry_point_with_all_its_files(existing: E
         assert response.status_code == 200, path
 
 
-@pytest.mark.timeout(900)
-def test_a_run_copies_with_the_connection_and_the_pool_that_airflow_holds(
-    existing: Existing, kafka_pair: KafkaPair
-) -> None:
-    existing.airflow.api.unpause(CONSUMER)
-    produce(kafka_pair.source, existing.topic, records(RECORDS, size=200))
-
-    status = existing.airflow.run(DAG_ID)
-
-    assert status.failed_tasks == ()
-    assert status.state == "success"
-    copied = consume(kafka_pair.target, f"primary.{existing.topic}")
-    assert len(copied) == RECORDS
-    assert existing.airflow.api.return_value(DAG_ID, status.run_id, "announce_new_records") == {
-        "topics": 1,
-        "records": RECORDS,
-    }
+def test_a_run_copies_with_the_connection_and_the_pool_that_airflow_holds(story: Story) -> None:
+    assert story.copying.failed_tasks == ()
+    assert story.copying.state == "success"
+    assert story.copied == RECORDS
+    assert story.announced == {"topics": 1, "records": RECORDS}
 
 
-@pytest.mark.timeout(900)
-def test_the_driver_and_the_executors_used_sparks_environment(existing: Existing) -> None:
-    of_spark, of_airflow = (each.started() for each in (existing.spark_environment, existing.airflow_environment))
-
-    assert any("replicate.py" in line for line in of_spark)
-    assert any("daemon" in line for line in of_spark)
-    assert not [line for line in of_airflow if line.startswith("replicate.py") or "daemon" in line]
+def test_the_driver_and_the_executors_used_sparks_environment(story: Story) -> None:
+    assert any("replicate.py" in line for line in story.of_spark)
+    assert any("daemon" in line for line in story.of_spark)
+    assert not [line for line in story.of_airflow if line.startswith("replicate.py") or "daemon" in line]
 
 
-@pytest.mark.timeout(900)
-def test_a_dag_that_waits_for_the_topic_is_triggered_once_and_told_what_came(existing: Existing) -> None:
-    api = existing.airflow.api
-    existing.airflow.parts.wait(lambda: list(api.runs(CONSUMER).values()) == ["success"], "the consumer's run", 120)
-
-    (run_id,) = api.runs(CONSUMER)
-    assert api.return_value(CONSUMER, run_id, "read") == RECORDS
+def test_a_dag_that_waits_for_the_topic_is_triggered_once_and_told_what_came(story: Story) -> None:
+    assert list(story.consumer_runs.values()) == [RECORDS]
 
 
-@pytest.mark.timeout(900)
-def test_a_run_that_takes_longer_than_its_deadline_is_noted_in_the_ledger(existing: Existing) -> None:
-    def noted() -> list[str]:
-        with open_ledger(load(existing.config)) as ledger:
-            return [each.subject for each in ledger.audits.newest("primary->backup") if each.action == DEADLINE_MISSED]
-
-    existing.airflow.parts.wait(lambda: bool(noted()), "the note of the missed deadline", 60)
-
-    assert noted() == list(existing.airflow.api.runs(DAG_ID))
+def test_a_run_that_takes_longer_than_its_deadline_is_noted_in_the_ledger(story: Story) -> None:
+    assert story.missed_deadlines == story.runs_by_then == [story.copying.run_id]
 
 
-@pytest.mark.timeout(900)
-def test_a_choice_that_cannot_work_fails_the_run_without_a_second_try(existing: Existing) -> None:
-    status = existing.airflow.run(DAG_ID, {"topics": ["("]})
+def test_a_choice_that_cannot_work_fails_the_run_without_a_second_try(story: Story) -> None:
+    status = story.impossible
 
     assert status.state == "failed"
     assert (status.tasks["preflight"], status.tries["preflight"]) == ("failed", 1)
     assert status.tasks["replicate"] == "upstream_failed"
 
 
-@pytest.mark.timeout(900)
-def test_a_run_without_new_records_triggers_nobody(existing: Existing) -> None:
-    status = existing.airflow.run(DAG_ID, {"steps": ["announce_new_records"]})
-
-    assert status.state == "success"
-    skipped = {task for task, state in status.tasks.items() if state == "skipped"}
+def test_a_run_without_new_records_triggers_nobody(story: Story) -> None:
+    assert story.quiet.state == "success"
+    skipped = {task for task, state in story.quiet.tasks.items() if state == "skipped"}
     assert skipped >= {"sync_topics", "translate_offsets", "announce_new_records"}
-    assert len(existing.airflow.api.runs(CONSUMER)) == 1
+    assert story.consumer_runs_at_last == 1

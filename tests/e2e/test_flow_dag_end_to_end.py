@@ -1,14 +1,12 @@
-"""The flow's DAG as users run it: real Airflow tasks, real Spark, real brokers.
-
-The tests build on each other, in order: starting Spark and Airflow costs more than all that is tested.
-"""
+"""The flow's DAG as users run it: real Airflow tasks, real Spark, real brokers."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +15,14 @@ from tests.support.dags import DagHost, DagOutcome
 from tests.support.kafka import Record, admin, consume, create_topic, produce, records
 from tests.support.names import unique_name
 
+pytestmark = pytest.mark.timeout(900)
+
 DAG_ID = "mirror__east__west"
 BACKFILL_DAG_ID = "mirror_backfill__east__west"
 VERIFY_DAG_ID = "mirror_verify__east__west"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS = 3
+Contents = dict[int, list[Record]]
 _CONFIG = """\
 clusters = east, west
 east.bootstrap.servers = {source}
@@ -78,7 +79,7 @@ def write(pair: KafkaPair, names: tuple[str, ...], count: int, *, start: int) ->
             produce(pair.source, name, batch, compression_type=name.rpartition("-")[2])
 
 
-def contents(found: list[Record]) -> dict[int, list[Record]]:
+def contents(found: list[Record]) -> Contents:
     """Partition -> records in their order, without the offset."""
     by_partition: dict[int, list[Record]] = defaultdict(list)
     for record in found:
@@ -86,14 +87,94 @@ def contents(found: list[Record]) -> dict[int, list[Record]]:
     return by_partition
 
 
-def topics_of(pair: KafkaPair) -> set[str]:
+def topics_of(pair: KafkaPair) -> frozenset[str]:
     """The target's topics but Kafka's own, which brokers make when the first client looks for a coordinator."""
-    return {name for name in admin(pair.target).list_topics(timeout=10).topics if not name.startswith("__")}
+    return frozenset(name for name in admin(pair.target).list_topics(timeout=10).topics if not name.startswith("__"))
 
 
-def assert_equal_copies(pair: KafkaPair, names: tuple[str, ...]) -> None:
-    for name in names:
-        assert contents(consume(pair.target, f"east.{name}")) == contents(consume(pair.source, name)), name
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run, and what both sides held after it."""
+
+    outcome: DagOutcome
+    #: Topic of the source -> records by partition, there and of its copy.
+    source: Mapping[str, Contents]
+    copies: Mapping[str, Contents]
+    #: Names of topics on the target.
+    target_topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All runs in the order of the fields."""
+
+    topics: tuple[str, ...]
+    import_errors: Mapping[str, str]
+    topics_before: frozenset[str]
+    dry: Ran
+    first: Ran
+    second: Ran
+    #: Of the first topic alone, after more had been written to all.
+    narrowed: Ran
+    rest: Ran
+    backfill: tuple[DagOutcome, ...]
+    backfilled_by_the_first: int
+    backfilled: Contents
+    verification: DagOutcome
+    #: After a record of another program had come to a copy.
+    verification_of_a_difference: DagOutcome
+    log: str
+
+
+@pytest.fixture(scope="module")
+def story(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> Story:
+    """Everything in one go: starting Spark and Airflow costs more than all that is tested."""
+
+    def run(choices: dict[str, Any] | None = None) -> Ran:
+        outcome = host.run(DAG_ID, choices)
+        there = topics_of(kafka_pair)
+        copied = [name for name in topics if f"east.{name}" in there]
+        return Ran(
+            outcome,
+            {name: contents(consume(kafka_pair.source, name)) for name in copied},
+            {name: contents(consume(kafka_pair.target, f"east.{name}")) for name in copied},
+            there,
+        )
+
+    import_errors, topics_before = host.import_errors(), topics_of(kafka_pair)
+    dry, first, second = run({"dry_run": True}), run(), run()
+    write(kafka_pair, topics, 50, start=1000)
+    narrowed, rest = run({"topics": [topics[0]]}), run()
+    choices = {"topics": [topics[0]], "name": "old", "from": "earliest", "to": "latest", "target_name": ".old"}
+    first_part = host.run(BACKFILL_DAG_ID, {**choices, "max_bytes": 100_000})
+    backfilled_by_the_first = len(consume(kafka_pair.target, f"east.{topics[0]}.old"))
+    last_part, again = (host.run(BACKFILL_DAG_ID, {"name": "old"}) for _ in range(2))
+    verification = host.run(VERIFY_DAG_ID)
+    produce(kafka_pair.target, f"east.{topics[0]}", [Record(value=b"of another program")])
+    return Story(
+        topics,
+        import_errors,
+        topics_before,
+        dry,
+        first,
+        second,
+        narrowed,
+        rest,
+        (first_part, last_part, again),
+        backfilled_by_the_first,
+        contents(consume(kafka_pair.target, f"east.{topics[0]}.old")),
+        verification,
+        host.run(VERIFY_DAG_ID, {"mode": "full", "topics": [topics[0]]}),
+        host.log.read_text(errors="replace"),
+    )
+
+
+def copied_as_reported(ran: Ran, host: DagHost) -> int:
+    """How many records a run says it has copied, when nothing went wrong."""
+    assert_done(ran.outcome, host)
+    assert ran.outcome.report is not None
+    records: int = ran.outcome.report["records"]
+    return records
 
 
 def assert_done(outcome: DagOutcome, host: DagHost) -> None:
@@ -102,88 +183,55 @@ def assert_done(outcome: DagOutcome, host: DagHost) -> None:
     assert outcome.state == "success"
 
 
-@pytest.mark.timeout(600)
-def test_a_dry_run_changes_nothing_on_the_target(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> None:
-    assert host.import_errors() == {}
-    before = topics_of(kafka_pair)
-    outcome = host.run(DAG_ID, {"dry_run": True})
-    assert_done(outcome, host)
-    assert outcome.report is not None
-    assert outcome.report["dry_run"] is True
-    assert topics_of(kafka_pair) == before
+def test_a_dry_run_changes_nothing_on_the_target(story: Story, host: DagHost) -> None:
+    assert story.import_errors == {}
+    assert_done(story.dry.outcome, host)
+    assert story.dry.outcome.report is not None
+    assert story.dry.outcome.report["dry_run"] is True
+    assert story.dry.target_topics == story.topics_before
 
 
-@pytest.mark.timeout(600)
-def test_the_first_run_copies_every_record_as_it_is(
-    host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]
-) -> None:
-    outcome = host.run(DAG_ID)
-    assert_done(outcome, host)
-    assert outcome.report is not None
-    assert outcome.report["records"] == len(topics) * (3 * 400 + 0 + 1 + 2)
-    assert_equal_copies(kafka_pair, topics)
+def test_the_first_run_copies_every_record_as_it_is(story: Story, host: DagHost) -> None:
+    assert copied_as_reported(story.first, host) == len(story.topics) * (3 * 400 + 0 + 1 + 2)
+    assert tuple(story.first.source) == story.topics
+    assert story.first.copies == story.first.source
 
 
-@pytest.mark.timeout(600)
-def test_a_second_run_has_nothing_to_copy(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> None:
-    outcome = host.run(DAG_ID)
-    assert_done(outcome, host)
-    assert outcome.report is not None
-    assert outcome.report["records"] == 0
-    assert_equal_copies(kafka_pair, topics)
+def test_a_second_run_has_nothing_to_copy(story: Story, host: DagHost) -> None:
+    assert copied_as_reported(story.second, host) == 0
+    assert story.second.copies == story.first.copies
 
 
-@pytest.mark.timeout(600)
-def test_a_narrowed_run_copies_only_what_was_asked_for(
-    host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]
-) -> None:
-    write(kafka_pair, topics, 50, start=1000)
-    outcome = host.run(DAG_ID, {"topics": [topics[0]]})
-    assert_done(outcome, host)
-    assert outcome.report is not None
-    assert outcome.report["records"] == 3 * 50 + 0 + 1 + 2
-    assert_equal_copies(kafka_pair, topics[:1])
+def test_a_narrowed_run_copies_only_what_was_asked_for(story: Story, host: DagHost) -> None:
+    wanted, *others = story.topics
+
+    assert copied_as_reported(story.narrowed, host) == 3 * 50 + 0 + 1 + 2
+    assert story.narrowed.copies[wanted] == story.narrowed.source[wanted]
+    assert {name: story.narrowed.copies[name] for name in others} == {
+        name: story.second.copies[name] for name in others
+    }
 
 
-@pytest.mark.timeout(600)
-def test_the_next_run_copies_just_the_rest(host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]) -> None:
-    outcome = host.run(DAG_ID)
-    assert_done(outcome, host)
-    assert outcome.report is not None
-    assert outcome.report["records"] == (len(topics) - 1) * (3 * 50 + 0 + 1 + 2)
-    assert_equal_copies(kafka_pair, topics)
+def test_the_next_run_copies_just_the_rest(story: Story, host: DagHost) -> None:
+    assert copied_as_reported(story.rest, host) == (len(story.topics) - 1) * (3 * 50 + 0 + 1 + 2)
+    assert story.rest.copies == story.rest.source
 
 
-@pytest.mark.timeout(600)
-def test_a_dag_of_its_own_backfills_in_parts_and_copies_nothing_twice(
-    host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]
-) -> None:
-    name = topics[0]
-    choices = {"topics": [name], "name": "old", "from": "earliest", "to": "latest", "target_name": ".old"}
+def test_a_dag_of_its_own_backfills_in_parts_and_copies_nothing_twice(story: Story, host: DagHost) -> None:
+    source = story.rest.source[story.topics[0]]
 
-    first = host.run(BACKFILL_DAG_ID, {**choices, "max_bytes": 100_000})
-    copied = len(consume(kafka_pair.target, f"east.{name}.old"))
-    rest = host.run(BACKFILL_DAG_ID, {"name": "old"})
-    again = host.run(BACKFILL_DAG_ID, {"name": "old"})
-
-    for outcome in (first, rest, again):
+    for outcome in story.backfill:
         assert_done(outcome, host)
-    source = contents(consume(kafka_pair.source, name))
-    assert 0 < copied < sum(map(len, source.values()))
-    assert contents(consume(kafka_pair.target, f"east.{name}.old")) == source
+    assert 0 < story.backfilled_by_the_first < sum(map(len, source.values()))
+    assert story.backfilled == source
 
 
-@pytest.mark.timeout(600)
-def test_a_dag_of_its_own_verifies_the_copy_and_fails_at_once_when_it_differs(
-    host: DagHost, kafka_pair: KafkaPair, topics: tuple[str, ...]
-) -> None:
-    equal = host.run(VERIFY_DAG_ID)
-    produce(kafka_pair.target, f"east.{topics[0]}", [Record(value=b"of another program")])
-    different = host.run(VERIFY_DAG_ID, {"mode": "full", "topics": [topics[0]]})
+def test_a_dag_of_its_own_verifies_the_copy_and_fails_at_once_when_it_differs(story: Story, host: DagHost) -> None:
+    topics, different = story.topics, story.verification_of_a_difference
 
-    assert_done(equal, host)
+    assert_done(story.verification, host)
     assert (different.state, different.tasks) == ("failed", {"verify": "failed"}), host.log_tail()
-    log = host.log.read_text(errors="replace")
-    assert f"EQUAL: {len(topics) * (3 * 450 + 2 * 3):,} records in {len(topics) * PARTITIONS} partitions." in log
-    assert f"{topics[0]}-0: extra at target offset" in log
-    assert "of another program" not in log
+    equal = f"EQUAL: {len(topics) * (3 * 450 + 2 * 3):,} records in {len(topics) * PARTITIONS} partitions."
+    assert equal in story.log
+    assert f"{topics[0]}-0: extra at target offset" in story.log
+    assert "of another program" not in story.log

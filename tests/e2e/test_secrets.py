@@ -1,8 +1,7 @@
 """Planted secrets and whole runs: real Airflow, real Spark, brokers that want passwords, a ledger that wants one.
 
 Each secret comes from another source. After runs that succeed and runs that fail, everything that was left behind is
-searched for all of them. The tests build on each other, in order: starting Airflow and Spark costs more than all that
-is tested.
+searched for all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -349,6 +348,104 @@ def _temporary_files(site: Site) -> list[str]:
     return sorted(str(path.relative_to(site.folder)) for path in (site.folder / "temporary").rglob("*"))
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A run and a command with a password that is wrong."""
+
+    run: DagRunStatus
+    plan: subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What came of everything that was done, in this order."""
+
+    site: Site
+    #: File -> secrets in it, before anything ran.
+    kept: Mapping[str, set[str]]
+    first_run: DagRunStatus
+    first_copied: int
+    verification: DagRunStatus
+    commands: Mapping[str, subprocess.CompletedProcess[str]]
+    page: Mapping[str, int]
+    #: By the place of the wrong password.
+    refused: Mapping[str, Refused]
+    page_after_rotation: Mapping[str, int]
+    run_after_rotation: DagRunStatus
+    copied_after_rotation: int
+    status_without_ledger: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def story(site: Site) -> Story:
+    """Everything in one go: starting Airflow and Spark costs more than all that is tested."""
+    kept = site.planted.found_under(site.kept)
+    first_run = site.run()
+    first_copied = len(consume(site.target, f"berlin.{TOPIC}"))
+    verification = site.run(VERIFY_DAG_ID)
+    commands = {
+        "check": ("config", "check", str(site.config)),
+        "show": ("config", "show", str(site.config), "--flow", FLOW),
+        "show as JSON": ("config", "show", str(site.config), "--flow", FLOW, "--json"),
+        "plan": ("plan", "--config", str(site.config), "--flow", FLOW),
+        "status": ("status", "--config", str(site.config), "--json"),
+        "run": ("run", "--config", str(site.config), "--flow", FLOW, "--master", "local[1]"),
+    }
+    ended = {name: site.command(*words) for name, words in commands.items()}
+    page = site.page()
+    refused = {
+        "connection": _refused(site, "connection", site.set_connection),
+        "file": _refused(site, "file", site.set_file),
+    }
+    page_after_rotation = _rotate(site)
+    run_after_rotation = site.run()
+    return Story(
+        site,
+        kept,
+        first_run,
+        first_copied,
+        verification,
+        ended,
+        page,
+        refused,
+        page_after_rotation,
+        run_after_rotation,
+        len(consume(site.target, f"berlin.{TOPIC}")),
+        _without_ledger(site),
+    )
+
+
+def _refused(site: Site, place: str, change: Callable[[str], None]) -> Refused:
+    change(site.planted.add(f"wrong {place}", new_secret("/+&")))
+    try:
+        return Refused(site.run(), site.command("plan", "--config", str(site.config), "--flow", FLOW))
+    finally:
+        change(site.passwords[place])
+
+
+def _rotate(site: Site) -> Mapping[str, int]:
+    """New passwords everywhere, new records, and what the page says then."""
+    connection, ledger = (site.planted.add(f"new {name}", new_secret("/+&%@")) for name in ("connection", "ledger"))
+    _set_password(site.source, "mirror", connection)
+    _change_ledger(site, ledger)
+    site.set_connection(connection)
+    site.set_file(site.passwords["new file"], user="mirror2")
+    _replace(site.kept / "ledger", quote(ledger, safe=""))
+    produce(site.source, TOPIC, records(RECORDS, size=200, start=RECORDS))
+    return site.page()
+
+
+def _without_ledger(site: Site) -> subprocess.CompletedProcess[str]:
+    right = (site.kept / "ledger").read_text()
+    _replace(site.kept / "ledger", quote(site.planted.add("wrong ledger", new_secret("/%@")), safe=""))
+    try:
+        told = site.command("status", "--config", str(site.config))
+        site.page()
+    finally:
+        _replace(site.kept / "ledger", right)
+    return told
+
+
 @pytest.mark.parametrize("special", ["", "/+&", '"\\', "<%=@"])
 def test_the_search_finds_a_secret_in_every_notation(special: str, tmp_path: Path) -> None:
     secret = new_secret(special)
@@ -363,98 +460,61 @@ def test_the_search_finds_a_secret_in_every_notation(special: str, tmp_path: Pat
     assert planted.found_under(tmp_path, but=[tmp_path / "kept"]) == expected
 
 
-def test_the_secrets_are_where_they_belong(site: Site) -> None:
-    found = site.planted.found_under(site.kept)
-
-    assert found["mirror.properties"] == {"inline"}
-    assert found["paris.properties"] == {"file"}
-    assert found["ledger"] == {"ledger"}
+def test_the_secrets_are_where_they_belong(story: Story) -> None:
+    assert story.kept["mirror.properties"] == {"inline"}
+    assert story.kept["paris.properties"] == {"file"}
+    assert story.kept["ledger"] == {"ledger"}
 
 
-def test_a_run_copies_by_passwords_of_five_sources(site: Site) -> None:
-    status = site.run()
+def test_a_run_copies_by_passwords_of_five_sources(story: Story) -> None:
+    site = story.site
 
-    assert (status.state, status.failed_tasks) == ("success", ()), site.airflow.parts.log("scheduler")
-    assert len(consume(site.target, f"berlin.{TOPIC}")) == RECORDS
+    assert (story.first_run.state, story.first_run.failed_tasks) == ("success", ()), site.airflow.parts.log("scheduler")
+    assert story.first_copied == RECORDS
     assert "spark_jobs/replicate.py --config=" in site.seen["command lines"]
     assert "spark.eventLog.enabled" in site.seen["pages of Spark"]
 
 
-def test_a_verification_reads_by_them_too(site: Site) -> None:
-    assert site.run(VERIFY_DAG_ID).state == "success"
+def test_a_verification_reads_by_them_too(story: Story) -> None:
+    assert story.verification.state == "success"
 
 
-def test_commands_and_the_page_show_none_of_them(site: Site) -> None:
-    commands = {
-        "check": ("config", "check", str(site.config)),
-        "show": ("config", "show", str(site.config), "--flow", FLOW),
-        "show as JSON": ("config", "show", str(site.config), "--flow", FLOW, "--json"),
-        "plan": ("plan", "--config", str(site.config), "--flow", FLOW),
-        "status": ("status", "--config", str(site.config), "--json"),
-        "run": ("run", "--config", str(site.config), "--flow", FLOW, "--master", "local[1]"),
-    }
-    ended = {name: site.command(*words) for name, words in commands.items()}
-    codes = site.page()
+def test_commands_and_the_page_show_none_of_them(story: Story) -> None:
+    commands, page = story.commands, story.page
 
-    assert {name: done.returncode for name, done in ended.items()} == dict.fromkeys(commands, 0), ended
-    assert "[hidden]" in ended["show"].stdout
-    assert codes["/api/overview"] == codes["/api/flows/{dag_id}"] == codes["/metrics"] == 200
-    assert not {name: code for name, code in codes.items() if code >= 500}
+    assert {name: done.returncode for name, done in commands.items()} == dict.fromkeys(commands, 0), commands
+    assert "[hidden]" in commands["show"].stdout
+    assert page["/api/overview"] == page["/api/flows/{dag_id}"] == page["/metrics"] == 200
+    assert not {name: code for name, code in page.items() if code >= 500}
 
 
-@pytest.mark.parametrize("source", ["connection", "file"])
-def test_a_wrong_password_fails_the_run_and_is_not_told(site: Site, source: str) -> None:
-    change, right = {
-        "connection": (site.set_connection, site.passwords["connection"]),
-        "file": (site.set_file, site.passwords["file"]),
-    }[source]
+@pytest.mark.parametrize("place", ["connection", "file"])
+def test_a_wrong_password_fails_the_run_and_is_not_told(story: Story, place: str) -> None:
+    run, plan = story.refused[place].run, story.refused[place].plan
 
-    change(site.planted.add(f"wrong {source}", new_secret("/+&")))
-    try:
-        status = site.run()
-        told = site.command("plan", "--config", str(site.config), "--flow", FLOW)
-    finally:
-        change(right)
-
-    assert (status.state, status.tasks["preflight"]) == ("failed", "failed")
+    assert (run.state, run.tasks["preflight"]) == ("failed", "failed")
     # A login that is refused is not tried again: that could lock the account.
-    assert status.tries["preflight"] == 1
-    assert told.returncode == 3, told.stderr
-    assert "could not log in" in told.stderr
+    assert run.tries["preflight"] == 1
+    assert plan.returncode == 3, plan.stderr
+    assert "could not log in" in plan.stderr
 
 
-def test_new_passwords_count_from_the_next_run_on_without_any_restart(site: Site) -> None:
-    connection, ledger = (site.planted.add(f"new {name}", new_secret("/+&%@")) for name in ("connection", "ledger"))
-    _set_password(site.source, "mirror", connection)
-    _change_ledger(site, ledger)
+def test_new_passwords_count_from_the_next_run_on_without_any_restart(story: Story) -> None:
+    run = story.run_after_rotation
 
-    site.set_connection(connection)
-    site.set_file(site.passwords["new file"], user="mirror2")
-    _replace(site.kept / "ledger", quote(ledger, safe=""))
-    produce(site.source, TOPIC, records(RECORDS, size=200, start=RECORDS))
-    codes = site.page()
-    status = site.run()
-
-    assert not {name: code for name, code in codes.items() if code >= 500}
-    assert (status.state, status.failed_tasks) == ("success", ()), site.airflow.parts.log("scheduler")
-    assert len(consume(site.target, f"berlin.{TOPIC}")) == 2 * RECORDS
+    assert not {name: code for name, code in story.page_after_rotation.items() if code >= 500}
+    assert (run.state, run.failed_tasks) == ("success", ()), story.site.airflow.parts.log("scheduler")
+    assert story.copied_after_rotation == 2 * RECORDS
 
 
-def test_a_ledger_that_refuses_the_password_does_not_tell_it(site: Site) -> None:
-    right = (site.kept / "ledger").read_text()
-    _replace(site.kept / "ledger", quote(site.planted.add("wrong ledger", new_secret("/%@")), safe=""))
-    try:
-        told = site.command("status", "--config", str(site.config))
-        site.page()
-    finally:
-        _replace(site.kept / "ledger", right)
-
-    assert told.returncode != 0
-    assert "ledger" in told.stderr
+def test_a_ledger_that_refuses_the_password_does_not_tell_it(story: Story) -> None:
+    assert story.status_without_ledger.returncode != 0
+    assert "ledger" in story.status_without_ledger.stderr
 
 
-def test_nothing_that_was_left_behind_holds_any_of_them(site: Site) -> None:
+def test_nothing_that_was_left_behind_holds_any_of_them(story: Story) -> None:
     """Logs of tasks and of Airflow's parts, its database, Spark's event log, the state folder: all of the folder."""
+    site = story.site
     logs = [path.read_text(errors="replace") for path in (site.folder / "airflow" / "logs").rglob("*.log")]
     events = [path.read_text(errors="replace") for path in (site.folder / "events").rglob("*") if path.is_file()]
     metadata, ledger = dump_sqlite(site.folder / "airflow" / "airflow.db"), dump_database(site.ledger)
@@ -473,5 +533,5 @@ def test_nothing_that_was_left_behind_holds_any_of_them(site: Site) -> None:
     assert site.planted.found_under(site.folder, but=[site.kept]) == {}
 
 
-def test_no_temporary_file_is_left(site: Site) -> None:
-    assert [name for name in _temporary_files(site) if "mirror" in name or "spark" in name] == []
+def test_no_temporary_file_is_left(story: Story) -> None:
+    assert [name for name in _temporary_files(story.site) if "mirror" in name or "spark" in name] == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
 from tests.support.postgres import postgres_server
 
@@ -40,9 +41,39 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-@pytest.fixture
-def ledger(database_url: str) -> Iterator[Ledger]:
-    """A ledger with its tables."""
-    with Ledger.open(database_url) as ledger:
+@pytest.fixture(scope="session")
+def _kept_postgres_url(postgres_url: str) -> str:
+    """A second database of the server, with the ledger's tables."""
+    server = make_url(postgres_url).set(drivername="postgresql+psycopg")
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE DATABASE kept"))
+    engine.dispose()
+    url = make_url(postgres_url).set(database="kept").render_as_string(hide_password=False)
+    with Ledger.open(url) as ledger:
         ledger.migrate()
+    return url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a ledger with its tables and without a row."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/ledger.sqlite3"
+        with Ledger.open(url) as ledger:
+            ledger.migrate()
+        return url
+    kept: str = request.getfixturevalue("_kept_postgres_url")
+    # Making the tables again for each test would take ten times as long.
+    engine = create_engine(make_url(kept).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(text(f"TRUNCATE {', '.join(METADATA.tables)} RESTART IDENTITY"))
+    engine.dispose()
+    return kept
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    """A ledger in each of the databases."""
+    with Ledger.open(ledger_url) as ledger:
         yield ledger

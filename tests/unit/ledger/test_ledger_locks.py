@@ -178,12 +178,12 @@ def _contend(url: str, name: str, rounds: int, seen: str) -> None:
 
 @pytest.mark.integration
 def test_given_processes_that_contend_then_never_two_hold_it(
-    ledger: Ledger, database_url: str, tmp_path_factory: pytest.TempPathFactory
+    ledger: Ledger, ledger_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("held")
     context = multiprocessing.get_context("spawn")
     processes = [
-        context.Process(target=_contend, args=(database_url, f"p{number}", 8, str(folder / f"{number}")))
+        context.Process(target=_contend, args=(ledger_url, f"p{number}", 8, str(folder / f"{number}")))
         for number in range(3)
     ]
 

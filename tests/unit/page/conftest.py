@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.page_app import Airflow, page_app
 from tests.support.page_client import Client
-from tests.support.seeded_ledger import STORIES, seed, write_config
+from tests.support.seeded_ledger import STORIES, copy_ledger, seed, write_config
 
 
 @pytest.fixture(scope="session")
@@ -19,12 +19,18 @@ def seeded_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return config
 
 
-@pytest.fixture
-def own_config(tmp_path: Path) -> Path:
-    """For tests that change something."""
-    config = write_config(tmp_path, STORIES[:3])
+@pytest.fixture(scope="session")
+def _three_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = write_config(tmp_path_factory.mktemp("three"), STORIES[:3])
     seed(config, STORIES[:3], observations=3)
     return config
+
+
+@pytest.fixture
+def own_config(_three_flows: Path, tmp_path: Path) -> Path:
+    """For tests that change something."""
+    copy_ledger(_three_flows, tmp_path)
+    return write_config(tmp_path, STORIES[:3])
 
 
 @pytest.fixture
