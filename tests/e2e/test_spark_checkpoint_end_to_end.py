@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, encode
+from tests.support.ledgers import ready_ledger
 
 _QUERY = Path(__file__).parents[1] / "support" / "kafka_shaped_query.py"
 _FILE = """\
@@ -59,8 +59,7 @@ def test_a_query_goes_on_with_the_records_that_it_has_not_read(tmp_path: Path) -
         runs=encode(runs),
         run_id="r1",
     )
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         ledger.append_segments([row])
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
     query("orders", 5, 14, checkpoint, out)

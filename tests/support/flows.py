@@ -21,6 +21,7 @@ from mirror_lib.relay.run_model import RunOptions, RunReport
 from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
 from mirror_lib.sync.internal import ensure_internal_topics
 from tests.support.clusters import KafkaPair
+from tests.support.ledgers import ready_ledger
 
 
 def copy_here(job: CopyJob) -> list[PartitionResult]:
@@ -94,8 +95,7 @@ def make_flow(
     path = folder / "mirror.properties"
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     config = load(path)
-    ledger = Ledger.open(config.ledger_url or "")
-    ledger.migrate()
+    ledger = ready_ledger(config.ledger_url or "")
     return Flow(config.flow("A->B"), ledger, path)
 
 

@@ -11,10 +11,10 @@ from mirror_lib.config.load import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.mm2 import MirrorMaker
-from mirror_lib.ledger.store import Ledger
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import Record, admin, consume
+from tests.support.ledgers import ready_ledger
 from tests.support.names import unique_name
 
 _WAIT_SECONDS = 120.0
@@ -88,8 +88,7 @@ def shared_flow(
     path = folder / "mirror.properties"
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     config = load(path)
-    ledger = Ledger.open(config.ledger_url or "")
-    ledger.migrate()
+    ledger = ready_ledger(config.ledger_url or "")
     ours = Flow(config.flow(f"{source}->{target}"), ledger, path)
     return SharedFlow(pair, path, source, target, config, ours)
 

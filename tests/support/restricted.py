@@ -30,6 +30,7 @@ from mirror_lib.dev.broker_config import WITH_ACLS
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.access import Grant, Resource
 from mirror_lib.topology.acls import AclPattern
+from tests.support.ledgers import ready_ledger
 
 USER = "mirror"
 #: Where users without a name may do everything, and where `USER` logs in.
@@ -186,8 +187,7 @@ class World:
 def new_world(pair: RestrictedPair, folder: Path, settings: Mapping[str, str] | None = None) -> World:
     """A flow between the clusters under aliases that no other has; in settings, NUMBER stands for its number."""
     number = next(_NUMBERS)
-    ledger = Ledger.open(f"sqlite:///{folder}/ledger-{number}.sqlite3")
-    ledger.migrate()
+    ledger = ready_ledger(f"sqlite:///{folder}/ledger-{number}.sqlite3")
 
     def written(name: str, listener: str, more: Mapping[str, str]) -> MirrorConfig:
         servers = [cluster.bootstrap_servers_of(listener) for cluster in (pair.source.cluster, pair.target.cluster)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import inf, sin
@@ -26,7 +24,8 @@ from mirror_lib.ledger.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
 
 _EVERY = timedelta(minutes=5)
-_LEDGER = "ledger.sqlite3"
+#: The name of the ledger's file, beside the configuration.
+LEDGER = "ledger.sqlite3"
 _TOPICS = ("orders", "payments", "shipments", "customer-events", "clickstream", "audit.log", "inventory", "returns")
 
 
@@ -76,7 +75,7 @@ def write_config(folder: Path, stories: tuple[Story, ...] = STORIES) -> Path:
         f"clusters = {', '.join(clusters)}",
         *(f"{alias}.bootstrap.servers = {alias}.example:9092" for alias in clusters),
         "emit.heartbeats.enabled = false",
-        f"mirror.ledger.url = sqlite:///{folder / _LEDGER}",
+        f"mirror.ledger.url = sqlite:///{folder / LEDGER}",
     ]
     for story in stories:
         lines += [f"{story.flow}.enabled = true", f"{story.flow}.mirror.schedule = 5m"]
@@ -109,12 +108,6 @@ def seed(
                 _seed_flow(ledger, story, number, partitions, observations, moment)
         if len(stories) <= len(STORIES):
             _seed_cutover(ledger, stories[0], moment)
-
-
-def copy_ledger(config: Path, folder: Path) -> None:
-    """Copy the ledger of a configuration file to another folder, for a file that `write_config` writes there."""
-    with closing(sqlite3.connect(config.parent / _LEDGER)) as source:
-        source.execute("VACUUM INTO ?", (str(folder / _LEDGER),))
 
 
 def _seed_flow(ledger: Ledger, story: Story, number: int, partitions: int, observations: int, moment: datetime) -> None:

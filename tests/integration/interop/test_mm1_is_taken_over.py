@@ -21,10 +21,10 @@ from mirror_lib.config.load import load
 from mirror_lib.dev import jars as jar_sets
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.processes import start
-from mirror_lib.ledger.store import Ledger
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce, records, watermarks
+from tests.support.ledgers import ready_ledger
 
 PARTITIONS = 2
 #: The last line of releases whose jars hold both of Kafka's tools that are needed.
@@ -104,8 +104,7 @@ def test_the_flow_goes_on_exactly_where_mirror_maker_1_committed_and_hands_back(
     text = file.read_text() + f"\nmirror.ledger.url = sqlite:///{tmp_path}/ledger.sqlite3\n"
     file.write_text(text)
     config = load(file)
-    ledger = Ledger.open(config.ledger_url or "")
-    ledger.migrate()
+    ledger = ready_ledger(config.ledger_url or "")
     flow = Flow(config.flow("A->B"), ledger, file)
     flow.sync_topics()
     consumer_groups_script(tmp_path)

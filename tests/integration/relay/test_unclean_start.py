@@ -20,7 +20,6 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     UncleanStartError,
 )
-from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.copy import copy_attempt, copy_bin
 from mirror_lib.relay.model import CopyJob, PartitionResult
@@ -39,6 +38,7 @@ from tests.support.kafka import (
     set_config,
     transaction,
 )
+from tests.support.ledgers import ready_ledger
 
 
 def position_of(flow: Flow, topic: str, partition: int = 0) -> Position:
@@ -140,8 +140,7 @@ def test_of_two_runs_at_the_same_time_one_ends_with_an_error_and_nothing_is_copi
     written = produce(kafka_pair.source, topic_name, records(60))
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
     # A ledger of its own, so that the run lock does not keep it away.
-    other_ledger = Ledger.open(f"sqlite:///{tmp_path}/other.sqlite3")
-    other_ledger.migrate()
+    other_ledger = ready_ledger(f"sqlite:///{tmp_path}/other.sqlite3")
     other = replace(flow, ledger=other_ledger)
     reports = []
 

@@ -7,8 +7,8 @@ from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.errors import BrokerUnreachableError
-from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.due import SyncStep
+from tests.support.ledgers import ready_ledger
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 CONFIG = """\
@@ -51,8 +51,7 @@ def run(kind, config, instance=None):
 
 
 def note_done(config, *steps):
-    with Ledger.open(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{config.parent / 'ledger.sqlite3'}") as ledger:
         for step in steps:
             ledger.note_sync("A->B", step, datetime.now(UTC))
 

@@ -7,8 +7,8 @@ from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
-from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.airflow_runs import trigger_text
+from tests.support.ledgers import ready_ledger
 
 NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
@@ -32,8 +32,7 @@ def config(tmp_path):
 
 @pytest.fixture
 def ledger(tmp_path):
-    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite3'}") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path / 'ledger.sqlite3'}") as ledger:
         yield ledger
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.ledger.store import Ledger
+from tests.support.ledgers import ready_ledger
 
 _FILE = """\
 config.providers = airflow
@@ -27,8 +27,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("AIRFLOW_CONN_KAFKA_A", raising=False)
     path = tmp_path / "mirror.properties"
     path.write_text(_FILE)
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3").close()
     return path
 
 

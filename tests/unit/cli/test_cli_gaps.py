@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.topology.names import TopicPartition
+from tests.support.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B
@@ -45,8 +45,7 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "mirror.properties"
         self.file.write_text(_FILE)
-        self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
-        self.ledger.migrate()
+        self.ledger = ready_ledger(f"sqlite:///{folder}/ledger.sqlite3")
 
     def say(self, *words: str, answer: str | None = None) -> tuple[int, str, str]:
         told = ["gaps", words[0], "--config", str(self.file), "--flow", "A->B", *words[1:]]

@@ -16,6 +16,7 @@ from mirror_lib.cli.main import app
 from mirror_lib.errors import UncleanStartError, Where
 from mirror_lib.ledger.rows import PartitionRunRow, RoundRow
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B, C
@@ -40,8 +41,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(file: Path) -> Iterator[Ledger]:
-    with Ledger.open(f"sqlite:///{file.parent}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{file.parent}/ledger.sqlite3") as ledger:
         yield ledger
 
 
@@ -86,8 +86,7 @@ def test_given_no_file_when_asked_then_the_ledger_of_the_state_folder_is_meant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path))
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         ledger.start_run(run_id="local", flow="A->B", trigger="cli")
 
     assert [run["id"] for run in _json()["runs"]] == ["local"]

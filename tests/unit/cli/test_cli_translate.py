@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from mirror_lib.cli.main import app
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.offset_rows import SegmentRow
-from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.sync.translation import parse_time
+from tests.support.ledgers import ready_ledger
 
 _FILE = """\
 clusters = A, B
@@ -35,8 +35,7 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "mirror.properties"
         self.file.write_text(_FILE)
-        self.ledger = Ledger.open(f"sqlite:///{folder}/ledger.sqlite3")
-        self.ledger.migrate()
+        self.ledger = ready_ledger(f"sqlite:///{folder}/ledger.sqlite3")
 
     def map(self, topic: str, partition: int, runs: tuple[OffsetRun, ...]) -> None:
         columns = RunColumns.of(runs)

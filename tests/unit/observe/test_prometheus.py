@@ -15,6 +15,7 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObserva
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.metrics import METRICS
 from mirror_lib.observe.prometheus import CONTENT_TYPE, render_metrics, write_textfile
+from tests.support.ledgers import ready_ledger
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"
@@ -32,8 +33,7 @@ def config(tmp_path: Path):
 
 @pytest.fixture
 def ledger(tmp_path: Path):
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         yield ledger
 
 

@@ -20,6 +20,7 @@ from mirror_lib.relay.model import PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.relay.rate import ROUND_SECONDS, RunRate, cluster_limits
 from mirror_lib.relay.throttle import task_rates
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
 
@@ -39,8 +40,7 @@ class Clock:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         for flow in ("A->B", "A->C"):
             ledger.acquire_lock(flow=flow, run_id="r", holder="me", lease_seconds=30)
         yield ledger

@@ -15,6 +15,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionResult, RunPlan
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation, record_ages_ms
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.ledgers import ready_ledger
 
 FLOW = FlowId("A", "B")
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -24,8 +25,7 @@ MB = 1_000_000
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         ledger.start_run(run_id="r", flow="A->B", trigger="cli")
         yield ledger
 

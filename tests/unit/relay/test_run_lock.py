@@ -19,6 +19,7 @@ from mirror_lib.errors import RunLockedError
 from mirror_lib.ledger import database as database_module
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import RunLease, hold_lock
+from tests.support.ledgers import ready_ledger
 from tests.support.postgres import postgres_server
 
 FLOW = "a->b"
@@ -40,10 +41,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/ledger.sqlite3"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")
-    with Ledger.open(url) as ledger:
-        ledger.migrate()
-        with ledger._database.write() as connection:
-            connection.execute(text("DELETE FROM run_lock"))
+    with ready_ledger(url) as ledger, ledger._database.write() as connection:
+        connection.execute(text("DELETE FROM run_lock"))
     return url
 
 
@@ -55,8 +54,7 @@ def ledger(url: str) -> Iterator[Ledger]:
 
 @pytest.fixture
 def sqlite_ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(f"sqlite:///{tmp_path}/one.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/one.sqlite3") as ledger:
         yield ledger
 
 

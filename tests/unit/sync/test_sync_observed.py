@@ -21,6 +21,7 @@ from mirror_lib.sync.observed import (
     step_row,
 )
 from mirror_lib.topology.names import FlowId, TopicPartition
+from tests.support.ledgers import ready_ledger
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = FlowId("A", "B")
@@ -28,8 +29,7 @@ FLOW = FlowId("A", "B")
 
 @pytest.fixture
 def ledger(tmp_path: Path):
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
-        ledger.migrate()
+    with ready_ledger(f"sqlite:///{tmp_path}/ledger.sqlite3") as ledger:
         yield ledger
 
 
