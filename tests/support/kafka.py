@@ -98,15 +98,7 @@ def set_config(cluster: KafkaCluster, topic: str, name: str, value: str) -> None
 
 def produce(cluster: KafkaCluster, topic: str, written: Iterable[Record], **settings: Any) -> list[Record]:
     """Write records in their order; returns them with their offsets. Keyword settings have `_` for `.`."""
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "log_level": 3,
-            **{name.replace("_", "."): value for name, value in settings.items()},
-        }
-    )
+    producer = _fresh_producer(cluster, {name.replace("_", "."): value for name, value in settings.items()})
     sent: list[Record] = []
     offsets: dict[int, int] = {}
     problems: list[KafkaError] = []
@@ -138,6 +130,31 @@ def produce(cluster: KafkaCluster, topic: str, written: Iterable[Record], **sett
         raise KafkaException(problems[0])
     assert left == 0, f"{left} records were not acknowledged"
     return [_with_offset(record, offsets[number]) for number, record in enumerate(sent)]
+
+
+#: Cluster, address and settings -> a producer that nobody has used; the newest come last.
+_ready: dict[tuple[object, ...], Producer] = {}
+_MOST_READY = 6
+
+
+def _fresh_producer(cluster: KafkaCluster, settings: Mapping[str, Any]) -> Producer:
+    """Give an idempotent producer of its own to each caller.
+
+    A new one asks for its producer id half a second after its start (rdkafka_idempotence.c). So the next one is started
+    when one is taken.
+    """
+    key = (cluster.cluster_id, cluster.bootstrap_servers, *settings.items())
+    of_cluster = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, "linger.ms": 5}
+
+    def new() -> Producer:
+        # One that waits while its cluster has ended would tell so again and again.
+        return Producer({**of_cluster, "log_level": 0, **settings})
+
+    taken = _ready.pop(key, None) or new()
+    _ready[key] = new()
+    for oldest in list(_ready)[:-_MOST_READY]:
+        del _ready[oldest]
+    return taken
 
 
 def _with_offset(record: Record, offset: int) -> Record:
@@ -237,6 +254,8 @@ def _consumer(cluster: KafkaCluster, isolation: str) -> Consumer:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": isolation,
+            # The end of a partition is told after the wait.
+            "fetch.wait.max.ms": 10,
             "log_level": 3,
         }
     )
