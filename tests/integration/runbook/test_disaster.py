@@ -28,11 +28,12 @@ from mirror_lib.runbook.after_disaster import apply_return
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import CutoverState
 from mirror_lib.runbook.return_plan import ReturnPlan, plan_return
-from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
+from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
 from tests.support.flows import Flow, make_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
 from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce
+from tests.support.names import unique_name
 
 PARTITIONS = 2
 #: Copied before the disaster; written to the source and never copied; written to the target by those who failed over.
@@ -143,18 +144,26 @@ def of(*ranges: tuple[int, int]) -> list[bytes]:
     return sorted(b"%08d" % number for first, following in ranges for number in range(first, following))
 
 
+@pytest.fixture(scope="module")
+def source(brokers_folder: Path, kafka_jars: Path) -> Iterator[KafkaCluster]:
+    """The cluster that tests lose; it does not always run."""
+    folder = brokers_folder / unique_name("lost")
+    # A broker that was killed is let in again when its session has ended.
+    soon = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    cluster = KafkaCluster("lost", directory=folder, jars=kafka_jars, overrides={**FAST_HOUSEKEEPING, **soon})
+    with start_together(cluster):
+        yield cluster
+
+
 @pytest.fixture
-def scene(
-    tmp_path: Path, cluster_folder: Path, kafka_jars: Path, kafka_pair: KafkaPair, topic_name: str
-) -> Iterator[Scene]:
-    source = KafkaCluster("lost", directory=cluster_folder, jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
-    with source:
-        made = Scene(tmp_path, KafkaPair(source, kafka_pair.target), topic_name)
-        made.there.run()
-        made.say("groups", "apply", "--flow", "A->B")
-        made.say("acls", "apply", "--flow", "A->B")
-        yield made
-        made.there.ledger.close()
+def scene(tmp_path: Path, source: KafkaCluster, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Scene]:
+    source.start()
+    made = Scene(tmp_path, KafkaPair(source, kafka_pair.target), topic_name)
+    made.there.run()
+    made.say("groups", "apply", "--flow", "A->B")
+    made.say("acls", "apply", "--flow", "A->B")
+    yield made
+    made.there.ledger.close()
 
 
 def test_without_the_source_the_ledger_and_the_target_tell_what_is_there_and_let_clients_in(scene: Scene) -> None:
