@@ -22,7 +22,7 @@ import sqlalchemy
 
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
-from tests.support.airflow_parts import Parts, RunningAirflow
+from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.compose import ComposeFile, Service
 from tests.support.kafka import consume, create_topic, produce, records
@@ -83,6 +83,7 @@ def composed(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) ->
         compose = ComposeFile.read(variables, here)
         # What containers have and processes of one machine have not: addresses and folders of their own.
         own = {
+            **SELDOM_PARSED,
             "AIRFLOW__API__HOST": LOOPBACK,
             "AIRFLOW__API__PORT": str(api),
             "AIRFLOW__API__WORKERS": "1",

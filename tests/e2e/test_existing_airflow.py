@@ -17,7 +17,7 @@ from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.ledger.location import open_ledger
-from tests.support.airflow_parts import Parts, RunningAirflow
+from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.environments import Environment, build_wheel, make_environment
 from tests.support.kafka import consume, create_topic, produce, records
@@ -147,6 +147,7 @@ def _start_airflow(
     environment = {
         **_plain_environment(airflow_environment.folder / "bin"),
         **settings,
+        **SELDOM_PARSED,
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "our-plugins"),
         "MIRROR_CONFIG": str(folder / "mirror.properties"),

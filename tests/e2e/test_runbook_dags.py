@@ -17,6 +17,7 @@ from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.runbook.model import CutoverState, Step
 from mirror_lib.runbook.order import last_attempts
+from tests.support.airflow_parts import SELDOM_PARSED
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, commit, committed, migration, numbered
 from tests.support.flows import Flow
@@ -65,7 +66,8 @@ def airflow(moving: Migration, tmp_path_factory: pytest.TempPathFactory) -> Iter
     running = LocalAirflow(home=folder / "home", project=project)
     running.home.mkdir()
     try:
-        running.start({"MIRROR_CONFIG": str(moving.there.path), "MIRROR_STATE_DIR": str(folder)}, lambda _: None)
+        environment = {"MIRROR_CONFIG": str(moving.there.path), "MIRROR_STATE_DIR": str(folder), **SELDOM_PARSED}
+        running.start(environment, lambda _: None)
         for dag_id in (CUTOVER, AFTER_DISASTER):
             wait(partial(running.api.has_dag, dag_id), f"the DAG {dag_id}", 180)
             running.api.unpause(dag_id)
