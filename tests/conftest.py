@@ -92,11 +92,15 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(SessionTiming(folder))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder says what a test needs: integration and e2e tests are marked as such. Long files come first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The folder says what a test needs: integration and e2e tests are marked as such.
+
+    Long files come first, unless somebody asked for a random order (pytest-random-order).
+    """
     if gone := [str(path) for path in _LONGEST if not path.is_file()]:
         raise pytest.UsageError(f"tests/conftest.py names files that are not there: {gone}")
-    items.sort(key=lambda item: _LONGEST.index(item.path) if item.path in _LONGEST else len(_LONGEST))
+    if str(config.getoption("random_order_seed")).startswith("default:"):
+        items.sort(key=lambda item: _LONGEST.index(item.path) if item.path in _LONGEST else len(_LONGEST))
     for item in items:
         folder = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
         if folder in ("integration", "e2e"):
