@@ -15,6 +15,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, run_folder, start_together
+from tests.support.kafka import delete_topics
 from tests.support.names import unique_name
 from tests.support.timings import SessionTiming, Timings
 
@@ -128,7 +129,21 @@ def kafka_pair(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
         for name in ("source", "target")
     )
     with start_together(source, target):
+        _shared.extend((source, target))
         yield KafkaPair(source, target)
+        _shared.clear()
+
+
+#: Clusters of this process that files of tests share while they run. Topics that are left there slow down all that
+#: follow: with six hundred of them a small run costs a broker three times as much.
+_shared: list[KafkaCluster] = []
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_topics_for_the_next_file() -> Iterator[None]:
+    yield
+    for cluster in _shared:
+        delete_topics(cluster, lambda name: not name.startswith("__"))
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +171,12 @@ def cluster_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def topic_name(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test uses; without dots, which replication policies read as separators."""
-    return unique_name(request.node.name.removeprefix("test_"))
+def topic_name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A topic name that no other test uses; without dots, which replication policies read as separators.
+
+    Topics of shared clusters that have it in their names are deleted after the test.
+    """
+    name = unique_name(request.node.name.removeprefix("test_"))
+    yield name
+    for cluster in _shared:
+        delete_topics(cluster, lambda other: name in other)

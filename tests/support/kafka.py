@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,19 @@ def delete_topic(cluster: KafkaCluster, name: str) -> None:
     """Delete a topic."""
     client = admin(cluster)
     client.delete_topics([name])[name].result(timeout=_WAIT_SECONDS)
+
+
+def delete_topics(cluster: KafkaCluster, wanted: Callable[[str], bool]) -> None:
+    """Delete the topics with such names, unless the cluster does not run."""
+    if not cluster.running:
+        return
+    client = admin(cluster)
+    if names := [name for name in client.list_topics(timeout=_WAIT_SECONDS).topics if wanted(name)]:
+        for deleted in client.delete_topics(names).values():
+            error = deleted.exception(timeout=_WAIT_SECONDS)
+            # Somebody else was faster.
+            if error is not None and error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise error
 
 
 def set_config(cluster: KafkaCluster, topic: str, name: str, value: str) -> None:

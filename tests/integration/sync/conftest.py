@@ -10,12 +10,13 @@ import pytest
 from mirror_lib.dev.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING, Chain, start_together
 from tests.support.kafka import admin, delete_topic
+from tests.support.names import unique_name
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _chain_clusters(kafka_jars: Path, brokers_folder: Path) -> Iterator[Chain]:
     clusters = [
-        KafkaCluster(name, directory=brokers_folder / f"chain-{name}", jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
+        KafkaCluster(name, directory=brokers_folder / unique_name(name), jars=kafka_jars, overrides=FAST_HOUSEKEEPING)
         for name in ("first", "second", "third")
     ]
     with start_together(*clusters):
