@@ -1,0 +1,77 @@
+"""The script `run`, with tools that only say that they were called."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+_PROJECT = Path(__file__).resolve().parents[3]
+_SECONDS = 30.0
+
+
+def clone(folder: Path, **tools: str) -> Path:
+    """A clone that is set up; each tool is a shell script in its environment."""
+    shutil.copy(_PROJECT / "run", folder)
+    (folder / "tests" / "unit").mkdir(parents=True)
+    (folder / "tests" / "unit" / "test_something.py").touch()
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, script in {"mirror": "", "ruff": "", "mypy": "", "lint_imports": "", "python": "", **tools}.items():
+        program = programs / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    for name in ("requirements.lock", "pyproject.toml", ".venv/pyvenv.cfg"):
+        (folder / name).touch()
+    checksum = subprocess.run(["cksum"], input=b"", capture_output=True, check=True).stdout.decode()
+    (folder / ".venv" / ".setup-stamp").write_text(f"{folder.resolve()}\n{checksum}")
+    return folder
+
+
+def wait_for(path: Path) -> int:
+    """The process id that a tool has written."""
+    deadline = time.monotonic() + _SECONDS
+    while not path.exists() or not path.read_text().strip():
+        assert time.monotonic() < deadline, f"{path.name} was not written"
+        time.sleep(0.02)
+    return int(path.read_text())
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.integration
+def test_given_checks_beside_tests_when_interrupted_then_neither_runs_on(tmp_path: Path) -> None:
+    waiting = 'echo $$ >"$0.new" && mv "$0.new" "$0.pid" && exec sleep 300'
+    folder = clone(tmp_path, mypy=waiting, python=waiting)
+    run = subprocess.Popen(
+        ["./run", "check"], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    tools = [wait_for(folder / ".venv" / "bin" / f"{name}.pid") for name in ("mypy", "python")]
+
+    os.killpg(run.pid, signal.SIGINT)
+
+    run.communicate(timeout=_SECONDS)
+    assert run.returncode == 130
+    assert [pid for pid in tools if is_running(pid)] == []
+
+
+def test_given_a_check_that_fails_beside_tests_that_pass_then_the_command_fails_and_shows_what_it_said(
+    tmp_path: Path,
+) -> None:
+    folder = clone(tmp_path, mypy="echo that is no type; exit 1")
+
+    done = subprocess.run(["./run", "check"], cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False)
+
+    assert done.returncode == 1
+    assert "that is no type" in done.stderr
+    assert "failed: static_checks" in done.stderr
