@@ -85,6 +85,20 @@ def test_given_a_worker_that_dies_then_its_test_is_named_and_its_processes_are_e
     assert not _runs(tmp_path)
 
 
+def test_given_a_worker_that_dies_among_whole_files_then_no_test_runs_again(tmp_path: Path) -> None:
+    """As https://github.com/pytest-dev/pytest-xdist/issues/1323: a new worker would begin the file again, and die."""
+    for name in ("first", "second"):
+        (tmp_path / f"test_{name}.py").write_text(f"def test_before():\n    pass\n{_DYING_TESTS}")
+
+    options = ("-c", str(_PROJECT / "pyproject.toml"), "--rootdir", ".", "-p", "no:cacheprovider")
+    whole_files = ("-n", "1", "--dist", "loadfile", "--no-loadscope-reorder")
+    done = _reaped(sys.executable, "-m", "pytest", *options, *whole_files, ".", folder=tmp_path)
+
+    assert done.returncode == 1
+    assert "crashed while running 'test_first.py::test_a_worker_that_dies'" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+
+
 def test_given_a_signal_then_the_command_gets_it_and_nothing_is_left(tmp_path: Path) -> None:
     waiting = f"{_START}\nimport time\ntime.sleep(600)"
     environment = {**os.environ, "PYTHONPATH": str(_PROJECT)}
