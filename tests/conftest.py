@@ -143,7 +143,7 @@ _shared: list[KafkaCluster] = []
 def _no_topics_for_the_next_file() -> Iterator[None]:
     yield
     for cluster in _shared:
-        delete_topics(cluster, lambda name: not name.startswith("__"))
+        delete_topics(cluster)
 
 
 @pytest.fixture(scope="module")
@@ -179,4 +179,4 @@ def topic_name(request: pytest.FixtureRequest) -> Iterator[str]:
     name = unique_name(request.node.name.removeprefix("test_"))
     yield name
     for cluster in _shared:
-        delete_topics(cluster, lambda other: name in other)
+        delete_topics(cluster, containing=name)

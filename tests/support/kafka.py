@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,12 +88,13 @@ def delete_topic(cluster: KafkaCluster, name: str) -> None:
     client.delete_topics([name])[name].result(timeout=_WAIT_SECONDS)
 
 
-def delete_topics(cluster: KafkaCluster, wanted: Callable[[str], bool]) -> None:
-    """Delete the topics with such names, unless the cluster does not run."""
+def delete_topics(cluster: KafkaCluster, containing: str = "") -> None:
+    """Delete the topics whose names contain a text, but not Kafka's own; nothing if the cluster does not run."""
     if not cluster.running:
         return
     client = admin(cluster)
-    if names := [name for name in client.list_topics(timeout=_WAIT_SECONDS).topics if wanted(name)]:
+    topics = client.list_topics(timeout=_WAIT_SECONDS).topics
+    if names := [name for name in topics if containing in name and not name.startswith("__")]:
         for deleted in client.delete_topics(names).values():
             error = deleted.exception(timeout=_WAIT_SECONDS)
             # Somebody else was faster.
@@ -160,7 +161,7 @@ def _fresh_producer(cluster: KafkaCluster, settings: Mapping[str, Any]) -> Produ
     of_cluster = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, "linger.ms": 5}
 
     def new() -> Producer:
-        # One that waits while its cluster has ended would tell so again and again.
+        # One that is left over when its cluster has ended would log that again and again.
         return Producer({**of_cluster, "log_level": 0, **settings})
 
     taken = _ready.pop(key, None) or new()
@@ -267,7 +268,7 @@ def _consumer(cluster: KafkaCluster, isolation: str) -> Consumer:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": isolation,
-            # The end of a partition is told after the wait.
+            # The end of a partition is reported after the wait.
             "fetch.wait.max.ms": 10,
             "log_level": 3,
         }

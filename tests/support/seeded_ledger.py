@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mirror_lib.config.load import load
 from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow
-from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -24,8 +24,6 @@ from mirror_lib.ledger.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
 
 _EVERY = timedelta(minutes=5)
-#: The name of the ledger's file, beside the configuration.
-LEDGER = "ledger.sqlite3"
 _TOPICS = ("orders", "payments", "shipments", "customer-events", "clickstream", "audit.log", "inventory", "returns")
 
 
@@ -75,7 +73,7 @@ def write_config(folder: Path, stories: tuple[Story, ...] = STORIES) -> Path:
         f"clusters = {', '.join(clusters)}",
         *(f"{alias}.bootstrap.servers = {alias}.example:9092" for alias in clusters),
         "emit.heartbeats.enabled = false",
-        f"mirror.ledger.url = sqlite:///{folder / LEDGER}",
+        f"mirror.ledger.url = sqlite:///{folder / FILE_NAME}",
     ]
     for story in stories:
         lines += [f"{story.flow}.enabled = true", f"{story.flow}.mirror.schedule = 5m"]

@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.dev.broker import KafkaCluster
 from tests.support.clusters import FAST_HOUSEKEEPING, Chain, start_together
-from tests.support.kafka import admin, delete_topic
+from tests.support.kafka import delete_topics
 from tests.support.names import unique_name
 
 
@@ -27,7 +27,5 @@ def _chain_clusters(kafka_jars: Path, brokers_folder: Path) -> Iterator[Chain]:
 def chain(_chain_clusters: Chain) -> Chain:
     """The clusters without topics."""
     for cluster in (_chain_clusters.first, _chain_clusters.second, _chain_clusters.third):
-        for topic in admin(cluster).list_topics(timeout=10).topics:
-            if not topic.startswith("__"):
-                delete_topic(cluster, topic)
+        delete_topics(cluster)
     return _chain_clusters

@@ -10,6 +10,7 @@ from sqlalchemy import create_engine, make_url, text
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.store import Ledger
+from tests.support.ledgers import ready_ledger
 from tests.support.postgres import postgres_server
 
 
@@ -24,12 +25,17 @@ def postgres_url() -> Iterator[str]:
 def empty_postgres_url(postgres_url: str) -> str:
     """The same server without tables."""
     # Not a database per test: each is a thousand files.
-    engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    engine.dispose()
+    _execute(postgres_url, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     return postgres_url
+
+
+def _execute(url: str, *statements: str) -> None:
+    # Without a transaction, in which PostgreSQL makes no database.
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
@@ -44,14 +50,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def _kept_postgres_url(postgres_url: str) -> str:
     """A second database of the server, with the ledger's tables."""
-    server = make_url(postgres_url).set(drivername="postgresql+psycopg")
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text("CREATE DATABASE kept"))
-    engine.dispose()
+    _execute(postgres_url, "CREATE DATABASE kept")
     url = make_url(postgres_url).set(database="kept").render_as_string(hide_password=False)
-    with Ledger.open(url) as ledger:
-        ledger.migrate()
+    ready_ledger(url).close()
     return url
 
 
@@ -60,15 +61,11 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a ledger with its tables and without a row."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path}/ledger.sqlite3"
-        with Ledger.open(url) as ledger:
-            ledger.migrate()
+        ready_ledger(url).close()
         return url
     kept: str = request.getfixturevalue("_kept_postgres_url")
     # Making the tables again for each test would take ten times as long.
-    engine = create_engine(make_url(kept).set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(text(f"TRUNCATE {', '.join(METADATA.tables)} RESTART IDENTITY"))
-    engine.dispose()
+    _execute(kept, f"TRUNCATE {', '.join(METADATA.tables)} RESTART IDENTITY")
     return kept
 
 

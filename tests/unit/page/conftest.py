@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.ledger.location import FILE_NAME
 from tests.support.ledgers import copied
 from tests.support.page_app import Airflow, page_app
 from tests.support.page_client import Client
-from tests.support.seeded_ledger import LEDGER, STORIES, seed, write_config
+from tests.support.seeded_ledger import STORIES, seed, write_config
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,7 @@ def _three_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def own_config(_three_flows: Path, tmp_path: Path) -> Path:
     """For tests that change something."""
-    copied(_three_flows.parent / LEDGER, tmp_path / LEDGER)
+    copied(_three_flows.parent / FILE_NAME, tmp_path / FILE_NAME)
     return write_config(tmp_path, STORIES[:3])
 
 

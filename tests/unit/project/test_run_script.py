@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.dev.processes import process_facts
+
 _PROJECT = Path(__file__).resolve().parents[3]
 _SECONDS = 30.0
 
@@ -36,17 +38,15 @@ def clone(folder: Path, **tools: str) -> Path:
 def wait_for(path: Path) -> int:
     """The process id that a tool has written."""
     deadline = time.monotonic() + _SECONDS
-    while not path.exists() or not path.read_text().strip():
+    while not path.exists():
         assert time.monotonic() < deadline, f"{path.name} was not written"
         time.sleep(0.02)
     return int(path.read_text())
 
 
 def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    facts = process_facts(pid)
+    return facts is not None and facts.living
 
 
 @pytest.mark.integration
