@@ -30,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from rich.console import Console
 from rich.table import Table
 
-from bench.simulated_kafka import SimulatedCluster, SimulatedLog, position_records, simulated
+from bench.simulated_kafka import TARGET_ID, SimulatedCluster, SimulatedLog, position_records, simulated
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
@@ -137,6 +137,17 @@ def simulated_source(topics: int, partitions: int, share: float, *, seed: int = 
     return SimulatedCluster(counts, logs, Counter())
 
 
+def simulated_target(source: SimulatedCluster) -> SimulatedCluster:
+    """The remote topics of a source, with what was copied of each partition."""
+    logs = {
+        TopicPartition(f"A.{place.topic}", place.partition): SimulatedLog(
+            0 if log.position is None else log.position + 1, log.bytes, None
+        )
+        for place, log in source.logs.items()
+    }
+    return SimulatedCluster({f"A.{name}": count for name, count in source.topics.items()}, logs, Counter(), TARGET_ID)
+
+
 def _partition_counts(topics: int, partitions: int) -> dict[str, int]:
     """A few topics with many partitions, many with one."""
     shares = [1 / rank**0.6 for rank in range(1, topics + 1)]
@@ -150,7 +161,7 @@ def _partition_counts(topics: int, partitions: int) -> dict[str, int]:
 def measure_simulated(what: str, topics: int, partitions: int, tasks: int) -> Measured:
     """Plan once in this process."""
     source = simulated_source(topics, partitions, SHARES[what])
-    target = SimulatedCluster({f"A.{name}": count for name, count in source.topics.items()}, {}, Counter())
+    target = simulated_target(source)
     positions = position_records(source, "A")
     with tempfile.TemporaryDirectory(prefix="mirror-planner-") as name, simulated(source, target, positions):
         flow = _flow(Path(name), "localhost:1", "localhost:2", "topic-.*")

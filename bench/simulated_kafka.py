@@ -18,7 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka.admin import ListOffsetsResultInfo  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import Position, PositionKeys, PositionState, encode_value
+from mirror_lib.cluster.positions import ClusterPair, Position, PositionKeys, PositionState, encode_value
 from mirror_lib.cluster.small_topics import TopicRecord
 from mirror_lib.topology.names import TopicPartition
 
@@ -30,7 +30,7 @@ _REPLICAS = 3
 
 
 class SimulatedLog(NamedTuple):
-    """One partition of the source."""
+    """One partition."""
 
     end: int
     bytes: int
@@ -38,14 +38,19 @@ class SimulatedLog(NamedTuple):
     position: int | None
 
 
+TARGET_ID = "target"
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedCluster:
-    """A cluster's topics; `logs` are told of a source alone."""
+    """A cluster's topics and logs."""
 
     topics: Mapping[str, int]
     logs: Mapping[TopicPartition, SimulatedLog]
     #: Requests by name, over all brokers.
     requests: Counter[str]
+    #: The id that the cluster gave itself.
+    cluster_id: str = "source"
 
     def leader(self, partition: TopicPartition) -> int:
         """Partitions are spread evenly over the brokers."""
@@ -64,7 +69,7 @@ class _NativeAdmin:
 
     def describe_cluster(self, **_: Any) -> Future[Any]:
         self._cluster.requests["DescribeCluster"] += 1
-        return _done(SimpleNamespace(cluster_id="simulated", nodes=self._nodes))
+        return _done(SimpleNamespace(cluster_id=self._cluster.cluster_id, nodes=self._nodes))
 
     def list_topics(self, **_: Any) -> Any:
         self._cluster.requests["Metadata"] += 1
@@ -155,6 +160,9 @@ def position_records(source: SimulatedCluster, alias: str) -> list[TopicRecord]:
                 topic_id="abcdefghijklmnopqrstuw",
                 leader_epoch=0,
                 claim=1,
+                target_topic=f"{alias}.{partition.topic}",
+                target_topic_id="abcdefghijklmnopqrstuw",
+                clusters=ClusterPair(source.cluster_id, TARGET_ID),
             )
             records.append(
                 TopicRecord(number % _POSITION_PARTITIONS, number, keys.encode(partition), encode_value(position))

@@ -197,6 +197,36 @@ class TargetTruncatedError(ReplicationError):
     reason = "target-truncated"
 
 
+class TargetDeletedError(ReplicationError):
+    """The target topic that records were copied to does not exist any more."""
+
+    reason = "target-deleted"
+
+
+class TargetRecreatedError(ReplicationError):
+    """The target topic was deleted and created again since records were copied to it."""
+
+    reason = "target-recreated"
+
+
+class TargetRenamedError(ReplicationError):
+    """The flow's rules name another target topic than the one that records were copied to."""
+
+    reason = "target-renamed"
+
+
+class SourceClusterChangedError(ReplicationError):
+    """The alias of the source names another cluster than the one that records were copied from."""
+
+    reason = "source-cluster-changed"
+
+
+class TargetClusterChangedError(ReplicationError):
+    """The alias of the target names another cluster than the one that records were copied to."""
+
+    reason = "target-cluster-changed"
+
+
 class RetentionGapError(ReplicationError):
     """The source deleted records before they were copied."""
 

@@ -135,6 +135,8 @@ def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     # Connect does without where it may not look (`TopicAdmin.describeTopicConfigs`).
     why = "see that the position topic is compacted"
     yield from names.topics(task, target, Operation.DESCRIBE_CONFIGS, names.positions, why, mirror_maker=False)
+    why = "see whether missing target topics were deleted"
+    yield from names.topics(task, target, Operation.READ, names.positions, why, mirror_maker=False)
     yield from _created(names, task, target, names.quarantine, "create the quarantine topic", mirror_maker=False)
     yield from _created(names, task, names.syncs_side, names.syncs, "create the offset-syncs topic")
 
@@ -234,6 +236,8 @@ def _translate_offsets(names: _Names, task: AccessTask) -> Iterator[RequiredAcce
         yield from names.topics(task, target, operation, names.checkpoints, why)
     why = "know how far topics are copied"
     yield from names.topics(task, target, Operation.READ, names.positions, why, mirror_maker=False)
+    why = "see that the target topics are those that were copied to"
+    yield from names.topics(task, target, Operation.DESCRIBE, names.targets, why, mirror_maker=False)
 
 
 def _sync_group_offsets(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:

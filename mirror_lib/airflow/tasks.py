@@ -43,6 +43,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
     topology = _topology(settings, TriggerChoices.from_params(params))
     topics = _topics_of(settings, settings.clients.source_admin)
     _topics_of(settings, settings.clients.target_admin)
+    _check_clusters(config, settings)
     selected = [topic for topic in topics if topology.replicates(topic)]
     if not selected:
         _log.warning(
@@ -241,6 +242,18 @@ def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
         servers = client.properties["bootstrap.servers"]
         _log.error("Flow %s cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
         raise
+
+
+def _check_clusters(config: MirrorConfig, settings: FlowConfig) -> None:
+    """The ledger must be about the clusters that the aliases name: tasks that run beside the copy believe it, too."""
+    from mirror_lib.cluster.admin import ClusterAdmin
+    from mirror_lib.cluster.connection import Connection
+    from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+
+    source = ClusterAdmin(Connection.from_settings(settings.clients.source_admin), _CONTACT_SECONDS)
+    target = ClusterAdmin(Connection.from_settings(settings.clients.target_admin), _CONTACT_SECONDS)
+    with source, target, _open_ledger(config) as ledger:
+        check_clusters(settings, ledger, cluster_pair(source, target))
 
 
 def _limit_warnings(settings: FlowConfig, topology: FlowTopology, topics: list[str]) -> list[str]:

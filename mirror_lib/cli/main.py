@@ -14,6 +14,7 @@ import typer
 from mirror_lib.cli import (
     acls,
     backfill,
+    clusters,
     config,
     configs,
     cutover,
@@ -58,6 +59,7 @@ for module in (
     run,
     gaps,
     position,
+    clusters,
     backfill,
     transform,
     translate,

@@ -118,6 +118,7 @@ def _rebuild(
     from mirror_lib.relay.map_rebuild import apply_rebuilt, rebuild
     from mirror_lib.relay.map_rebuild_plan import plan_rebuild
     from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.sync.cluster_identity import check_clusters
 
     file, settings = load_flow_as_it_runs(config, flow)
     name, run_id = str(settings.flow), f"rebuild-{uuid.uuid4()}"
@@ -127,6 +128,7 @@ def _rebuild(
             lock = hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds)
             lease = stack.enter_context(lock)
         clusters = stack.enter_context(FlowClusters.connect(settings))
+        check_clusters(settings, ledger, clusters.ids())
         plans = plan_rebuild(settings, flow_topology(settings, topics), clusters, partition=partition)
         _show_plans(output, plans)
         total = sum(plan.offsets for plan in plans)

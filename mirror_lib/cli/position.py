@@ -128,6 +128,7 @@ def _change(
     from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.relay.position_changes import apply_changes, plan_changes
     from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.sync.cluster_identity import check_clusters
 
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
@@ -138,6 +139,7 @@ def _change(
             hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
             FlowClusters.connect(settings) as clusters,
         ):
+            check_clusters(settings, ledger, clusters.ids())
             with output.progress(f"Reading both clusters of {name}"):
                 planned = plan_changes(settings, clusters, topic, partitions, start, run_id=run_id)
             output.document({"changes": [each.to_dict() for each in planned]})

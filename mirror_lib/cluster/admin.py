@@ -105,9 +105,9 @@ class ClusterAdmin:
     ) -> None:
         self._calls.close()
 
-    def cluster_id(self) -> str:
-        """The id that the cluster gave itself."""
-        return str(self._calls.describe_cluster().cluster_id)
+    def cluster_id(self) -> str | None:
+        """The id that the cluster gave itself; None before Kafka 0.10.1. Asked once."""
+        return self._calls.cluster_id()
 
     def brokers(self) -> tuple[BrokerDescription, ...]:
         """The brokers that are up, by id."""

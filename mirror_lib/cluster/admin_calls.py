@@ -69,6 +69,7 @@ class AdminCalls:
         self._errors = ClientErrors(connection)
         self._native: AdminClient | None = None
         self._reached = False
+        self._cluster_id: str | None = None
 
     @property
     def client(self) -> AdminClient:
@@ -116,10 +117,22 @@ class AdminCalls:
             answer = self.wait(future, seconds, "reach the cluster", self._where)
             if not isinstance(answer, MirrorError):
                 self._reached = True
+                self._cluster_id = answer.cluster_id
                 return answer
             if not answer.retriable:
                 break
         raise answer
+
+    def cluster_id(self) -> str | None:
+        """The id that the cluster gave itself, from its first answer; None before Kafka 0.10.1.
+
+        Raises:
+            BrokerUnreachableError: nobody answered.
+            AuthenticationError: the cluster refused us.
+        """
+        if self._cluster_id is None:
+            self.describe_cluster()
+        return self._cluster_id
 
     def attempts(self, deadline: float, whole: float | None = None) -> Iterator[float]:
         """The seconds that each attempt at a call may take, after the pause that is due before it.

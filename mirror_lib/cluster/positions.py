@@ -2,6 +2,8 @@
 
 MM2 finds a position by the exact bytes of its key, so the bytes are built here and not by a JSON library. The value is
 JSON with MM2's `offset` (the last copied source offset) and fields of our own beside it, which MM2 does not look at.
+All of them are texts, numbers and booleans: Connect takes a value with a list or an object in it for none at all
+(`OffsetUtils.validateFormat`), and MM2 would begin at the first record. So a list is JSON in a text.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -59,6 +61,13 @@ class Route(NamedTuple):
     target_offset: int
 
 
+class ClusterPair(NamedTuple):
+    """The ids of the two clusters that a position is about; an alias may name another cluster tomorrow."""
+
+    source: str
+    target: str
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """How far one source partition is copied. Where MM2 wrote it, all fields after `offset` are None."""
@@ -90,6 +99,10 @@ class Position:
     #: Of an open position: all that its run writes behind it is in transactions that store the next position too, so
     #: that who reads committed records alone finds nothing behind it.
     in_transactions: bool = False
+    #: The topic on the target that holds the records, and its id. The id is None before Kafka 2.8 (KIP-516).
+    target_topic: str | None = None
+    target_topic_id: str | None = None
+    clusters: ClusterPair | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -155,11 +168,15 @@ def encode_value(position: Position) -> bytes:
         "run_id": position.run_id,
         "topic_id": position.topic_id,
         "leader_epoch": position.leader_epoch,
+        "target_topic": position.target_topic,
+        "target_topic_id": position.target_topic_id,
+        "source_cluster": position.clusters.source if position.clusters is not None else None,
+        "target_cluster": position.clusters.target if position.clusters is not None else None,
         "claim": position.claim,
-        "left_out": position.left_out or None,
+        "left_out": _list(position.left_out),
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
         "backfill": position.backfill,
-        "routes": position.routes or None,
+        "routes": _list(position.routes),
         "in_transactions": position.in_transactions or None,
     }
     kept = {name: value for name, value in fields.items() if value is not None}
@@ -191,6 +208,9 @@ def decode_value(source: TopicPartition, value: bytes | None) -> Position | None
         if value is not None and (read := _READERS.get(name)) is not None
     }
     fields["offset"] = max(fields.get("offset", NOTHING_COPIED), NOTHING_COPIED)
+    clusters = fields.pop("source_cluster", None), fields.pop("target_cluster", None)
+    if None not in clusters:
+        fields["clusters"] = ClusterPair(*clusters)
     return Position(topic=source.topic, partition=source.partition, **fields)
 
 
@@ -199,7 +219,9 @@ _NUMBER = rb"(?:0|[1-9][0-9]{0,17})"
 _USUAL_VALUE = re.compile(
     rb'\{"offset":(?:-1|%(n)b),"target_offset":%(n)b,"state":"(?:(open)|closed)"'
     rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
-    rb'(?:,"leader_epoch":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
+    rb'(?:,"leader_epoch":%(n)b)?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
+    rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?,"claim":(%(n)b)\}'
+    % {b"n": _NUMBER}
 )
 
 
@@ -263,11 +285,25 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
+def _list(values: Sequence[object]) -> str | None:
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False) if values else None
+
+
+def _elements(name: str, value: Any) -> list[Any]:
+    # Version 0.1.0 wrote lists as they are.
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
     if not isinstance(value, list):
         raise RecordFormatError(f"{name} is not a list", action=_ACTION)
+    return value
+
+
+def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
     ranges: list[OmittedRange] = []
-    for each in value:
+    for each in _elements(name, value):
         if not isinstance(each, list) or len(each) != len(OmittedRange._fields):
             raise RecordFormatError(f"{name} holds something else than ranges", action=_ACTION)
         first_offset, next_offset, records, cause, quarantined = each
@@ -285,10 +321,8 @@ def _ranges(name: str, value: Any) -> tuple[OmittedRange, ...]:
 
 
 def _routes(name: str, value: Any) -> tuple[Route, ...]:
-    if not isinstance(value, list):
-        raise RecordFormatError(f"{name} is not a list", action=_ACTION)
     routes: list[Route] = []
-    for each in value:
+    for each in _elements(name, value):
         if not isinstance(each, list) or len(each) != len(Route._fields):
             raise RecordFormatError(f"{name} holds something else than target partitions", action=_ACTION)
         topic, partition, target_offset = each
@@ -311,4 +345,8 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "backfill": _text,
     "routes": _routes,
     "in_transactions": _flag,
+    "target_topic": _text,
+    "target_topic_id": _text,
+    "source_cluster": _text,
+    "target_cluster": _text,
 }

@@ -157,6 +157,18 @@ class RoutedRange(Base):
     run_id: Mapped[str]
 
 
+class ClusterPair(Base):
+    """See `rows.ClusterPairRow`."""
+
+    __tablename__ = "cluster_pair"
+
+    flow: Mapped[str] = mapped_column(primary_key=True)
+    source_id: Mapped[str]
+    target_id: Mapped[str]
+    since: Mapped[datetime]
+    by: Mapped[str | None]
+
+
 class RunLock(Base):
     """See `rows.RunLockRow`. A flow without a row is free."""
 

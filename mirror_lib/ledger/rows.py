@@ -147,6 +147,20 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPairRow:
+    """The clusters that the rows of a flow are about."""
+
+    #: The flow itself; work beside it is about the same clusters.
+    flow: str
+    #: The ids that the clusters gave themselves.
+    source_id: str
+    target_id: str
+    since: datetime
+    #: Who decided that these are the clusters; None where the first run noted them.
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunLockRow:
     """Who may run a flow now. The lease counts from `renewed_at`, by the database's clock."""
 

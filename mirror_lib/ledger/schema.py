@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 from mirror_lib.ledger.database import VERSION_TABLE, Database
 
 #: The newest of `migrations/versions`.
-HEAD = "0009"
+HEAD = "0010"
 
 
 def upgrade(database: Database) -> None:

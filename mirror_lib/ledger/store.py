@@ -23,6 +23,7 @@ from mirror_lib.ledger import (
 )
 from mirror_lib.ledger.audits import Audits
 from mirror_lib.ledger.backfills import Backfills
+from mirror_lib.ledger.cluster_pairs import ClusterPairs
 from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
 from mirror_lib.ledger.cutovers import Cutovers
 from mirror_lib.ledger.database import Database
@@ -63,6 +64,8 @@ class Ledger:
         self.audits = Audits(database)
         self.cutovers = Cutovers(database)
         self.backfills = Backfills(database)
+        #: Which clusters a flow's rows are about.
+        self.cluster_pairs = ClusterPairs(database)
         #: What metrics are made of.
         self.metrics = MetricsQueries(database)
         #: What pages about many flows ask.

@@ -22,8 +22,19 @@ from mirror_lib.ledger.rows import DISASTER, POSITION_SET, RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
-#: `GapRow.cause` of what the source lost; `MirrorError.reason` of `relay.losses`.
-LOSS_CAUSES = ("retention-gap", "source-recreated", "source-truncated", DISASTER)
+#: `GapRow.cause` of what source or target lost; `MirrorError.reason` of `relay.losses`.
+LOSS_CAUSES = (
+    "retention-gap",
+    "source-cluster-changed",
+    "source-recreated",
+    "source-truncated",
+    "target-cluster-changed",
+    "target-deleted",
+    "target-recreated",
+    "target-renamed",
+    "target-truncated",
+    DISASTER,
+)
 _RECREATED = "source-recreated"
 #: How many intervals may pass without anything new before a flow counts as late.
 LATE_INTERVALS = 3

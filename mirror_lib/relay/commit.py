@@ -86,6 +86,9 @@ def closed_positions(
             topic_id=opened[result.source].plan.topic_id,
             leader_epoch=result.leader_epoch,
             claim=opened[result.source].claim,
+            target_topic=result.target.topic,
+            target_topic_id=opened[result.source].plan.target_topic_id,
+            clusters=opened[result.source].plan.clusters,
         )
         for result in results
         if result.target not in uncertain

@@ -23,6 +23,7 @@ from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import plan_with_facts
 from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.topology.names import TopicPartition
 
 #: Said of partitions that a person took out.
@@ -113,6 +114,7 @@ def look_at_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     """
     flow, name = with_handovers(flow, ledger), str(flow.flow)
     with FlowClusters.connect(flow) as clusters:
+        check_clusters(flow, ledger, clusters.ids())
         # A missing target topic must not hide how much there is to copy.
         plan, facts = plan_with_facts(flow, clusters, RunOptions(), ledger, topics_synced=False)
         missing = _missing_targets(plan.partitions, clusters)

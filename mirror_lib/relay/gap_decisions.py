@@ -17,13 +17,15 @@ from mirror_lib.errors import (
     MirrorError,
     ReplicationError,
     RetentionGapError,
+    SourceClusterChangedError,
     SourceTruncatedError,
     UncleanStartError,
     Where,
 )
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.relay.losses import LOSS_REASONS, FoundLoss, find_loss
+from mirror_lib.relay.losses import LOSS_REASONS, FoundLoss, find_loss, find_target_change
 from mirror_lib.relay.model import PartitionFacts
+from mirror_lib.sync.target_changes import TARGET_CHANGE_REASONS
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 
@@ -68,6 +70,8 @@ class Resolution:
     log_end: int | None = None
     #: Why it cannot be carried out.
     error: MirrorError | None = None
+    #: The offset map of the partition is about records that the target does not hold any more.
+    map_is_void: bool = False
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -125,16 +129,15 @@ def decide(
     Raises:
         ReplicationError: something else is lost by now than what is decided about.
     """
-    found = find_loss(flow, fact)
+    changed = find_target_change(flow, fact)
+    found = changed or find_loss(flow, fact)
     if decision is Decision.RECOPY:
         start = fact.log_start
     elif decision is not Decision.ACCEPT or found is None or not any(gap.cause in LOSS_REASONS for gap in gaps):
         return None
     else:
         _check_same(found, gaps)
-        start = fact.log_start
-        if isinstance(found.error, SourceTruncatedError):
-            start = min(max(found.loss.first_offset, fact.log_start), fact.log_end)
+        start = _accepted_start(fact, found)
     decided = Position(
         topic=fact.source.topic,
         partition=fact.source.partition,
@@ -144,7 +147,12 @@ def decide(
         run_id=run_id,
         topic_id=fact.topic_id,
         claim=claim,
+        target_topic=fact.target.topic,
+        target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
+        clusters=fact.clusters,
     )
+    if changed is not None and decision is Decision.ACCEPT:
+        decided = _same_source(decided, fact)
     if merged or before is None or before.state is not PositionState.OPEN:
         return decided
     same_history = found is not None and isinstance(found.error, RetentionGapError)
@@ -155,6 +163,26 @@ def decide(
         epoch=before.epoch,
         left_out=before.left_out if same_history else (),
         runs=before.runs if same_history else (),
+    )
+
+
+def _accepted_start(fact: PartitionFacts, found: FoundLoss) -> int:
+    if found.error.reason in TARGET_CHANGE_REASONS:
+        assert fact.position is not None
+        return fact.position
+    if isinstance(found.error, SourceTruncatedError | SourceClusterChangedError):
+        return min(max(found.loss.first_offset, fact.log_start), fact.log_end)
+    return fact.log_start
+
+
+def _same_source(decided: Position, fact: PartitionFacts) -> Position:
+    """A decision about the target says nothing of the source: what has happened there is found after it."""
+    then, now = None if fact.copied_to is None else fact.copied_to.clusters, fact.clusters
+    return replace(
+        decided,
+        topic_id=fact.position_topic_id,
+        leader_epoch=fact.position_leader_epoch,
+        clusters=now if then is None or now is None else now._replace(source=then.source),
     )
 
 

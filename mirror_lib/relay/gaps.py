@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
@@ -22,8 +22,10 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gap_decisions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.gather import FlowClusters, Truncation, gather_facts, of_flow
+from mirror_lib.relay.losses import find_target_change
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.quarantine import omission_rows
+from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 
@@ -118,6 +120,7 @@ def plan_decisions(
         run_id: whom the new positions are to name as their writer.
     """
     chosen = _by_partition(gaps)
+    check_clusters(flow, ledger, clusters.ids())
     topology = flow_topology(flow, [re.escape(topic) for topic in sorted({source.topic for source in chosen})])
     found, problems = gather_facts(
         flow,
@@ -128,10 +131,13 @@ def plan_decisions(
     )
     facts = {fact.source: fact for fact in found if fact.source in chosen}
     errors = {problem.source: problem.error for problem in problems}
-    ends = clusters.target_admin.list_offsets({fact.target for fact in facts.values()}, OffsetSpec.LATEST)
+    deleted = {fact.target for fact in facts.values() if _is_deleted(fact)}
+    there = {fact.target for fact in facts.values()} - deleted
+    ends = clusters.target_admin.list_offsets(there, OffsetSpec.LATEST) | dict.fromkeys(deleted, OffsetFact(offset=0))
     resolutions = []
     for source, rows in sorted(chosen.items()):
         before = clusters.positions_at_plan.positions.get(source)
+        changed = False
         after, error = None, errors.get(source) or errors.get(TopicPartition(source.topic, WHOLE_TOPIC))
         fact = facts.get(source)
         try:
@@ -151,7 +157,9 @@ def plan_decisions(
                 claim=clusters.positions_at_plan.claims.get(source, 0) + 1,
                 merged=len(clusters.sources_of(fact.target)) > 1,
             )
-            if after is not None:
+            changed = find_target_change(flow.flow, fact) is not None
+            # What stood at the end of a target that is not there any more need not be known.
+            if after is not None and not changed:
                 check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
         except MirrorError as problem:
             after, error = None, problem
@@ -164,9 +172,14 @@ def plan_decisions(
                 after=after,
                 log_end=None if fact is None else fact.log_end,
                 error=error,
+                map_is_void=changed and after is not None,
             )
         )
     return tuple(resolutions)
+
+
+def _is_deleted(fact: PartitionFacts) -> bool:
+    return fact.copied_to is not None and fact.target_now is not None and fact.target_now.log_end is None
 
 
 def _known(clusters: FlowClusters, fact: PartitionFacts) -> dict[TopicPartition, Position]:
@@ -218,6 +231,8 @@ def apply_decisions(
         if before is not None and after is not None and not after.left_out:
             for row in omission_rows(flow.flow, before.source, before.left_out, run_id=before.run_id or "", by=by):
                 ledger.record_gap(row)
+        if resolution.map_is_void:
+            ledger.replace_segments(str(flow.flow), *resolution.source, [])
         for gap in resolution.gaps:
             ledger.decide_gap(gap.id, STATES[resolution.decision], by=by, note=note)
 

@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
-from mirror_lib.cluster.admin import ClusterAdmin, TopicDescription
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, Position, PositionState
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
 from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
@@ -23,7 +23,9 @@ from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.cluster_identity import cluster_pair
 from mirror_lib.sync.hidden import in_words, unseen_topics
+from mirror_lib.sync.target_changes import CopiedTo, TargetPartition, copied_to
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -82,6 +84,10 @@ class FlowClusters:
     def read_committed(self) -> bool:
         """Whether aborted and open transactions of the source are left out."""
         return self.flow.isolation_level is IsolationLevel.READ_COMMITTED
+
+    def ids(self) -> ClusterPair | None:
+        """The ids of both clusters; None where one of them has none (before Kafka 0.10.1)."""
+        return cluster_pair(self.source_admin, self.target_admin)
 
     def sources_of(self, target: TopicPartition) -> Sequence[TopicPartition]:
         """The source partitions of the last plan that go to this target partition; several in a merge."""
@@ -153,7 +159,11 @@ def gather_facts(
             error = (
                 collisions.get(topic)
                 or _target_problem(
-                    flow, pair, targets.get(remote[topic]), targets.errors.get(remote[topic]), synced=topics_synced
+                    flow,
+                    pair,
+                    targets.get(remote[topic]),
+                    targets.errors.get(remote[topic]),
+                    synced=topics_synced and not _was_copied(clusters.positions_at_plan, pair[0]),
                 )
                 or _position_problem(flow, pair[0], clusters.positions_at_plan)
             )
@@ -172,19 +182,69 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
     )
+    ends, ids = _target_ends(clusters, pairs, targets), clusters.ids()
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
     rules = read_rules(clusters.source_admin, limits, limited)
     for pair in pairs:
-        error = logs.error(pair[0])
+        end = ends.get(pair[1])
+        error = logs.error(pair[0]) or (end.error if end else None)
         if error is None:
             limit, demands = limits.get(pair[1].topic, _NO_LIMITS), rules.get(pair[0].topic, ANY_RECORD)
             stored = clusters.positions_at_plan.positions.get(pair[0])
             position = stored.position if stored else None
-            facts.append(_facts(pair, sources[pair[0].topic], logs, position, truncations.get(pair[0]), limit, demands))
+            there = targets.get(pair[1].topic)
+            target = _Target(
+                TargetPartition(pair[1].topic, there.topic_id if there else None, end.offset if end else None),
+                _copied_to(clusters, pair, position),
+                ids,
+            )
+            source = sources[pair[0].topic]
+            facts.append(_facts(pair, source, logs, position, truncations.get(pair[0]), limit, demands, target))
         else:
             problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
+
+
+def _was_copied(snapshot: PositionSnapshot, source: TopicPartition) -> bool:
+    stored = snapshot.positions.get(source)
+    return stored is not None and copied_to(stored.position) is not None
+
+
+def _copied_to(
+    clusters: FlowClusters, pair: tuple[TopicPartition, TopicPartition], position: Position | None
+) -> CopiedTo | None:
+    if position is None:
+        return None
+    sharing = clusters.sources_of(pair[1])
+    if len(sharing) < 2:
+        return copied_to(position)
+    stored = clusters.positions_at_plan.positions
+    return copied_to(position, [stored[each].position for each in sharing if each in stored])
+
+
+class _Target(NamedTuple):
+    """What is known of the target of a source partition."""
+
+    now: TargetPartition
+    copied_to: CopiedTo | None
+    clusters: ClusterPair | None
+
+
+def _target_ends(
+    clusters: FlowClusters,
+    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    targets: Mapping[str, TopicDescription],
+) -> Mapping[TopicPartition, OffsetFact]:
+    """Log end offsets of the target partitions to which records were copied, as far as they exist."""
+    known = {
+        target
+        for source, target in pairs
+        if source in clusters.positions_at_plan.positions
+        and target.topic in targets
+        and target.partition < len(targets[target.topic].partitions)
+    }
+    return clusters.target_admin.list_offsets(known, OffsetSpec.LATEST) if known else {}
 
 
 def _unseen(
@@ -283,6 +343,7 @@ def _facts(
     truncation: Truncation | None,
     limits: TopicLimits,
     rules: RecordRules,
+    on_target: _Target,
 ) -> PartitionFacts:
     source, target = pair
     # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
@@ -304,6 +365,9 @@ def _facts(
         # A position that was moved since is one about which somebody has decided.
         truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,
         interrupted=position is not None and position.state is PositionState.OPEN,
+        target_now=on_target.now,
+        copied_to=on_target.copied_to,
+        clusters=on_target.clusters,
     )
 
 

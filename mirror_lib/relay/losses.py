@@ -1,4 +1,4 @@
-"""What a source has lost since its records were copied last: pure rules over the facts of one partition.
+"""What source or target have lost since records were copied last: pure rules over the facts of one partition.
 
 Kafka keeps no promise across retention, unclean leader elections and topics that are created again; a replicator that
 goes on regardless leaves a hole, or puts another history behind the old one, without anybody noticing. So each rule
@@ -7,24 +7,45 @@ ends in an error that a person answers with one of the decisions of `relay.gap_d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mirror_lib.errors import (
     MirrorError,
     ReplicationError,
     RetentionGapError,
+    SourceClusterChangedError,
     SourceRecreatedError,
     SourceTruncatedError,
+    TargetClusterChangedError,
+    TargetDeletedError,
+    TargetRecreatedError,
+    TargetRenamedError,
+    TargetTruncatedError,
     Where,
 )
 from mirror_lib.relay.model import PartitionFacts, SourceLoss
+from mirror_lib.sync.target_changes import (
+    TARGET_CHANGE_REASONS,
+    source_cluster_change,
+    target_change,
+    target_cluster_change,
+)
 from mirror_lib.topology.names import FlowId
 
 #: What a leader answers when it has never heard of an epoch (Java `OffsetsForLeaderEpochResponse`).
 UNDEFINED_OFFSET = -1
 
 #: `MirrorError.reason` of what a decision sets the position for.
-LOSS_REASONS = frozenset({RetentionGapError.reason, SourceTruncatedError.reason, SourceRecreatedError.reason})
+SOURCE_LOSS_REASONS = frozenset(
+    {
+        RetentionGapError.reason,
+        SourceTruncatedError.reason,
+        SourceRecreatedError.reason,
+        SourceClusterChangedError.reason,
+    }
+)
+LOSS_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +64,54 @@ def find_loss(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
     """
     if fact.position is None:
         return None
+    changed = source_cluster_change(fact.copied_to.clusters if fact.copied_to else None, fact.clusters)
+    if changed is not None:
+        # Topic ids and leader epochs of another cluster say nothing about this one.
+        return _decidable(flow, fact, changed, SourceLoss(fact.position, fact.position, fact.topic_id))
     if fact.position_topic_id not in (None, "", fact.topic_id):
         return _recreated(flow, fact, fact.position)
     if fact.position < fact.log_start:
         return _retention_gap(flow, fact, fact.position)
     return _truncated(flow, fact, fact.position)
+
+
+def find_target_change(flow: FlowId, fact: PartitionFacts) -> FoundLoss | None:
+    """Why the target does not hold any more what was copied to it, None when it does. Also of idle partitions."""
+    if fact.position is None or fact.target_now is None or fact.copied_to is None:
+        return None
+    found = target_cluster_change(fact.copied_to.clusters, fact.clusters)
+    found = found or target_change(fact.copied_to, fact.target_now)
+    if found is None:
+        return None
+    # The source has lost nothing: which records are missing on the target is not a range of its offsets.
+    return _decidable(flow, fact, found, SourceLoss(fact.position, fact.position, fact.topic_id))
+
+
+def _decidable(flow: FlowId, fact: PartitionFacts, error: ReplicationError, loss: SourceLoss) -> FoundLoss:
+    error.where = Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition, offset=fact.position)
+    error.action = _DECISIONS[type(error)] + _decide_by(flow, fact)
+    return FoundLoss(error, loss)
+
+
+#: How the way on begins, by what has happened.
+_DECISIONS: Mapping[type[ReplicationError], str] = {
+    SourceClusterChangedError: "If the alias or bootstrap.servers is wrong, correct it. ",
+    TargetClusterChangedError: "If the alias or bootstrap.servers is wrong, correct it. ",
+    TargetDeletedError: "Find out who deleted it. ",
+    TargetRecreatedError: "Find out who deleted it. ",
+    TargetRenamedError: "If the rename rules or the replication policy were changed by mistake, restore them. ",
+    TargetTruncatedError: "Find out what happened to the target (DeleteRecords, a restored disk, unclean leader "
+    "election?). ",
+}
+
+
+def _decide_by(flow: FlowId, fact: PartitionFacts) -> str:
+    chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+    return (
+        f"Then decide: `mirror gaps recopy {chosen}` copies all that the source still holds to the target again, "
+        f"`mirror gaps accept {chosen}` continues with the next record, `mirror gaps stop ...` stops replicating the "
+        "partition."
+    )
 
 
 def _recreated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss:

@@ -8,11 +8,12 @@ from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, OmittedRange, Route
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Route
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.costs import Expectation
 from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.transform.paths import TopicPath
@@ -52,6 +53,12 @@ class PartitionFacts:
     target_rules: RecordRules = ANY_RECORD
     #: The run that stored the position has not closed it: what it did may not be in the ledger yet.
     interrupted: bool = False
+    #: The target partition now; None where nobody asked.
+    target_now: TargetPartition | None = None
+    #: Where the position says that the copied records are; None where it says so of none.
+    copied_to: CopiedTo | None = None
+    #: The clusters that were asked; None where one of them does not tell its id.
+    clusters: ClusterPair | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,9 @@ class PartitionPlan:
     leader_epoch: int | None = None
     #: What else the target topic demands of a record.
     target_rules: RecordRules = ANY_RECORD
+    #: None before Kafka 2.8, or where the topic is not there yet.
+    target_topic_id: str | None = None
+    clusters: ClusterPair | None = None
 
     @property
     def weight(self) -> int:
@@ -153,6 +163,8 @@ class RunPlan:
     idle: int
     #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
     starts_at_end: tuple[PartitionPlan, ...] = ()
+    #: Partitions with nothing to copy whose positions do not name target topic and clusters yet.
+    unnamed: tuple[PartitionPlan, ...] = ()
     #: Partitions that somebody decided not to replicate any more.
     stopped: int = 0
     #: What the target topics may refuse, and partitions that the run waits for, in words.

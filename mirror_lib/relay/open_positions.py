@@ -67,6 +67,9 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         runs=() if takeover is None else takeover.runs,
         routes=() if takeover is None else takeover.routes,
         in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
+        target_topic=plan.target.topic,
+        target_topic_id=plan.target_topic_id,
+        clusters=plan.clusters,
     )
 
 
@@ -91,4 +94,7 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         ),
         runs=copy.runs,
         in_transactions=opened.transactions is not None,
+        target_topic=opened.plan.target.topic,
+        target_topic_id=opened.plan.target_topic_id,
+        clusters=opened.plan.clusters,
     )

@@ -157,11 +157,38 @@ def store_starts_at_end(
                 epoch=None,
                 run_id=run_id,
                 topic_id=start.partition.topic_id,
+                target_topic=start.partition.target.topic,
+                target_topic_id=start.partition.target_topic_id,
+                clusters=start.partition.clusters,
                 claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
             )
             for start in _starts(flow, plan.starts_at_end, clusters, refused)
         )
     return tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
+
+
+def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:
+    """Complete the positions of idle partitions with what they are about: target topic, its id, and cluster ids.
+
+    Positions of MirrorMaker 2 and of version 0.1.0 have none of it. The plan has compared them with both logs.
+    """
+    snapshot = clusters.positions_at_plan
+    named = []
+    for partition in plan.unnamed:
+        position = snapshot.positions[partition.source].position
+        claim = snapshot.claims.get(partition.source, 0) + 1
+        named.append(
+            replace(
+                position,
+                target_topic=partition.target.topic,
+                target_topic_id=partition.target_topic_id,
+                clusters=partition.clusters,
+                # Whoever reads without numbers, as MirrorMaker 2 does, goes by the newest record.
+                claim=None if position.claim is None else claim,
+                run_id=position.run_id if position.claim is None else run_id,
+            )
+        )
+    clusters.positions.write(named)
 
 
 class _Start(NamedTuple):

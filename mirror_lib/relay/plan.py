@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import EARLIEST, FirstStarts
 from mirror_lib.relay.hot_partitions import find_hot_partitions, hot_partition_warnings
-from mirror_lib.relay.losses import find_loss
+from mirror_lib.relay.losses import find_loss, find_target_change
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.packing import deal
 from mirror_lib.topology.names import FlowId
@@ -33,12 +33,13 @@ def plan_round(
     wanted: list[PartitionPlan] = []
     refused = list(problems)
     starts_at_end: list[PartitionPlan] = []
+    unnamed: list[PartitionPlan] = []
     idle = stopped = 0
     for fact in facts:
         if fact.stopped:
             stopped += 1
             continue
-        found = find_loss(flow, fact)
+        found = find_target_change(flow, fact) or find_loss(flow, fact)
         if found is not None:
             refused.append(PartitionProblem(fact.source, found.error, found.loss))
             continue
@@ -48,6 +49,8 @@ def plan_round(
             wanted.append(_plan(fact, start))
             continue
         idle += 1
+        if _is_unnamed(fact):
+            unnamed.append(_plan(fact, start))
         # Without a position the next run would begin at the end of its own time, or at an offset that exists by then.
         if fact.position is None and first_starts.of(fact.source.topic) != EARLIEST:
             starts_at_end.append(_plan(fact, fact.log_end))
@@ -59,6 +62,7 @@ def plan_round(
         problems=tuple(sorted(refused, key=lambda problem: problem.source)),
         idle=idle,
         starts_at_end=tuple(sorted(starts_at_end, key=lambda partition: partition.source)),
+        unnamed=tuple(sorted(unnamed, key=lambda partition: partition.source)),
         stopped=stopped,
         warnings=hot_partition_warnings(hot),
         hot=hot,
@@ -75,6 +79,18 @@ def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
     return fact.log_end if wanted is None else min(max(wanted, fact.log_start), fact.log_end)
 
 
+def _is_unnamed(fact: PartitionFacts) -> bool:
+    """Whether a position leaves open which topic and clusters it is about, and that can be said now."""
+    then, now = fact.copied_to, fact.target_now
+    if then is None or now is None:
+        return False
+    return (
+        then.topic is None
+        or (then.topic_id is None and now.topic_id is not None)
+        or (then.clusters is None and fact.clusters is not None)
+    )
+
+
 def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
     held = max(fact.log_end - fact.log_start, 1)
     return PartitionPlan(
@@ -86,6 +102,8 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         target_max_message_bytes=fact.target_max_message_bytes,
         target_rules=fact.target_rules,
         leader_epoch=fact.position_leader_epoch if start == fact.position else None,
+        target_topic_id=fact.target_now.topic_id if fact.target_now else None,
+        clusters=fact.clusters,
         estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
     )
 

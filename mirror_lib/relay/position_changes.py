@@ -19,7 +19,7 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError, Where
+from mirror_lib.errors import ConfigurationError, MirrorError, TopicMissingError, Where
 from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row, segment_rows
@@ -120,6 +120,7 @@ def plan_changes(
     others = {each.topic for each in snapshot.positions if each.topic != topic}
     merged = topology.rename.merge and any(topology.remote_topic(other) == remote for other in others)
     ends = clusters.target_admin.list_offsets(targets.values(), OffsetSpec.LATEST)
+    there = clusters.target_admin.describe_topics([remote]).get(remote)
     starts = {} if start is None else _starts(clusters, sources, start)
     changes = []
     for source in sources:
@@ -127,12 +128,21 @@ def plan_changes(
         change = PositionChange(source, targets[source], None if stored is None else stored.position, None, merged)
         if start is not None:
             begin, end = starts[source], ends[targets[source]]
+            if isinstance(end.error, TopicMissingError):
+                # The next run creates it.
+                end = OffsetFact(offset=0)
             error = begin.error or end.error
             if error is not None:
                 change = replace(change, error=of_flow(flow, error, source))
             else:
                 claim = snapshot.claims.get(source, 0) + 1
                 after = set_position(change.before, source, begin.offset, end.offset, described.topic_id, claim, run_id)
+                after = replace(
+                    after,
+                    target_topic=remote,
+                    target_topic_id=there.topic_id if there is not None else None,
+                    clusters=clusters.ids(),
+                )
                 change = replace(change, after=after)
         changes.append(change)
     return tuple(changes)
@@ -219,6 +229,8 @@ def apply_changes(
     for change in wanted:
         if change.before is not None:
             keep_account(flow, ledger, change.before, by=by)
+            if _another_target(change):
+                ledger.replace_segments(str(flow.flow), *change.source, [])
         ledger.record_gap(_noted(flow, change, now, by=by, note=note, run_id=run_id))
 
 
@@ -242,6 +254,16 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
         raise of_flow(flow, end.error, change.source)
     closed = replace(change.after, state=PositionState.CLOSED, target_offset=end.offset, producer_id=None, epoch=None)
     return replace(change, after=closed)
+
+
+def _another_target(change: PositionChange) -> bool:
+    """Whether the offset map is about another topic than the one that copying continues to."""
+    before, after = change.before, change.after
+    if before is None or after is None or before.target_topic is None:
+        return False
+    return before.target_topic != after.target_topic or (
+        None not in (before.target_topic_id, after.target_topic_id) and before.target_topic_id != after.target_topic_id
+    )
 
 
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:

@@ -20,6 +20,7 @@ from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.limits import limit_warnings
+from mirror_lib.relay.losses import SOURCE_LOSS_REASONS
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -28,7 +29,7 @@ from mirror_lib.relay.model import (
     PositionTopic,
     RunPlan,
 )
-from mirror_lib.relay.opening import chains_of, open_partitions, store_starts_at_end
+from mirror_lib.relay.opening import chains_of, name_positions, open_partitions, store_starts_at_end
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
@@ -37,6 +38,7 @@ from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_model import CopyRunner, Planner, RunOptions, RunReport
 from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
+from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
 
@@ -48,6 +50,7 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
     """
     flow = with_handovers(flow, ledger)
     with FlowClusters.connect(flow) as clusters:
+        check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         found = limit_warnings(clusters.source_admin, clusters.target_admin, remote)
@@ -106,6 +109,7 @@ def replicate(
         ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
         try:
             with FlowClusters.connect(flow, connector=planner.connector if planner else SOURCE_CONNECTOR) as clusters:
+                check_clusters(flow, ledger, clusters.ids(), note=True)
                 until = began + max_seconds
                 while run.round(clusters) or run.waits(until):
                     if not run.goes_on and time.monotonic() >= until:
@@ -219,6 +223,7 @@ class _Run:
         account.planned(plan)
         self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
+        name_positions(plan, clusters, run_id=self._options.run_id)
         self._caught_up = not plan.partitions
         if self._caught_up:
             return False
@@ -294,7 +299,9 @@ class _Run:
     def _plan(self, clusters: FlowClusters) -> RunPlan:
         plan = _plan(self._flow, clusters, self._options, self._ledger)
         self._restore_buried(clusters)
-        gaps = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=self._options.run_id)
+        noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=self._options.run_id)
+        # What a run may decide is about the source; what has become of the target is decided by an operator.
+        gaps = tuple(gap for gap in noted if gap.cause in SOURCE_LOSS_REASONS)
         if not gaps or self._options.losses is None:
             return plan
         self._lease.check()

@@ -24,6 +24,8 @@ _LASTING = frozenset[GroupReason | None](
         GroupReason.OTHER_GROUP_ON_TARGET,
         GroupReason.MERGED_TARGET,
         GroupReason.UNREADABLE,
+        GroupReason.TARGET_CHANGED,
+        GroupReason.BEYOND_TARGET_END,
     }
 )
 

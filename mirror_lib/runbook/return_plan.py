@@ -39,6 +39,7 @@ from mirror_lib.relay.recovery import walk_along
 from mirror_lib.relay.tail_match import MismatchError, TailMatcher
 from mirror_lib.runbook.wave import WaveTopic, wave_topics
 from mirror_lib.runbook.way_back import why_no_way_back
+from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.topology.names import TopicPartition
 
 _COPY_ALL_BACK = (
@@ -209,6 +210,7 @@ def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTo
     pairs = [pair for topic in topics for pair in topic.pairs]
     described = clusters.source_admin.describe_topics(sorted({source.topic for source, _ in pairs}))
     stored = clusters.positions.read_all().positions
+    homes = clusters.target_admin.describe_topics({target.topic for target in exists if exists[target]})
     targets = [target for target in exists if exists[target]]
     begins = clusters.target_admin.list_offsets(targets, OffsetSpec.EARLIEST)
     target_ends = clusters.target_admin.list_offsets(targets, OffsetSpec.LATEST)
@@ -222,10 +224,29 @@ def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTo
         facts = (source_begins[source], source_ends[source], *on_target)
         try:
             position = stored[source].position if source in stored else None
+            if position is not None:
+                _check_target(position, target, homes.get(target.topic), on_target[1], clusters, where)
             found.append(_partition(place, position, described[source.topic], facts, where))
         except MirrorError as error:
             found.append(replace(place, error=of_flow(flow, error, source)))
     return asyncio.run(_with_what_came_behind(flow, clusters, found))
+
+
+def _check_target(
+    position: Position,
+    target: TopicPartition,
+    topic: TopicDescription | None,
+    end: OffsetFact,
+    clusters: FlowClusters,
+    where: Where,
+) -> None:
+    """Whether the target still is what was copied to; how far its log reaches is looked at with the rest."""
+    now = TargetPartition(target.topic, topic.topic_id if topic else None, end.offset if topic else None)
+    changed = target_cluster_change(position.clusters, clusters.ids())
+    changed = changed or target_change(copied_to(position), now)
+    if changed is not None and not isinstance(changed, TargetTruncatedError):
+        changed.where, changed.action = where, "`mirror gaps list` shows what can be done."
+        raise changed
 
 
 def _partition(

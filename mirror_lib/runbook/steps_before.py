@@ -27,7 +27,7 @@ _ROUNDS = 10
 def inventory(desk: Desk) -> Outcome:
     """What moves, as it is now."""
     flow, wanted = desk.flow, desk.definition
-    topics = wave_topics(flow, wanted.topics)
+    topics = wave_topics(flow, wanted.topics, desk.ledger)
     groups = wave_groups(flow, topics, wanted.groups) if topics else ()
     staged = [row for row in desk.ledger.acls(str(flow.flow)) if row.kind == AclKind.STAGED]
     facts = {
@@ -50,9 +50,9 @@ def inventory_holds(desk: Desk) -> tuple[Gate, ...]:
     """What moves is still what was found. After the switch the flow takes it no more, so its names are looked for."""
     switched = desk.last.get(Step.SWITCH)
     if switched is not None and switched.state is not StepState.UNDONE:
-        present = wave_topics(desk.whole_flow, desk.topic_regexes)
+        present = wave_topics(desk.whole_flow, desk.topic_regexes, desk.ledger)
     else:
-        present = wave_topics(desk.flow, desk.definition.topics)
+        present = wave_topics(desk.flow, desk.definition.topics, desk.ledger)
     return (gates.topics_same(desk.topics, present),)
 
 
@@ -78,7 +78,7 @@ def preflight(desk: Desk) -> Outcome:
     open_gaps = [gap for gap in desk.ledger.open_gaps(str(flow.flow)) if gap.topic in mine]
     forecast = forecast_plan(flow, plan, desk.ledger, run_begins=True)
     losses = [each for each in forecast.worries if each.outlook in (Outlook.WILL_BE_LOST, Outlook.ALREADY_LOST)]
-    present = wave_topics(flow, desk.definition.topics)
+    present = wave_topics(flow, desk.definition.topics, desk.ledger)
     no_groups = why_not_emitted(flow)
     return Outcome(
         (

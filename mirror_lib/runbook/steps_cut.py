@@ -95,7 +95,7 @@ def _cut(desk: Desk, ends: LogEnds, still: float, rounds: int, seconds: float) -
         problems.append(f"{plan.stopped:,} partitions that somebody decided not to replicate (`mirror gaps`)")
     long_enough = still >= desk.definition.still_seconds and after.source == ends.source
     found = (
-        gates.topics_same(desk.topics, wave_topics(desk.flow, desk.definition.topics)),
+        gates.topics_same(desk.topics, wave_topics(desk.flow, desk.definition.topics, desk.ledger)),
         *gates.everything_copied(after, waiting, problems),
         Gate(
             "source stands still",

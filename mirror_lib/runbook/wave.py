@@ -12,7 +12,9 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.config.flow_topology import flow_topology, group_filter
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import TopicMissingError, Where
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.groups import select_groups
 from mirror_lib.topology.handovers import NO_HANDOVERS
 from mirror_lib.topology.java_regex import compile_list
@@ -86,17 +88,20 @@ def exactly(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(re.escape(name) for name in names)
 
 
-def wave_topics(flow: FlowConfig, patterns: Sequence[str]) -> tuple[WaveTopic, ...]:
+def wave_topics(flow: FlowConfig, patterns: Sequence[str], ledger: Ledger | None = None) -> tuple[WaveTopic, ...]:
     """The topics of a flow that match one of the patterns, by name.
 
     Args:
         flow: as it runs now.
+        ledger: must be about the clusters that the flow's aliases name; None where nothing of it is used.
 
     Raises:
+        ReplicationError: the ledger is about other clusters.
         MirrorError: a cluster cannot be asked.
     """
     topology = flow_topology(flow, patterns)
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         names = [
             name
             for name in source.list_topics()

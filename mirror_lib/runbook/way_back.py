@@ -23,6 +23,7 @@ from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.runbook.wave import WaveTopic, unrestricted
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.sync.internal import ensure_internal_topics
 from mirror_lib.topology.names import TopicPartition
 
@@ -86,7 +87,9 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
     ensure_topics(opposite)
     run_id, back = f"way-back-{uuid.uuid4()}", str(opposite.flow)
     with FlowClusters.connect(opposite) as clusters:
+        check_clusters(opposite, ledger, clusters.ids(), note=True)
         described = clusters.source_admin.describe_topics({cut.target_topic for cut in cuts})
+        homes = clusters.target_admin.describe_topics({cut.topic for cut in cuts})
         snapshot = clusters.positions.read_all()
         written, segments = [], 0
         for cut in cuts:
@@ -94,7 +97,16 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
             stored = snapshot.positions.get(place)
             claim = snapshot.claims.get(place, 0) + 1
             before = None if stored is None else stored.position
-            written.append(_position(cut, described[cut.target_topic].topic_id, before, claim, run_id))
+            home = homes.get(cut.topic)
+            position = _position(cut, described[cut.target_topic].topic_id, before, claim, run_id)
+            written.append(
+                replace(
+                    position,
+                    target_topic=cut.topic,
+                    target_topic_id=home.topic_id if home is not None else None,
+                    clusters=clusters.ids(),
+                )
+            )
             led_here = ledger.segments(str(flow.flow), cut.topic, cut.partition)
             rows = [inverse(row, flow=back, topic=cut.target_topic, run_id=run_id) for row in led_here]
             ledger.replace_segments(back, cut.target_topic, cut.partition, rows)

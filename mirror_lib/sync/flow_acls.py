@@ -15,6 +15,7 @@ from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.acls import AclFacts, AclPlan, binding_of, plan_acls, row_of
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.due import Interval, SyncStep
 from mirror_lib.topology.acls import AclBinding
 from mirror_lib.topology.selection import FlowTopology
@@ -53,6 +54,7 @@ def plan_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger) -> 
         MirrorError: a cluster or the ledger cannot be used. A cluster without an authorizer gives a plan with a notice.
     """
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         return AclSync(_planned(flow, topology, ledger, source, target))
 
 
@@ -69,6 +71,7 @@ def apply_flow_acls(flow: FlowConfig, topology: FlowTopology, ledger: Ledger, *,
         MirrorError: as `plan_flow_acls`.
     """
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         plan = _planned(flow, topology, ledger, source, target)
         return AclSync(plan, applied=True, failed=apply_acls(plan, target, ledger, by=by))
 

@@ -6,11 +6,16 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.internal_topics import PositionStore
+from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
+from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
-from mirror_lib.sync.topics import TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
+from mirror_lib.sync.topics import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.topology.selection import FlowTopology
 
 _log = logging.getLogger(__name__)
@@ -59,8 +64,7 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     """
     with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
-        facts = gather_topic_facts(topology, source, target, named_topics(flow))
-        return TopicSync(plan_topics(flow, topology, facts), internal)
+        return TopicSync(plan_topics(flow, topology, _facts(flow, topology, source, target)), internal)
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
@@ -71,8 +75,27 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     """
     with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target)
-        plan = plan_topics(flow, topology, gather_topic_facts(topology, source, target, named_topics(flow)))
+        plan = plan_topics(flow, topology, _facts(flow, topology, source, target))
         return TopicSync(plan, internal, apply_plan(plan, target))
+
+
+def _facts(flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin) -> TopicFacts:
+    return gather_topic_facts(topology, source, target, named_topics(flow), lambda: _positions(flow))
+
+
+def _positions(flow: FlowConfig) -> list[Position]:
+    if flow.flow.work:
+        # The flow's positions are not about the topics of a backfill, which finds its own out of place when it copies.
+        return []
+    connection = Connection.from_settings(flow.clients.target_internal)
+    timeout = flow.admin_timeout_ms / 1000
+    with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=timeout) as store:
+        try:
+            return [stored.position for stored in store.read_all().positions.values()]
+        except AuthorizationError as refused:
+            # The copy task, which may read it, then finds that the topic was created again.
+            _log.warning("Flow %s: whether missing target topics were deleted is not known: %s", flow.flow, refused)
+            return []
 
 
 def sync_flow_topics(flow: FlowConfig, topology: FlowTopology, *, dry_run: bool) -> dict[str, Any]:
@@ -106,6 +129,10 @@ def _tell(done: TopicSync, verb: str) -> None:
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
     _log.info("%d topics are as they should be.", done.plan.unchanged)
+    for name in done.plan.deleted[:_LINES_SHOWN]:
+        _log.warning(
+            "Flow %s: %s was deleted on the target after records were copied to it: not created.", done.plan.flow, name
+        )
     for conflict in done.plan.conflicts:
         _log.error("Flow %s: %s", done.plan.flow, conflict)
     for result in done.failed:

@@ -52,13 +52,19 @@ class GroupReason(StrEnum):
     UNREADABLE = "unreadable"
     #: The target did not take the commit.
     REFUSED = "refused"
+    #: The target partition does not hold any more what was copied to it (`sync.target_changes`).
+    TARGET_CHANGED = "target-changed"
+    #: The offset lies behind the end of the target's log; a group that is committed there begins anew by its own rules.
+    BEYOND_TARGET_END = "beyond-target-end"
 
 
 #: Stands beside the reasons where they are counted.
 IN_SYNC = "in-sync"
 
 #: Those that need somebody to look; the others pass by themselves, or the configuration asks for them.
-_TROUBLE = frozenset[GroupReason | None]({GroupReason.UNREADABLE, GroupReason.REFUSED})
+_TROUBLE = frozenset[GroupReason | None](
+    {GroupReason.UNREADABLE, GroupReason.REFUSED, GroupReason.TARGET_CHANGED, GroupReason.BEYOND_TARGET_END}
+)
 
 
 class GroupPartition(NamedTuple):

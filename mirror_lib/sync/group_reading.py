@@ -6,25 +6,36 @@ What may not be read is told as a finding or a notice, as far as the rest can be
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
+from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.admin_groups import GroupAdmin, GroupKind, GroupState, ListedGroup
 from mirror_lib.cluster.checkpoint_topics import read_checkpoints, read_offset_syncs
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.cluster.internal_topics import PositionStore
+from mirror_lib.cluster.positions import Position
 from mirror_lib.config.flow_topology import group_filter
 from mirror_lib.config.model import FlowConfig, GroupTranslation
 from mirror_lib.config.name_patterns import named_groups, supposed_groups
-from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.admins import source_admin
+from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupReason
 from mirror_lib.sync.groups import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
+from mirror_lib.sync.target_changes import (
+    TargetPartition,
+    copied_to,
+    source_cluster_change,
+    target_change,
+    target_cluster_change,
+)
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -64,13 +75,18 @@ def gather_group_facts(
     doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
-    copied_to = _copied_to(flow)
+    positions = _positions(flow)
+    next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
+    partitions = {partition for offsets in groups.values() for partition in offsets}
+    targets = _targets(flow, topology, ledger, positions, partitions)
     return GroupFacts(
         committed=groups,
         syncs=syncs,
         checkpoints=checkpoints or {},
         target=_target_groups(target, groups) if commit else None,
-        copied_to=copied_to,
+        copied_to=next_offsets,
+        target_errors=targets.errors,
+        target_ends=targets.ends,
         maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
@@ -79,7 +95,7 @@ def gather_group_facts(
             *notices,
             *more_notices,
             *in_words("Nothing is translated for group {}", doubtful),
-            *_about_hidden_topics(flow, topology, copied_to, ledger),
+            *_about_hidden_topics(flow, topology, next_offsets, ledger),
         ),
     )
 
@@ -170,11 +186,82 @@ def _about_hidden_topics(
     yield from in_words("Nothing is known of groups' offsets on {}", unseen.doubtful)
 
 
-def _copied_to(flow: FlowConfig) -> dict[TopicPartition, int]:
+def _positions(flow: FlowConfig) -> dict[TopicPartition, Position]:
     connection = Connection.from_settings(flow.clients.target_internal)
     with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=_timeout(flow)) as store:
         positions = store.read_all().positions
-    return {partition: stored.position.offset + 1 for partition, stored in positions.items()}
+    return {partition: stored.position for partition, stored in positions.items()}
+
+
+class _Targets(NamedTuple):
+    """The target partitions of what groups read, by source partition."""
+
+    errors: Mapping[TopicPartition, MirrorError]
+    ends: Mapping[TopicPartition, int]
+
+
+def _targets(
+    flow: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger | None,
+    positions: Mapping[TopicPartition, Position],
+    partitions: Iterable[TopicPartition],
+) -> _Targets:
+    """Compare the positions of what groups read with what the target holds now.
+
+    Raises:
+        ReplicationError: the ledger is about other clusters.
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    taken = topology.topic_filter.should_replicate_topic
+    targets = {
+        each: TopicPartition(topology.checkpointed_topic(each.topic), each.partition)
+        for each in sorted(partitions)
+        if taken(each.topic)
+    }
+    sharing: dict[TopicPartition, list[Position]] = {}
+    for each, position in positions.items():
+        sharing.setdefault(TopicPartition(topology.checkpointed_topic(each.topic), each.partition), []).append(position)
+    with source_admin(flow) as source, target_admin(flow) as target:
+        ids = cluster_pair(source, target)
+        check_clusters(flow, ledger, ids)
+        if not targets:
+            return _Targets({}, {})
+        described = target.describe_topics({each.topic for each in targets.values()})
+        there = {
+            each
+            for each in targets.values()
+            if each.topic in described and each.partition < len(described[each.topic].partitions)
+        }
+        found = target.list_offsets(there, OffsetSpec.LATEST)
+    errors: dict[TopicPartition, MirrorError] = {}
+    ends: dict[TopicPartition, int] = {}
+    for each, place in targets.items():
+        error = described.errors.get(place.topic)
+        fact = found.get(place)
+        if fact is not None and fact.error is None:
+            ends[each] = fact.offset
+        elif (error := error or (fact.error if fact else None)) is not None and not isinstance(
+            error, TopicMissingError
+        ):
+            # Who may only write checkpoints need not see the topic; who commits on it does.
+            if not isinstance(error, AuthorizationError):
+                errors[each] = error
+            continue
+        own = positions.get(each)
+        if own is None:
+            # Whatever is known of it without a position, nothing is committed behind the end of its log.
+            ends.setdefault(each, 0)
+            continue
+        topic_id = described[place.topic].topic_id if place.topic in described else None
+        now = TargetPartition(place.topic, topic_id, ends.get(each))
+        changed = source_cluster_change(own.clusters, ids)
+        changed = changed or target_cluster_change(own.clusters, ids)
+        changed = changed or target_change(copied_to(own, sharing[place]), now)
+        if changed is not None:
+            changed.where = Where(flow=str(flow.flow), topic=each.topic, partition=each.partition)
+            errors[each] = changed
+    return _Targets(errors, ends)
 
 
 def _timeout(flow: FlowConfig) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.admin_groups import CommittedOffset, GroupState, ListedGroup
 from mirror_lib.cluster.formats import Checkpoint
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import MirrorError, ReplicationError
 from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpoint_after, translate
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
@@ -66,6 +66,10 @@ class GroupFacts:
     #: What is committed on the target follows the maps, and MM2's rule only where there is none.
     exact: bool = False
     findings: tuple[GroupFinding, ...] = ()
+    #: By source partition: why its target partition does not hold what was copied to it, or cannot be asked.
+    target_errors: Mapping[TopicPartition, MirrorError] = field(default_factory=dict)
+    #: Log end offsets of target partitions, by source partition, as far as they are known.
+    target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not told.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
@@ -148,6 +152,11 @@ class _Planner:
             reason = self._why_not(partition.topic)
             if reason is None and targets[target] > 1:
                 reason = GroupReason.MERGED_TARGET
+            error = self._facts.target_errors.get(partition)
+            if reason is None and error is not None:
+                changed = isinstance(error, ReplicationError)
+                reason = GroupReason.TARGET_CHANGED if changed else GroupReason.UNREADABLE
+                row = replace(row, what=str(error))
             yield self._translated(row) if reason is None else replace(row, reason=reason)
         for partition, error in sorted(self._untold.get(group, {}).items()):
             target = self._target(partition)
@@ -187,8 +196,20 @@ class _Planner:
         reason = _PRECISION_REASONS.get(translation.precision)
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
+        if current is not None and self._is_beyond_end(row.source, current.downstream_offset):
+            return self._beyond_end(row, current.downstream_offset)
         emit = current is not None and current != previous
         return replace(row, checkpoint=current, emit=emit, reason=reason, translated=True)
+
+    def _is_beyond_end(self, source: TopicPartition, downstream: int) -> bool:
+        end = self._facts.target_ends.get(source)
+        return end is not None and downstream > end
+
+    def _beyond_end(self, row: GroupRow, downstream: int) -> GroupRow:
+        """The row with nothing to do: a consumer that is committed there resets by its own rules."""
+        end = self._facts.target_ends[row.source]
+        what = f"its translated offset is {downstream}, but the log of {row.target} ends at offset {end}"
+        return replace(row, checkpoint=None, exact=None, emit=False, reason=GroupReason.BEYOND_TARGET_END, what=what)
 
     def settled(self, row: GroupRow) -> GroupRow:
         """A translated row with what is committed on the target (`MirrorCheckpointTask.syncGroupOffset`)."""
@@ -209,6 +230,8 @@ class _Planner:
         wanted = row.goes_on_at
         if wanted is None:
             return row
+        if self._is_beyond_end(row.source, wanted):
+            return self._beyond_end(row, wanted)
         if committed is None or committed.offset < wanted:
             return replace(row, commit=True)
         return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row

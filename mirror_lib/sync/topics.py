@@ -6,16 +6,18 @@ shown, compared and tested without a cluster. Topics are never shrunk and never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, TopicDescription, TopicSpec
 from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsError
+from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.sync.configs import ConfigRulebook
 from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.target_changes import copied_to
 from mirror_lib.sync.waiting import wait_until_visible
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.rename import NameFault, NameTable
@@ -41,6 +43,8 @@ class TopicFacts:
     unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
     #: The topic configs that the target's version of Kafka has, None when it is not known.
     target_config_names: frozenset[str] | None = None
+    #: Target topics that the flow has copied records to, and that do not exist any more.
+    deleted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class TopicPlan:
     conflicts: tuple[Conflict, ...] = ()
     #: Topics that are as they should be.
     unchanged: int = 0
+    #: Target topics that held copied records and were deleted; created once an operator has decided (`mirror gaps`).
+    deleted: tuple[str, ...] = ()
 
     @property
     def changes(self) -> int:
@@ -102,6 +108,9 @@ class TopicPlan:
 
     def __str__(self) -> str:
         steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
+        steps += [
+            f"{name} was deleted on the target after records were copied to it: not created" for name in self.deleted
+        ]
         return "\n".join([*steps, f"{self.unchanged} topics are as they should be"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,6 +121,7 @@ class TopicPlan:
             "grow": [asdict(step) for step in self.grow],
             "conflicts": [asdict(step) for step in self.conflicts],
             "unchanged": self.unchanged,
+            "deleted": list(self.deleted),
         }
 
 
@@ -136,13 +146,16 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     rules = ConfigRulebook(flow)
     create: list[CreateTopic] = []
     grow: list[GrowPartitions] = []
+    deleted: list[str] = []
     unchanged = 0
     for target, sources in sorted(_by_target(names.targets).items()):
         if target in blocked:
             continue
         wanted = len(facts.sources[sources[0]].partitions)
         present = facts.targets.get(target)
-        if present is None:
+        if target in facts.deleted:
+            deleted.append(target)
+        elif present is None:
             configs = rules.at_creation(facts.source_configs.get(sources[0]))
             create.append(_creation(flow, target, wanted, configs, facts.target_config_names))
         elif len(present.partitions) < wanted:
@@ -152,7 +165,7 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     if facts.target_brokers is not None and flow.replication_factor > facts.target_brokers:
         conflicts += [_too_few_brokers(flow, step, facts.target_brokers) for step in create]
         create = []
-    return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged)
+    return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged, tuple(deleted))
 
 
 def _creation(
@@ -196,12 +209,17 @@ def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bo
 
 
 def gather_topic_facts(
-    topology: FlowTopology, source_admin: ClusterAdmin, target_admin: ClusterAdmin, named: Iterable[str] = ()
+    topology: FlowTopology,
+    source_admin: ClusterAdmin,
+    target_admin: ClusterAdmin,
+    named: Iterable[str] = (),
+    positions: Callable[[], Iterable[Position]] = tuple,
 ) -> TopicFacts:
     """Read what a plan needs.
 
     Args:
         named: topics of the source that the configuration calls by their names.
+        positions: reads the positions of all source partitions; called when target topics are missing.
 
     Raises:
         MirrorError: a cluster cannot be reached.
@@ -230,7 +248,23 @@ def gather_topic_facts(
         target_brokers=len(target_admin.brokers()) if missing else None,
         unreadable=unreadable,
         target_config_names=_config_names(target_admin) if missing else None,
+        deleted=_deleted({topic: remote[topic] for topic in missing}, positions()) if missing else frozenset(),
     )
+
+
+def _deleted(missing: Mapping[str, str], positions: Iterable[Position]) -> frozenset[str]:
+    """Of missing target topics, by source topic, those that records were copied to.
+
+    Creating one again would hide that its records are gone. One partition about which is decided (its position says
+    that nothing was copied) is enough to create the topic.
+    """
+    copied: set[str] = set()
+    decided: set[str] = set()
+    for position in positions:
+        target = missing.get(position.topic)
+        if target is not None:
+            (decided if copied_to(position) is None else copied).add(target)
+    return frozenset(copied - decided)
 
 
 def _config_names(admin: ClusterAdmin) -> frozenset[str] | None:

@@ -22,6 +22,7 @@ from mirror_lib.errors import (
     MirrorError,
     OffsetMapError,
     SourceRecreatedError,
+    TargetTruncatedError,
     TopicMissingError,
     Where,
 )
@@ -30,7 +31,15 @@ from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.hidden import in_words, unseen_topics
+from mirror_lib.sync.target_changes import (
+    TargetPartition,
+    copied_to,
+    source_cluster_change,
+    target_change,
+    target_cluster_change,
+)
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
@@ -67,6 +76,7 @@ def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gath
     with ExitStack() as stack:
         source = stack.enter_context(source_admin(flow))
         target = stack.enter_context(target_admin(flow))
+        check_clusters(flow, ledger, cluster_pair(source, target))
         positions = stack.enter_context(PositionStore(internal, flow.offset_storage_topic, flow.flow.source))
         return _Gathering(flow, ledger, topology, source, target, positions).run()
 
@@ -90,6 +100,7 @@ class _Gathering:
         self._positions = positions
         self._unverifiable: list[PartitionVerdict] = []
         self._topic_ids: dict[str, str | None] = {}
+        self._target_ids: dict[str, str | None] = {}
         self._listed: list[str] = []
 
     def run(self) -> Gathered:
@@ -124,7 +135,12 @@ class _Gathering:
             stored = snapshot.positions.get(pair[0])
             position = stored.position if stored else None
             refused = source_configs.errors.get(pair[0].topic) or target_configs.errors.get(pair[1].topic)
-            error = _error(offsets) or self._recreated(pair[0], position) or _of_authorization(refused)
+            error = (
+                _error(offsets)
+                or self._recreated(pair[0], position)
+                or self._another_target(pair, position, offsets[3].offset)
+                or _of_authorization(refused)
+            )
             if error is not None and pair[0] in maps:
                 self._unverifiable.append(PartitionVerdict.failed(*pair, error))
                 continue
@@ -226,6 +242,7 @@ class _Gathering:
         for topic, description in sorted(sources.items()):
             self._topic_ids[topic] = description.topic_id
             there = targets.get(remote[topic])
+            self._target_ids[remote[topic]] = there.topic_id if there is not None else None
             held = len(there.partitions) if there is not None else 0
             for partition in description.partitions:
                 pair = TopicPartition(topic, partition.partition), TopicPartition(remote[topic], partition.partition)
@@ -252,6 +269,24 @@ class _Gathering:
             where=Where(flow=self._name, topic=source.topic, partition=source.partition),
             action="`mirror gaps` shows what can be done.",
         )
+
+    def _another_target(self, pair: _Pair, position: Position | None, log_end: int) -> MirrorError | None:
+        """Whether the map is about another topic or cluster. In a truncated one, verifying finds what is missing."""
+        if position is None:
+            return None
+        source, target = pair
+        ids = cluster_pair(self._source, self._target)
+        now = TargetPartition(target.topic, self._target_ids.get(target.topic), log_end)
+        found = (
+            source_cluster_change(position.clusters, ids)
+            or target_cluster_change(position.clusters, ids)
+            or target_change(copied_to(position), now)
+        )
+        if found is None or isinstance(found, TargetTruncatedError):
+            return None
+        found.where = Where(flow=self._name, topic=source.topic, partition=source.partition)
+        found.action = "`mirror gaps list` shows what can be done."
+        return found
 
     def _read_positions(self) -> PositionSnapshot:
         try:

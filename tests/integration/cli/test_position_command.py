@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
-from mirror_lib.errors import TargetDivergedError, TargetTruncatedError
+from mirror_lib.errors import TargetDeletedError, TargetDivergedError
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
@@ -71,7 +71,7 @@ def test_a_target_that_lost_everything_is_filled_again_from_the_start(scene: Sce
     delete_topic(scene.pair.target, f"A.{scene.topic}")
     produce(scene.pair.source, scene.topic, records(1, start=12))
     (error,) = scene.flow.run().errors
-    assert isinstance(error, TargetTruncatedError)
+    assert isinstance(error, TargetDeletedError)
 
     code, told = scene.say("set", "--to", "earliest", "--yes")
 

@@ -15,9 +15,9 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.config.flow_topology import offset_syncs_topic
 from mirror_lib.errors import (
     FencedError,
+    TargetDeletedError,
     TargetDivergedError,
     TargetNotEmptyError,
-    TargetTruncatedError,
     UncleanStartError,
 )
 from mirror_lib.offsets.runs import OffsetRun
@@ -209,7 +209,7 @@ def test_a_target_that_lost_records_stops_its_partition(kafka_pair: KafkaPair, t
     report = flow.run()
 
     (error,) = report.errors
-    assert isinstance(error, TargetTruncatedError)
+    assert isinstance(error, TargetDeletedError)
     assert report.records == 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as NativePartition
 from typer import Typer
 from typer.testing import CliRunner
@@ -33,7 +33,9 @@ from mirror_lib.sync.group_plan import GroupReason
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, admin, consume, create_topic, produce, records, transaction
+from tests.support.groups import commit_offset as commit
+from tests.support.groups import committed_offsets as committed
+from tests.support.kafka import Record, consume, create_topic, produce, records, transaction
 
 app = Typer()
 groups_cli.register(app)
@@ -49,27 +51,6 @@ def a_flow(tmp_path: Path, pair: KafkaPair, topic: str, settings: Mapping[str, s
         "checkpoints.topic.replication.factor": "1",
     }
     return pair_flow(tmp_path, pair, topics=topic, settings={**own, **(settings or {})})
-
-
-def commit(cluster: KafkaCluster, group: str, topic: str, offset: int, *, partition: int = 0) -> None:
-    client = admin(cluster)
-    place = NativePartition(topic, partition, offset)
-    deadline = time.monotonic() + 60
-    while True:
-        request = [ConsumerGroupTopicPartitions(group, [place])]
-        (done,) = client.alter_consumer_group_offsets(request)[group].result(60).topic_partitions
-        if done.error is None:
-            return
-        # The first group of a cluster makes it create the topic of committed offsets.
-        assert time.monotonic() < deadline, str(done.error)
-        time.sleep(0.1)
-
-
-def committed(cluster: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
-    request = [ConsumerGroupTopicPartitions(group)]
-    client = admin(cluster)
-    answer = client.list_consumer_group_offsets(request)[group].result(60)
-    return {(place.topic, place.partition): place.offset for place in answer.topic_partitions}
 
 
 def copy(flow: Flow) -> None:

@@ -53,7 +53,7 @@ def rights(config: MirrorConfig, task: AccessTask, side: Side) -> set[str]:
             {
                 "CREATE on topic A.orders",
                 "ALTER on topic A.orders",
-                "DESCRIBE on topic mm2-offsets.A.internal",
+                "READ on topic mm2-offsets.A.internal",
                 "CREATE on topic mm2-offsets.A.internal",
                 "DESCRIBE_CONFIGS on topic mm2-offsets.A.internal",
             },
@@ -97,6 +97,7 @@ def rights(config: MirrorConfig, task: AccessTask, side: Side) -> set[str]:
                 "READ on topic A.checkpoints.internal",
                 "WRITE on topic A.checkpoints.internal",
                 "READ on topic mm2-offsets.A.internal",
+                "DESCRIBE on topic A.orders",
             },
         ),
         # MM2's default: off.

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -9,15 +10,18 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.formats import RecordFormatError
 from mirror_lib.cluster.positions import (
+    ClusterPair,
     OmittedRange,
     Position,
     PositionKeys,
     PositionState,
+    Route,
     claim_of,
     decode_value,
     encode_value,
     supersedes,
 )
+from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.topology.names import TopicPartition
 
 SOURCE = TopicPartition("foo", 0)
@@ -99,6 +103,9 @@ def test_a_value_carries_mm2s_offset_first_and_our_fields_after_it() -> None:
     optional_numbers,
     optional_texts,
     optional_texts,
+    optional_texts,
+    optional_texts,
+    st.none() | st.builds(ClusterPair, st.text(max_size=40), st.text(max_size=40)),
 )
 def test_any_position_reads_back(
     offset: int,
@@ -108,8 +115,24 @@ def test_any_position_reads_back(
     epoch: int | None,
     run: str | None,
     topic_id: str | None,
+    target_topic: str | None,
+    target_topic_id: str | None,
+    clusters: ClusterPair | None,
 ) -> None:
-    position = Position("foo", 0, offset, target, state, producer, epoch, run, topic_id)
+    position = Position(
+        "foo",
+        0,
+        offset,
+        target,
+        state,
+        producer,
+        epoch,
+        run,
+        topic_id,
+        target_topic=target_topic,
+        target_topic_id=target_topic_id,
+        clusters=clusters,
+    )
     assert decode_value(SOURCE, encode_value(position)) == position
 
 
@@ -119,7 +142,7 @@ def test_what_was_left_out_stands_in_the_value() -> None:
 
     value = encode_value(position)
 
-    assert json.loads(value)["left_out"] == [
+    assert json.loads(json.loads(value)["left_out"]) == [
         [3, 5, None, "corrupt-batch", False],
         [9, 10, 1, "record-too-large", True],
     ]
@@ -134,6 +157,74 @@ def test_a_position_that_its_run_stores_in_transactions_says_so() -> None:
     assert claim_of(encode_value(position)) is None
     with pytest.raises(RecordFormatError, match="in_transactions"):
         decode_value(SOURCE, b'{"offset":41,"in_transactions":1}')
+
+
+def test_a_position_names_its_target_topic_and_both_clusters() -> None:
+    position = Position(
+        "foo",
+        0,
+        41,
+        40,
+        PositionState.CLOSED,
+        claim=7,
+        target_topic="A.foo",
+        target_topic_id="8Iu1",
+        clusters=ClusterPair("cluster-1", "cluster-2"),
+    )
+
+    assert encode_value(position) == (
+        b'{"offset":41,"target_offset":40,"state":"closed","target_topic":"A.foo","target_topic_id":"8Iu1",'
+        b'"source_cluster":"cluster-1","target_cluster":"cluster-2","claim":7}'
+    )
+    # Most records of a large flow are only looked at for their claims.
+    assert claim_of(encode_value(position)) == (7, False)
+
+
+@pytest.mark.parametrize("cluster", [b"1", b"[]", b"{}", b"true"])
+def test_a_malformed_cluster_id_is_refused(cluster: bytes) -> None:
+    with pytest.raises(RecordFormatError, match="source_cluster"):
+        decode_value(SOURCE, b'{"offset":41,"source_cluster":' + cluster + b"}")
+
+
+def test_every_field_is_one_that_connect_takes() -> None:
+    """Connect's `OffsetUtils.validateFormat` refuses lists and objects; MM2 would then begin at the first record."""
+    position = Position(
+        "foo",
+        0,
+        41,
+        40,
+        PositionState.OPEN,
+        4001,
+        3,
+        "run-1",
+        "8Iu1",
+        5,
+        7,
+        left_out=(OmittedRange(3, 5, None, "corrupt-batch"),),
+        runs=(OffsetRun(0, 0, 3),),
+        backfill="history",
+        routes=(Route("other", 1, 17),),
+        in_transactions=True,
+        target_topic="A.foo",
+        target_topic_id="8Iu2",
+        clusters=ClusterPair("cluster-1", "cluster-2"),
+    )
+    # Otherwise a field that is added later would not be looked at.
+    assert all(getattr(position, each.name) for each in fields(position) if each.name != "partition")
+
+    for name, value in json.loads(encode_value(position)).items():
+        assert isinstance(value, str | int | bool), name
+    assert decode_value(SOURCE, encode_value(position)) == position
+
+
+def test_lists_as_version_0_1_0_wrote_them_are_read() -> None:
+    value = b'{"offset":41,"state":"open","left_out":[[3,5,null,"corrupt-batch",false]],"routes":[["other",1,17]]}'
+
+    position = decode_value(SOURCE, value)
+
+    assert position is not None
+    assert position.left_out == (OmittedRange(3, 5, None, "corrupt-batch"),)
+    assert position.routes == (Route("other", 1, 17),)
 
 
 OPEN, CLOSED = PositionState.OPEN, PositionState.CLOSED

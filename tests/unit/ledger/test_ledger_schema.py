@@ -31,6 +31,7 @@ TABLES = {
     "offset_segment",
     "routed_range",
     "run_lock",
+    "cluster_pair",
     "rate_claim",
     "gap",
     "replicated_acl",

@@ -195,7 +195,7 @@ def test_losses_and_rejected_records_are_told_apart(values) -> None:
         "position-set": GapTotals(1, 500, 0),
     }
 
-    lost = {("retention-gap",): 70.0, ("source-recreated",): 0.0, ("source-truncated",): 0.0, ("disaster",): 0.0}
+    lost = {(cause,): 0.0 for cause in (*LOSS_REASONS, "disaster")} | {("retention-gap",): 70.0}
     assert values(metrics.GAP_RECORDS, gaps=gaps) == lost
     assert values(metrics.GAPS_OPEN, gaps=gaps) == {(): 1.0}
     assert values(metrics.RECREATED, gaps=gaps) == {(): 3.0}

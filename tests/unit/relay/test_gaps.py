@@ -144,6 +144,7 @@ class TestDeciding:
             run_id="d1",
             topic_id="id-1",
             claim=4,
+            target_topic="A.orders",
         )
 
     @given(

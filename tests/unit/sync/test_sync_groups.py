@@ -14,7 +14,13 @@ from mirror_lib.cluster.admin_groups import CommittedOffset, GroupKind, GroupSta
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Rename
-from mirror_lib.errors import AuthorizationError, TopicMissingError
+from mirror_lib.errors import (
+    AuthorizationError,
+    BrokerUnreachableError,
+    MirrorError,
+    TargetRecreatedError,
+    TopicMissingError,
+)
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
@@ -382,3 +388,38 @@ def test_every_reason_is_explained_where_people_look_it_up() -> None:
     explained = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
 
     assert explained == {reason.value for reason in GroupReason}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (TargetRecreatedError("A.orders was created again."), GroupReason.TARGET_CHANGED),
+        (BrokerUnreachableError("no answer."), GroupReason.UNREADABLE),
+    ],
+)
+def test_nothing_is_done_where_the_target_is_not_what_was_copied_to(error: MirrorError, reason: GroupReason) -> None:
+    made = plan(50, target=NOBODY, target_errors={ORDERS: error})
+
+    row = the_row(made)
+    assert (row.reason, row.emit, row.commit, row.goes_on_at) == (reason, False, False, None)
+    assert error.what in row.what
+    assert made.problems
+
+
+@pytest.mark.parametrize(("end", "reason"), [(149, GroupReason.BEYOND_TARGET_END), (150, None), (None, None)])
+def test_nothing_is_committed_behind_the_end_of_the_targets_log(end: int | None, reason: GroupReason | None) -> None:
+    """The newest sync maps 49 to 149: a group at 50 continues at 150."""
+    made = plan(50, target=NOBODY, target_ends={} if end is None else {ORDERS: end})
+
+    row = the_row(made)
+    assert (row.reason, row.commit, row.emit) == (reason, reason is None, reason is None)
+    assert bool(made.problems) == (reason is not None)
+
+
+def test_the_exact_map_commits_nothing_behind_the_end_either() -> None:
+    maps = {ORDERS: OffsetMap.of_runs((OffsetRun(0, 100, 100),))}
+
+    made = plan(80, points=[(0, 100)], target=NOBODY, maps=maps, exact=True, target_ends={ORDERS: 170})
+
+    row = the_row(made)
+    assert (row.reason, row.commit, row.goes_on_at) == (GroupReason.BEYOND_TARGET_END, False, None)

@@ -1,0 +1,125 @@
+"""What has become of the target partition that a position is about: pure rules, for copies and for consumer groups.
+
+A position says that records were copied to a topic with an id, up to an offset. A topic that was deleted, created
+again, truncated, or that another name has taken the place of, does not hold them, however well the offsets fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mirror_lib.cluster.positions import ClusterPair, Position, PositionState
+from mirror_lib.errors import (
+    ReplicationError,
+    SourceClusterChangedError,
+    TargetClusterChangedError,
+    TargetDeletedError,
+    TargetRecreatedError,
+    TargetRenamedError,
+    TargetTruncatedError,
+)
+
+#: `MirrorError.reason` of all that this module finds.
+TARGET_CHANGE_REASONS = frozenset(
+    kind.reason
+    for kind in (
+        TargetClusterChangedError,
+        TargetDeletedError,
+        TargetRecreatedError,
+        TargetRenamedError,
+        TargetTruncatedError,
+    )
+)
+
+
+class TargetPartition(NamedTuple):
+    """A target partition as it is now."""
+
+    topic: str
+    #: None where the topic does not exist, and before Kafka 2.8.
+    topic_id: str | None
+    #: Log end offset; None where the partition does not exist.
+    log_end: int | None
+
+
+class CopiedTo(NamedTuple):
+    """Where records were copied to, as the positions of all source partitions that share a target partition say."""
+
+    #: None where it is not known: MirrorMaker 2 and version 0.1.0 stored no name.
+    topic: str | None
+    topic_id: str | None
+    clusters: ClusterPair | None
+    #: Log end offset of the target partition behind the last copied record; None where MirrorMaker 2 copied last.
+    log_end: int | None
+    #: The log may end before that: the last transaction is not decided before the partition is taken over.
+    undecided: bool = False
+
+
+def copied_to(own: Position, sharing: Iterable[Position] = ()) -> CopiedTo | None:
+    """Where the records of a position are; None when nothing was copied.
+
+    Args:
+        own: the position of the source partition.
+        sharing: positions of all source partitions that go to the same target partition; several in a merge.
+    """
+    log_end, undecided = own.target_offset, own.in_transactions and own.state is PositionState.OPEN
+    for each in sharing:
+        if each.target_offset is not None:
+            log_end = max(log_end or 0, each.target_offset)
+        undecided = undecided or (each.in_transactions and each.state is PositionState.OPEN)
+    if log_end == 0 or (log_end is None and own.offset < 0):
+        return None
+    return CopiedTo(own.target_topic, own.target_topic_id, own.clusters, log_end, undecided)
+
+
+def source_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> ReplicationError | None:
+    """The error of a position that belongs to another source cluster than the one that the alias names now.
+
+    Its place is for the caller to set: of a hundred thousand partitions most have no error.
+    """
+    if then is None or now is None or then.source == now.source:
+        return None
+    return SourceClusterChangedError(
+        f"records were copied from cluster {then.source}, and the source is cluster {now.source} now."
+    )
+
+
+def target_cluster_change(then: ClusterPair | None, now: ClusterPair | None) -> ReplicationError | None:
+    """The same for the target cluster."""
+    if then is None or now is None or then.target == now.target:
+        return None
+    return TargetClusterChangedError(
+        f"records were copied to cluster {then.target}, and the target is cluster {now.target} now."
+    )
+
+
+def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationError | None:
+    """The error of a target partition that does not hold any more what was copied to it; None where it does.
+
+    Its place is for the caller to set.
+
+    Args:
+        then: what the positions say.
+        now: the partition that the flow's rules name.
+    """
+    if then is None:
+        return None
+    until = "" if then.log_end is None else f", up to offset {then.log_end}"
+    if then.topic is not None and then.topic != now.topic:
+        return TargetRenamedError(
+            f"records were copied to topic {then.topic}{until}; by the flow's rules the target is {now.topic} now.",
+        )
+    if now.log_end is None:
+        return TargetDeletedError(f"{now.topic} was deleted on the target: it held copied records{until}.")
+    if None not in (then.topic_id, now.topic_id) and then.topic_id != now.topic_id:
+        return TargetRecreatedError(
+            f"{now.topic} was deleted on the target and created again: the topic with copied records had id "
+            f"{then.topic_id}{until}; this one has id {now.topic_id} and ends at offset {now.log_end}.",
+        )
+    # MirrorMaker 2 keeps no offset of the target, but a log that has never held anything holds no copy.
+    if not then.undecided and now.log_end < (1 if then.log_end is None else then.log_end):
+        return TargetTruncatedError(
+            f"the log of {now.topic} ends at offset {now.log_end} on the target, but records were copied to it{until}.",
+        )
+    return None

@@ -1,0 +1,143 @@
+"""An alias that names another cluster than before: nothing that was stored is believed until an operator decides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.cluster.positions import ClusterPair
+from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError
+from mirror_lib.relay.flow_observation import observe_flow
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.replicate import plan_flow
+from mirror_lib.relay.run_model import RunOptions
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, make_flow, pair_flow
+from tests.support.kafka import consume, create_topic, produce, records
+
+
+class Scene:
+    """Ten copied records, and another file whose aliases name the clusters the other way round."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
+        self.pair, self.topic = pair, topic
+        create_topic(pair.source, topic)
+        self.flow = pair_flow(folder, pair, topics=topic)
+        produce(pair.source, topic, records(10))
+        assert self.flow.run().errors == ()
+        swapped = folder / "swapped"
+        swapped.mkdir()
+        create_topic(pair.target, topic)
+        produce(pair.target, topic, records(5))
+        settings = {"mirror.ledger.url": f"sqlite:///{folder}/ledger.sqlite3"}
+        servers = pair.target.bootstrap_servers, pair.source.bootstrap_servers
+        self.swapped = replace(make_flow(swapped, *servers, topics=topic, settings=settings), ledger=self.flow.ledger)
+
+    def say(self, *words: str, flow: Flow | None = None) -> tuple[int, dict[str, Any]]:
+        flow = flow or self.swapped
+        told = [*words, "--config", str(flow.path), "--flow", "A->B", "--json"]
+        result = CliRunner().invoke(app, told)
+        return result.exit_code, json.loads(result.stdout)
+
+
+@pytest.fixture
+def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    return Scene(kafka_pair, topic_name, tmp_path)
+
+
+def test_a_file_with_the_same_aliases_and_other_clusters_is_refused_everywhere(scene: Scene) -> None:
+    for refused in (
+        lambda: scene.swapped.run(),
+        lambda: plan_flow(scene.swapped.config, RunOptions(), scene.swapped.ledger),
+        lambda: observe_flow(scene.swapped.config, scene.swapped.ledger),
+    ):
+        with pytest.raises(MirrorError) as caught:
+            refused()
+        assert isinstance(caught.value, TargetClusterChangedError)
+        assert caught.value.exit_code == 3
+        assert "mirror clusters accept" in caught.value.action
+    assert consume(scene.pair.source, f"A.{scene.topic}") == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("groups", "apply"),
+        ("groups", "plan"),
+        ("groups", "status"),
+        ("verify",),
+        ("map", "rebuild"),
+        ("position", "set", "--to", "earliest", "--yes"),
+    ],
+)
+def test_no_command_believes_the_ledger_of_other_clusters(scene: Scene, words: tuple[str, ...]) -> None:
+    named = ("--topic", scene.topic) if words[0] == "position" else ()
+
+    code, told = scene.say(*words, *named)
+
+    assert (code, told["error"]["reason"]) == (3, "target-cluster-changed")
+
+
+def test_show_compares_the_ids(scene: Scene) -> None:
+    ids = [scene.pair.source.cluster_id, scene.pair.target.cluster_id]
+
+    code, told = scene.say("clusters", "show", flow=scene.flow)
+    assert code == 0
+    assert [(row["cluster_id"], row["in_the_ledger"]) for row in told["clusters"]] == list(zip(ids, ids, strict=True))
+
+    code, told = scene.say("clusters", "show")
+    assert code == 3
+    assert [(row["cluster_id"], row["in_the_ledger"]) for row in told["clusters"]] == list(
+        zip(ids[::-1], ids, strict=True)
+    )
+
+
+def test_a_new_flow_begins_at_its_first_record(scene: Scene) -> None:
+    code, told = scene.say("clusters", "accept", "--new", "--yes")
+
+    assert (code, told["done"]) == (0, True)
+    report = scene.swapped.run()
+    assert (report.errors, report.records) == ((), 5)
+    assert len(consume(scene.pair.source, f"A.{scene.topic}")) == 5
+    # The earlier clusters are refused now.
+    with pytest.raises((SourceClusterChangedError, TargetClusterChangedError)):
+        scene.flow.run()
+    (entry,) = scene.flow.ledger.audits.newest("A->B")
+    assert (entry.action, entry.subject) == ("clusters-accept", "new")
+
+
+def test_the_same_flow_continues_at_the_same_offsets(scene: Scene) -> None:
+    """As if both clusters had got new ids: the positions and the ledger name others."""
+    with FlowClusters.connect(scene.flow.config) as clusters:
+        stored = clusters.positions.read_all().positions.values()
+        clusters.positions.write(
+            replace(
+                each.position, clusters=ClusterPair("old-1", "old-2"), claim=2, topic_id="old", target_topic_id="old"
+            )
+            for each in stored
+        )
+    scene.flow.ledger.cluster_pairs.replace("A->B", "old-1", "old-2", by="test")
+    with pytest.raises(TargetClusterChangedError):
+        scene.flow.run()
+
+    code, told = scene.say("clusters", "accept", "--same", "--yes", flow=scene.flow)
+
+    assert (code, told["change"]["positions_kept"]) == (0, 1)
+    produce(scene.pair.source, scene.topic, records(3, start=10))
+    report = scene.flow.run()
+    assert (report.errors, report.records) == ((), 3)
+    assert len(consume(scene.pair.target, f"A.{scene.topic}")) == 13
+
+
+def test_nothing_happens_without_consent(scene: Scene) -> None:
+    code, told = scene.say("clusters", "accept", "--new")
+
+    assert (code, told["done"]) == (1, False)
+    with pytest.raises(TargetClusterChangedError):
+        scene.swapped.run()
