@@ -17,15 +17,15 @@ def test_a_simulated_source_has_as_many_topics_and_partitions_as_was_asked_for()
     assert max(source.topics.values()) > 5 * min(source.topics.values())
 
 
-@pytest.mark.parametrize(("what", "planned"), [("first run", 1_000), ("idle", 0)])
-def test_a_plan_holds_what_is_to_be_copied_and_asks_by_batches(what: str, planned: int) -> None:
+@pytest.mark.parametrize(("what", "planned", "ends"), [("first run", 1_000, 2), ("idle", 0, 3)])
+def test_a_plan_holds_what_is_to_be_copied_and_asks_by_batches(what: str, planned: int, ends: int) -> None:
     measured = measure_simulated(what, topics=200, partitions=1_000, tasks=4)
 
     assert (measured.topics, measured.partitions, measured.planned) == (200, 1_000, planned)
     asked = Counter(measured.requests)
     assert asked["DescribeTopicPartitions"] == 2
-    # Starts and ends, once from each leader.
-    assert asked["ListOffsets"] == 2 * 12
+    # Starts and ends of the source, and the ends of what was copied to, once from each leader.
+    assert asked["ListOffsets"] == ends * 12
     assert bool(asked["DescribeConfigs"]) is bool(planned)
     assert bool(asked["DescribeLogDirs"]) is bool(planned)
 
