@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import socket
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
+from starlette.datastructures import State
 
 from mirror_lib.page.app import create_app
+from mirror_lib.page.context import Page
 from mirror_lib.page.control import DagState, Visitor
 from mirror_lib.page.errors import DagUnknownError
+from mirror_lib.page.limits import RateLimits
 from mirror_lib.page.served import FlowSource
 
+_PROJECT = Path(__file__).parents[2]
 #: What actions need besides a login.
 ACTION = {"X-Replication-Action": "1", "Content-Type": "application/json"}
 
@@ -85,7 +91,17 @@ class Airflow:
 def page_app(config: Path | None, airflow: Airflow, **environment: str) -> FastAPI:
     """The page of one configuration file."""
     named = {} if config is None else {"MIRROR_CONFIG": str(config)}
-    return create_app(FlowSource({**named, **environment}, Path(__file__).parents[2]), airflow)
+    flows = FlowSource({**named, **environment}, _PROJECT)
+    # FastAPI analyses the routes for as long as a hundred requests take. They know the page by the app's state only.
+    app = copy.copy(_analysed())
+    app.state = State({"page": Page(flows=flows, control=airflow, limits=RateLimits(flows.environment))})
+    return app
+
+
+@cache
+def _analysed() -> FastAPI:
+    """An app that is never asked, so that each copy makes its own stack of middleware."""
+    return create_app(FlowSource({}, _PROJECT), Airflow())
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.config.load import load
-from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.page.security import LARGEST_BODY, SAFE_HEADERS
+from tests.support.ledgers import copied
 from tests.support.page_app import ACTION, Airflow, Person, page_app
 from tests.support.page_client import Client
 from tests.support.page_routes import DAG, ORDERS, Route, routes_of
@@ -88,6 +89,14 @@ JSON = st.recursive(
 def hostile_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = write_config(tmp_path_factory.mktemp("hostile"), STORIES[:4])
     seed(config, STORIES[:4], observations=3)
+    return config
+
+
+@pytest.fixture(scope="module")
+def every_story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """To be copied."""
+    config = write_config(tmp_path_factory.mktemp("every"))
+    seed(config, observations=3)
     return config
 
 
@@ -243,11 +252,10 @@ def test_without_a_login_every_route_answers_401_and_with_one_that_opens_no_page
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
-def test_every_route_answers_what_it_is_there_for(tmp_path: Path, route: Route) -> None:
+def test_every_route_answers_what_it_is_there_for(every_story: Path, tmp_path: Path, route: Route) -> None:
     """So that the refusals of the tests above are refusals of what was hostile."""
-    config = write_config(tmp_path, STORIES)
-    seed(config, STORIES, observations=3)
-    client = Client(page_app(config, Airflow()))
+    copied(every_story.parent / FILE_NAME, tmp_path / FILE_NAME)
+    client = Client(page_app(write_config(tmp_path), Airflow()))
 
     answer = ask(client, route, route.path_values(), route.query_values(), route.order())
 
