@@ -5,6 +5,7 @@ It makes no difference whether the task has started its driver itself or has had
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -45,32 +46,64 @@ def run(argv, open_session):
 
 start(sys.argv[1:], run, copies=True)
 """
-#: As Airflow runs a task: it leads a group, and ends the operator's work when it gets SIGTERM.
-_TASK = """
-import os, signal
-os.setpgid(0, 0)
+#: As Airflow runs a task: forked by a supervisor, it leads a group, and ends the operator's work when it gets SIGTERM.
+_SUPERVISOR = """
+import json, os, signal, sys
 from mirror_lib.airflow.connect_driver import ConnectDriver
 
-driver = ConnectDriver("stand_in_job", ())
-signal.signal(signal.SIGTERM, lambda *_: driver.end())
-driver.run({"SPARK_REMOTE": "sc://localhost:1"})
+def task(environment):
+    os.setpgid(0, 0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.environ.update(environment)
+    driver = ConnectDriver("stand_in_job", ())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, lambda *_: driver.end())
+    driver.run({"SPARK_REMOTE": "sc://localhost:1"})
+
+# The kernel forgets tasks that have ended.
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            task(json.loads(line))
+        finally:
+            os._exit(0)
+    print(pid, flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def supervisor() -> Iterator[subprocess.Popen[str]]:
+    """Takes the environment of a task as a line of JSON, and answers with the process that runs it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _SUPERVISOR],
+        env={**os.environ, "PYTHONPATH": str(_PROJECT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        yield process
+        process.kill()
 
 
 class Killed:
     """A task with its driver, and what the driver noted."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, supervisor: subprocess.Popen[str], folder: Path, environment: Mapping[str, str]) -> None:
         (folder / "stand_in_job.py").write_text(_JOB)
         self._notes = folder / "notes"
         self._notes.touch()
         path = os.pathsep.join([str(folder), str(_PROJECT)])
-        self.task = subprocess.Popen(
-            [sys.executable, "-c", _TASK],
-            env={**os.environ, "PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable, **environment},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        variables = {"PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable, **environment}
+        supervisor.stdin.write(json.dumps(variables) + "\n")
+        supervisor.stdin.flush()
+        self.task = int(supervisor.stdout.readline())
         self.wait_until(lambda: len(self.noted) == 1)
         self.driver = int(self.noted[0])
 
@@ -79,7 +112,7 @@ class Killed:
         return self._notes.read_text().splitlines()
 
     def signal_group(self, number: signal.Signals) -> None:
-        os.killpg(self.task.pid, number)
+        os.killpg(self.task, number)
 
     def wait_until(self, so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _SECONDS
@@ -88,24 +121,31 @@ class Killed:
             time.sleep(0.05)
 
     def driver_is_gone(self) -> bool:
-        facts = process_facts(self.driver)
-        return facts is None or not facts.living
+        return _is_gone(self.driver)
+
+    def task_is_gone(self) -> bool:
+        return _is_gone(self.task)
 
 
 @pytest.fixture(params=["own", "hosted"])
-def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Killed]:
+def killed(request: pytest.FixtureRequest, supervisor: subprocess.Popen[str], tmp_path: Path) -> Iterator[Killed]:
     with ExitStack() as stack:
         environment: dict[str, str] = {}
         if request.param == "hosted":
             host = stack.enter_context(StandInHost(tmp_path, {"stand_in_job": _JOB}))
             environment["MIRROR_DRIVER_HOST"] = str(host.socket)
-        found = Killed(tmp_path, environment)
-        assert (_parent(found.driver) == found.task.pid) == (request.param == "own")
+        found = Killed(supervisor, tmp_path, environment)
+        assert (_parent(found.driver) == found.task) == (request.param == "own")
         yield found
-        for pid in (found.task.pid, found.driver):
-            if (facts := process_facts(pid)) is not None and facts.living:
+        for pid in (found.task, found.driver):
+            if not _is_gone(pid):
                 os.kill(pid, signal.SIGKILL)
-        found.task.wait()
+        found.wait_until(found.task_is_gone)
+
+
+def _is_gone(pid: int) -> bool:
+    facts = process_facts(pid)
+    return facts is None or not facts.living
 
 
 def _parent(pid: int) -> int:
@@ -118,7 +158,7 @@ def test_a_killed_task_has_its_driver_clean_up_once_and_whole(killed: Killed) ->
     os.kill(killed.driver, signal.SIGTERM)
     killed.wait_until(lambda: len(killed.noted) == 2)
     killed.signal_group(signal.SIGTERM)
-    killed.task.wait(_SECONDS)
+    killed.wait_until(killed.task_is_gone)
 
     assert killed.noted[1:] == ["begins to clean up", "is done"]
     assert killed.driver_is_gone()
