@@ -20,9 +20,9 @@ from mirror_lib.airflow.compatibility import (
     mask_secret,
 )
 from mirror_lib.config.airflow_values import ConnectionValues, Reference
-from mirror_lib.config.model import is_secret
 from mirror_lib.config.own_keys import LEDGER_URL
 from mirror_lib.config.provider_errors import ProviderError
+from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.config.surroundings import Surroundings, reading_in
 from mirror_lib.errors import TransientError
 

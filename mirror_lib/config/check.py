@@ -12,9 +12,10 @@ from mirror_lib.config.foreign_names import foreign
 from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
 from mirror_lib.config.masking import masked_text
-from mirror_lib.config.model import Problem, Provenance, Severity, is_secret
+from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
 from mirror_lib.config.pem_lines import broken_pem
+from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.config.values import check_client_value, check_value
 from mirror_lib.topology.java_types import parse_list
 from mirror_lib.transform.setting_keys import is_transform_key

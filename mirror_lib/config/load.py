@@ -22,11 +22,12 @@ from mirror_lib.config.derive import (
 from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.flow_transforms import TransformsReader, transform_settings
-from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity, is_secret
+from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
 from mirror_lib.config.problems import InvalidConfigurationError, describe, in_order
 from mirror_lib.config.properties import Entry, parse_properties
 from mirror_lib.config.providers import ConfigProvider, Resolver, files_read, make_providers
+from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.config.security_check import security_problems
 from mirror_lib.config.surroundings import looking_only, surroundings
 from mirror_lib.config.typed import flow_config

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mirror_lib.config.model import Provenance, is_secret
+from mirror_lib.config.model import Provenance
+from mirror_lib.config.secret_keys import is_secret
 
 HIDDEN = "[hidden]"
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
 from pydantic_core.core_schema import is_instance_schema, plain_serializer_function_ser_schema
 
 from mirror_lib.config.file_stamps import FileStamp
+from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.problems import Problem as Problem
 from mirror_lib.problems import Severity as Severity
 from mirror_lib.topology.acls import AclPattern, AclResource
@@ -354,15 +355,6 @@ class MirrorConfig(_Frozen):
     def enabled_flows(self) -> tuple[FlowConfig, ...]:
         """The flows that replicate topics; the others exist for heartbeats only."""
         return tuple(flow for flow in self.flows if flow.enabled)
-
-
-_SECRET_WORDS = ("password", "passphrase", "secret", "jaas", "token", "ssl.keystore.key", "credentials", "ssl.key.pem")
-
-
-def is_secret(key: str) -> bool:
-    """Whether values of this property must never be shown."""
-    lowered = key.lower()
-    return any(word in lowered for word in _SECRET_WORDS) and not lowered.endswith("endpoint.url")
 
 
 def jsonable(model: BaseModel) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Table, bindparam, delete, select
 
-from mirror_lib.ledger.models import ReplicatedAcl, SyncTime
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import ReplicatedAclRow, SyncTimeRow
 from mirror_lib.ledger.writing import upsert
 
-_ACL: Table = ReplicatedAcl.metadata.tables["replicated_acl"]
-_TIME: Table = SyncTime.metadata.tables["sync_time"]
+_ACL: Table = METADATA.tables["replicated_acl"]
+_TIME: Table = METADATA.tables["sync_time"]
 
 
 def save(connection: Connection, rows: Iterable[ReplicatedAclRow]) -> None:

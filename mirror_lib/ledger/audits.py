@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import Table, insert, select
 
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.observed_models import Audit
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import AuditRow
 from mirror_lib.ledger.writing import now
 
-_AUDIT: Table = Audit.metadata.tables["audit"]
+_AUDIT: Table = METADATA.tables["audit"]
 
 
 class Audits:

@@ -8,10 +8,10 @@ from sqlalchemy import Connection, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from mirror_lib.ledger.database import Database
-from mirror_lib.ledger.models import Backfill
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import BackfillRow
 
-_BACKFILL: Table = Backfill.metadata.tables["backfill"]
+_BACKFILL: Table = METADATA.tables["backfill"]
 
 
 class Backfills:

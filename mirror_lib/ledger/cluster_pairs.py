@@ -7,12 +7,11 @@ clusters stay in the ledger, under a name that no flow has.
 from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, Table, case, delete, func, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import ClusterPairRow
-from mirror_lib.ledger.writing import now, upsert
+from mirror_lib.ledger.writing import insert_new, now, upsert
 
 _PAIRS: Table = METADATA.tables["cluster_pair"]
 #: Tables that tell of the past: their rows are kept.
@@ -55,10 +54,9 @@ class ClusterPairs:
 
     def keep(self, flow: str, source_id: str, target_id: str) -> ClusterPairRow:
         """Note a flow's clusters unless they are known; returns those that are known then."""
-        row = {"flow": flow, "source_id": source_id, "target_id": target_id, "since": now(), "by": None}
+        row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now())
         with self._database.write() as connection:
-            insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(_PAIRS)
-            connection.execute(insert.values(row).on_conflict_do_nothing())
+            insert_new(connection, _PAIRS, row)
             return ClusterPairRow(**connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one())
 
     def replace(self, flow: str, source_id: str, target_id: str, *, by: str) -> None:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Table, case, func, select
 
-from mirror_lib.ledger.models import PartitionRun, Run
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import PartitionRunState
 
-_RUN: Table = Run.metadata.tables["run"]
-_PARTITION_RUN: Table = PartitionRun.metadata.tables["partition_run"]
+_RUN: Table = METADATA.tables["run"]
+_PARTITION_RUN: Table = METADATA.tables["partition_run"]
 #: Rows of partitions that are still being copied have no seconds yet.
 _ENDED = (PartitionRunState.DONE.value, PartitionRunState.FAILED.value)
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, Table, func, insert, or_, select, update
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.models import Gap, PartitionRun, Run
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.writing import now, storable
 
-_GAP: Table = Gap.metadata.tables["gap"]
-_RUN: Table = Run.metadata.tables["run"]
-_PARTITION_RUN: Table = PartitionRun.metadata.tables["partition_run"]
+_GAP: Table = METADATA.tables["gap"]
+_RUN: Table = METADATA.tables["run"]
+_PARTITION_RUN: Table = METADATA.tables["partition_run"]
 #: Well below what SQLite takes in one statement.
 _TOPICS_AT_ONCE = 500
 

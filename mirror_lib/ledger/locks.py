@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from mirror_lib.ledger.models import RunLock
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import RunLockRow
 from mirror_lib.ledger.writing import now
 
-_LOCK: Table = RunLock.metadata.tables["run_lock"]
+_LOCK: Table = METADATA.tables["run_lock"]
 
 
 def acquire(

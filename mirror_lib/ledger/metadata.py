@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, Dialect, Double, LargeBinary, MetaData, String
-from sqlalchemy.orm import DeclarativeBase
-from sqlalchemy.types import TypeDecorator
+# Not SQLAlchemy's ORM: nothing here maps objects, and it takes longer to start than a run that finds nothing.
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Double,
+    ForeignKey,
+    LargeBinary,
+    MetaData,
+    String,
+)
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -31,22 +44,40 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class Base(DeclarativeBase):
-    """Root of the tables; constraint names are fixed so that later migrations can name them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map = {  # noqa: RUF012  # SQLAlchemy reads it from the class
-        int: BigInteger(),
-        float: Double(),
-        str: String(),
-        bytes: LargeBinary(),
-        datetime: UtcDateTime(),
+#: All tables, once `models` is imported. Names of constraints are fixed so that later migrations can name them.
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
     }
+)
+_TYPES: Mapping[type, TypeEngine[Any]] = {
+    bool: Boolean(),
+    int: BigInteger(),
+    float: Double(),
+    str: String(),
+    bytes: LargeBinary(),
+    datetime: UtcDateTime(),
+}
+
+
+def column(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
+    """A column that always has a value, of a Python type or of one of SQL."""
+    return Column(name, _sql_type(kind), nullable=False)
+
+
+def optional(name: str, kind: type | TypeEngine[Any]) -> Column[Any]:
+    """A column that may be NULL."""
+    return Column(name, _sql_type(kind), nullable=True)
+
+
+def key(name: str, kind: type, *references: ForeignKey) -> Column[Any]:
+    """A column of the primary key. No database counts it up."""
+    return Column(name, _sql_type(kind), *references, primary_key=True, autoincrement=False)
+
+
+def _sql_type(kind: type | TypeEngine[Any]) -> TypeEngine[Any]:
+    return _TYPES[kind] if isinstance(kind, type) else kind

@@ -3,361 +3,330 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, Text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, Table, Text
 
 # Whoever asks for the tables is to get all of them: they are registered when their module is imported.
 from mirror_lib.ledger import observed_models  # noqa: F401
-from mirror_lib.ledger.metadata import Base
-
-#: All tables of the ledger, those of `observed_models` among them.
-METADATA = Base.metadata
-
-
-class Run(Base):
-    """See `rows.RunRow`."""
-
-    __tablename__ = "run"
-    __table_args__ = (
-        CheckConstraint("state IN ('running', 'succeeded', 'partial', 'failed')", name="state"),
-        Index(None, "flow", "started_at"),
-        Index(None, "trigger"),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    flow: Mapped[str]
-    trigger: Mapped[str]
-    state: Mapped[str]
-    started_at: Mapped[datetime]
-    finished_at: Mapped[datetime | None]
-    rounds: Mapped[int]
-    planned_partitions: Mapped[int]
-    records: Mapped[int]
-    bytes: Mapped[int]
-    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    heartbeat_at: Mapped[datetime]
-
-
-class PartitionRun(Base):
-    """See `rows.PartitionRunRow`."""
-
-    __tablename__ = "partition_run"
-    __table_args__ = (CheckConstraint("state IN ('planned', 'copying', 'done', 'failed')", name="state"),)
-
-    run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    round: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    start_offset: Mapped[int]
-    end_offset: Mapped[int]
-    source_next: Mapped[int]
-    target_first: Mapped[int]
-    target_next: Mapped[int]
-    records: Mapped[int]
-    bytes: Mapped[int]
-    batches: Mapped[int]
-    first_timestamp: Mapped[int | None]
-    last_timestamp: Mapped[int | None]
-    seconds: Mapped[float]
-    state: Mapped[str]
-    reason: Mapped[str | None]
-    detail: Mapped[str | None] = mapped_column(Text)
-    updated_at: Mapped[datetime]
-
-
-class Round(Base):
-    """See `rows.RoundRow`."""
-
-    __tablename__ = "round"
-    __table_args__ = (Index(None, "flow", "began_at"), Index(None, "flow", "heaviest_bytes"))
-
-    run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
-    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    flow: Mapped[str]
-    began_at: Mapped[datetime]
-    planning_seconds: Mapped[float]
-    opening_seconds: Mapped[float]
-    copying_seconds: Mapped[float]
-    committing_seconds: Mapped[float]
-    tasks: Mapped[int]
-    partitions: Mapped[int]
-    records: Mapped[int]
-    bytes: Mapped[int]
-    heaviest_bytes: Mapped[int]
-    lag_records: Mapped[int]
-    lag_bytes: Mapped[int | None]
-    planned_records: Mapped[int]
-    planned_bytes: Mapped[int | None]
-    expected_bytes: Mapped[int | None]
-    expected_seconds: Mapped[float | None]
-    oldest_age_ms: Mapped[int | None]
-    newest_age_ms: Mapped[int | None]
-    committed_at: Mapped[datetime | None]
-
-
-class Position(Base):
-    """See `offset_rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka."""
-
-    __tablename__ = "position"
-    __table_args__ = (CheckConstraint("state IN ('open', 'closed')", name="state"),)
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    offset: Mapped[int]
-    target_offset: Mapped[int | None]
-    state: Mapped[str]
-    producer_id: Mapped[int | None]
-    epoch: Mapped[int | None]
-    run_id: Mapped[str | None]
-    topic_id: Mapped[str | None]
-    updated_at: Mapped[datetime]
-
-
-class OffsetSegment(Base):
-    """See `offset_rows.SegmentRow`.
-
-    Segments of a partition ascend on both sides and outlive the runs that wrote them.
-    """
-
-    __tablename__ = "offset_segment"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    source_first: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    source_next: Mapped[int]
-    target_first: Mapped[int]
-    target_next: Mapped[int]
-    records: Mapped[int]
-    runs: Mapped[bytes | None]
-    run_id: Mapped[str]
-
-
-class RoutedRange(Base):
-    """See `offset_rows.RoutedRangeRow`."""
-
-    __tablename__ = "routed_range"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    target_topic: Mapped[str] = mapped_column(primary_key=True)
-    target_partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    stretch: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    own: Mapped[bool]
-    source_first: Mapped[int]
-    source_next: Mapped[int]
-    target_first: Mapped[int]
-    target_next: Mapped[int]
-    records: Mapped[int]
-    run_id: Mapped[str]
-
-
-class ClusterPair(Base):
-    """See `rows.ClusterPairRow`."""
-
-    __tablename__ = "cluster_pair"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    source_id: Mapped[str]
-    target_id: Mapped[str]
-    since: Mapped[datetime]
-    by: Mapped[str | None]
-
-
-class RunLock(Base):
-    """See `rows.RunLockRow`. A flow without a row is free."""
-
-    __tablename__ = "run_lock"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    run_id: Mapped[str]
-    holder: Mapped[str]
-    acquired_at: Mapped[datetime]
-    renewed_at: Mapped[datetime]
-    lease_seconds: Mapped[float]
-
-
-class RateClaim(Base):
-    """See `rows.RateClaimRow`."""
-
-    __tablename__ = "rate_claim"
-    __table_args__ = (CheckConstraint("side IN ('read', 'write')", name="side"),)
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    side: Mapped[str] = mapped_column(primary_key=True)
-    cluster: Mapped[str]
-    run_id: Mapped[str]
-    wanted: Mapped[int | None]
-    bytes_per_second: Mapped[int]
-    claimed_at: Mapped[datetime]
-
-
-class Gap(Base):
-    """See `rows.GapRow`."""
-
-    __tablename__ = "gap"
-    __table_args__ = (
-        CheckConstraint("state IN ('open', 'accepted', 'recopied', 'stopped')", name="state"),
-        Index(None, "flow", "state"),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    flow: Mapped[str]
-    topic: Mapped[str]
-    partition: Mapped[int]
-    cause: Mapped[str]
-    first_offset: Mapped[int]
-    next_offset: Mapped[int]
-    records: Mapped[int | None]
-    first_time: Mapped[datetime | None]
-    last_time: Mapped[datetime | None]
-    topic_id: Mapped[str | None]
-    detail: Mapped[str] = mapped_column(Text)
-    run_id: Mapped[str | None]
-    found_at: Mapped[datetime]
-    state: Mapped[str]
-    decided_by: Mapped[str | None]
-    decided_at: Mapped[datetime | None]
-    note: Mapped[str | None] = mapped_column(Text)
-
-
-class ReplicatedAcl(Base):
-    """See `rows.ReplicatedAclRow`."""
-
-    __tablename__ = "replicated_acl"
-    __table_args__ = (
-        CheckConstraint("kind IN ('copied', 'staged')", name="kind"),
-        CheckConstraint("state IN ('waiting', 'creating', 'created')", name="state"),
-    )
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    resource: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
-    pattern: Mapped[str] = mapped_column(primary_key=True)
-    principal: Mapped[str] = mapped_column(primary_key=True)
-    host: Mapped[str] = mapped_column(primary_key=True)
-    operation: Mapped[str] = mapped_column(primary_key=True)
-    permission: Mapped[str] = mapped_column(primary_key=True)
-    kind: Mapped[str]
-    state: Mapped[str]
-    withdrawn: Mapped[bool]
-    changed_at: Mapped[datetime]
-    changed_by: Mapped[str]
-
-
-class SyncTime(Base):
-    """When a step with an interval of its own began the last time that it succeeded."""
-
-    __tablename__ = "sync_time"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    step: Mapped[str] = mapped_column(primary_key=True)
-    begun_at: Mapped[datetime]
-
-
-class Backfill(Base):
-    """See `rows.BackfillRow`."""
-
-    __tablename__ = "backfill"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
-    definition: Mapped[dict[str, Any]] = mapped_column(JSON)
-    created_at: Mapped[datetime]
-
-
-class Verification(Base):
-    """See `rows.VerificationRow`."""
-
-    __tablename__ = "verification"
-    __table_args__ = (
-        CheckConstraint("mode IN ('full', 'sample', 'recent')", name="mode"),
-        CheckConstraint("verdict IN ('equal', 'different', 'unverifiable')", name="verdict"),
-        Index(None, "flow", "topic", "partition", "finished_at"),
-    )
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    flow: Mapped[str]
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    mode: Mapped[str]
-    verdict: Mapped[str]
-    reason: Mapped[str | None]
-    detail: Mapped[str | None] = mapped_column(Text)
-    source_first: Mapped[int | None]
-    source_next: Mapped[int | None]
-    target_first: Mapped[int | None]
-    target_next: Mapped[int | None]
-    records: Mapped[int]
-    bytes: Mapped[int]
-    digest: Mapped[str | None]
-    difference_count: Mapped[int]
-    differences: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
-    started_at: Mapped[datetime]
-    finished_at: Mapped[datetime]
-
-
-class Cutover(Base):
-    """See `cutover_rows.CutoverRow`."""
-
-    __tablename__ = "cutover"
-    __table_args__ = (Index(None, "flow", "created_at"),)
-
-    name: Mapped[str] = mapped_column(primary_key=True)
-    flow: Mapped[str]
-    state: Mapped[str]
-    step: Mapped[str]
-    definition: Mapped[dict[str, Any]] = mapped_column(JSON)
-    created_at: Mapped[datetime]
-    created_by: Mapped[str]
-    updated_at: Mapped[datetime]
-
-
-class CutoverStep(Base):
-    """See `cutover_rows.CutoverStepRow`."""
-
-    __tablename__ = "cutover_step"
-
-    cutover: Mapped[str] = mapped_column(ForeignKey("cutover.name", ondelete="CASCADE"), primary_key=True)
-    step: Mapped[str] = mapped_column(primary_key=True)
-    attempt: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    state: Mapped[str]
-    gates: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    facts: Mapped[dict[str, Any]] = mapped_column(JSON)
-    by: Mapped[str]
-    started_at: Mapped[datetime]
-    finished_at: Mapped[datetime | None]
-    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-
-
-class Cut(Base):
-    """See `cutover_rows.CutRow`."""
-
-    __tablename__ = "cut"
-
-    cutover: Mapped[str] = mapped_column(ForeignKey("cutover.name", ondelete="CASCADE"), primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    source_end: Mapped[int]
-    target_end: Mapped[int]
-    cut_at: Mapped[datetime]
-
-
-class HandedOverTopic(Base):
-    """See `cutover_rows.HandedOverRow`."""
-
-    __tablename__ = "handed_over_topic"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    target_topic: Mapped[str]
-    cutover: Mapped[str]
-    since: Mapped[datetime]
-    by: Mapped[str]
+from mirror_lib.ledger.metadata import METADATA, column, key, optional
+
+__all__ = ["METADATA"]
+
+# See `rows.RunRow`.
+Table(
+    "run",
+    METADATA,
+    key("id", str),
+    column("flow", str),
+    column("trigger", str),
+    column("state", str),
+    column("started_at", datetime),
+    optional("finished_at", datetime),
+    column("rounds", int),
+    column("planned_partitions", int),
+    column("records", int),
+    column("bytes", int),
+    optional("error", JSON(none_as_null=True)),
+    column("heartbeat_at", datetime),
+    CheckConstraint("state IN ('running', 'succeeded', 'partial', 'failed')", name="state"),
+    Index(None, "flow", "started_at"),
+    Index(None, "trigger"),
+)
+
+# See `rows.PartitionRunRow`.
+Table(
+    "partition_run",
+    METADATA,
+    key("run_id", str, ForeignKey("run.id", ondelete="CASCADE")),
+    key("topic", str),
+    key("partition", int),
+    key("round", int),
+    column("target_topic", str),
+    column("start_offset", int),
+    column("end_offset", int),
+    column("source_next", int),
+    column("target_first", int),
+    column("target_next", int),
+    column("records", int),
+    column("bytes", int),
+    column("batches", int),
+    optional("first_timestamp", int),
+    optional("last_timestamp", int),
+    column("seconds", float),
+    column("state", str),
+    optional("reason", str),
+    optional("detail", Text()),
+    column("updated_at", datetime),
+    CheckConstraint("state IN ('planned', 'copying', 'done', 'failed')", name="state"),
+)
+
+# See `rows.RoundRow`.
+Table(
+    "round",
+    METADATA,
+    key("run_id", str, ForeignKey("run.id", ondelete="CASCADE")),
+    key("number", int),
+    column("flow", str),
+    column("began_at", datetime),
+    column("planning_seconds", float),
+    column("opening_seconds", float),
+    column("copying_seconds", float),
+    column("committing_seconds", float),
+    column("tasks", int),
+    column("partitions", int),
+    column("records", int),
+    column("bytes", int),
+    column("heaviest_bytes", int),
+    column("lag_records", int),
+    optional("lag_bytes", int),
+    column("planned_records", int),
+    optional("planned_bytes", int),
+    optional("expected_bytes", int),
+    optional("expected_seconds", float),
+    optional("oldest_age_ms", int),
+    optional("newest_age_ms", int),
+    optional("committed_at", datetime),
+    Index(None, "flow", "began_at"),
+    Index(None, "flow", "heaviest_bytes"),
+)
+
+# See `offset_rows.PositionRow`. The run need not be one of this ledger's: positions come from Kafka.
+Table(
+    "position",
+    METADATA,
+    key("flow", str),
+    key("topic", str),
+    key("partition", int),
+    column("offset", int),
+    optional("target_offset", int),
+    column("state", str),
+    optional("producer_id", int),
+    optional("epoch", int),
+    optional("run_id", str),
+    optional("topic_id", str),
+    column("updated_at", datetime),
+    CheckConstraint("state IN ('open', 'closed')", name="state"),
+)
+
+# See `offset_rows.SegmentRow`. Segments of a partition ascend on both sides and outlive the runs that wrote them.
+Table(
+    "offset_segment",
+    METADATA,
+    key("flow", str),
+    key("topic", str),
+    key("partition", int),
+    key("source_first", int),
+    column("source_next", int),
+    column("target_first", int),
+    column("target_next", int),
+    column("records", int),
+    optional("runs", bytes),
+    column("run_id", str),
+)
+
+# See `offset_rows.RoutedRangeRow`.
+Table(
+    "routed_range",
+    METADATA,
+    key("flow", str),
+    key("target_topic", str),
+    key("target_partition", int),
+    key("stretch", int),
+    key("topic", str),
+    key("partition", int),
+    column("own", bool),
+    column("source_first", int),
+    column("source_next", int),
+    column("target_first", int),
+    column("target_next", int),
+    column("records", int),
+    column("run_id", str),
+)
+
+# See `rows.ClusterPairRow`.
+Table(
+    "cluster_pair",
+    METADATA,
+    key("flow", str),
+    column("source_id", str),
+    column("target_id", str),
+    column("since", datetime),
+    optional("by", str),
+)
+
+# See `rows.RunLockRow`. A flow without a row is free.
+Table(
+    "run_lock",
+    METADATA,
+    key("flow", str),
+    column("run_id", str),
+    column("holder", str),
+    column("acquired_at", datetime),
+    column("renewed_at", datetime),
+    column("lease_seconds", float),
+)
+
+# See `rows.RateClaimRow`.
+Table(
+    "rate_claim",
+    METADATA,
+    key("flow", str),
+    key("side", str),
+    column("cluster", str),
+    column("run_id", str),
+    optional("wanted", int),
+    column("bytes_per_second", int),
+    column("claimed_at", datetime),
+    CheckConstraint("side IN ('read', 'write')", name="side"),
+)
+
+# See `rows.GapRow`.
+Table(
+    "gap",
+    METADATA,
+    key("id", str),
+    column("flow", str),
+    column("topic", str),
+    column("partition", int),
+    column("cause", str),
+    column("first_offset", int),
+    column("next_offset", int),
+    optional("records", int),
+    optional("first_time", datetime),
+    optional("last_time", datetime),
+    optional("topic_id", str),
+    column("detail", Text()),
+    optional("run_id", str),
+    column("found_at", datetime),
+    column("state", str),
+    optional("decided_by", str),
+    optional("decided_at", datetime),
+    optional("note", Text()),
+    CheckConstraint("state IN ('open', 'accepted', 'recopied', 'stopped')", name="state"),
+    Index(None, "flow", "state"),
+)
+
+# See `rows.ReplicatedAclRow`.
+Table(
+    "replicated_acl",
+    METADATA,
+    key("flow", str),
+    key("resource", str),
+    key("name", str),
+    key("pattern", str),
+    key("principal", str),
+    key("host", str),
+    key("operation", str),
+    key("permission", str),
+    column("kind", str),
+    column("state", str),
+    column("withdrawn", bool),
+    column("changed_at", datetime),
+    column("changed_by", str),
+    CheckConstraint("kind IN ('copied', 'staged')", name="kind"),
+    CheckConstraint("state IN ('waiting', 'creating', 'created')", name="state"),
+)
+
+# When a step with an interval of its own began the last time that it succeeded.
+Table(
+    "sync_time",
+    METADATA,
+    key("flow", str),
+    key("step", str),
+    column("begun_at", datetime),
+)
+
+# See `rows.BackfillRow`.
+Table(
+    "backfill",
+    METADATA,
+    key("flow", str),
+    key("name", str),
+    column("definition", JSON()),
+    column("created_at", datetime),
+)
+
+# See `rows.VerificationRow`.
+Table(
+    "verification",
+    METADATA,
+    key("id", str),
+    column("flow", str),
+    key("topic", str),
+    key("partition", int),
+    column("target_topic", str),
+    column("mode", str),
+    column("verdict", str),
+    optional("reason", str),
+    optional("detail", Text()),
+    optional("source_first", int),
+    optional("source_next", int),
+    optional("target_first", int),
+    optional("target_next", int),
+    column("records", int),
+    column("bytes", int),
+    optional("digest", str),
+    column("difference_count", int),
+    optional("differences", JSON(none_as_null=True)),
+    column("started_at", datetime),
+    column("finished_at", datetime),
+    CheckConstraint("mode IN ('full', 'sample', 'recent')", name="mode"),
+    CheckConstraint("verdict IN ('equal', 'different', 'unverifiable')", name="verdict"),
+    Index(None, "flow", "topic", "partition", "finished_at"),
+)
+
+# See `cutover_rows.CutoverRow`.
+Table(
+    "cutover",
+    METADATA,
+    key("name", str),
+    column("flow", str),
+    column("state", str),
+    column("step", str),
+    column("definition", JSON()),
+    column("created_at", datetime),
+    column("created_by", str),
+    column("updated_at", datetime),
+    Index(None, "flow", "created_at"),
+)
+
+# See `cutover_rows.CutoverStepRow`.
+Table(
+    "cutover_step",
+    METADATA,
+    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
+    key("step", str),
+    key("attempt", int),
+    column("state", str),
+    column("gates", JSON()),
+    column("facts", JSON()),
+    column("by", str),
+    column("started_at", datetime),
+    optional("finished_at", datetime),
+    optional("error", JSON(none_as_null=True)),
+)
+
+# See `cutover_rows.CutRow`.
+Table(
+    "cut",
+    METADATA,
+    key("cutover", str, ForeignKey("cutover.name", ondelete="CASCADE")),
+    key("topic", str),
+    key("partition", int),
+    column("target_topic", str),
+    column("source_end", int),
+    column("target_end", int),
+    column("cut_at", datetime),
+)
+
+# See `cutover_rows.HandedOverRow`.
+Table(
+    "handed_over_topic",
+    METADATA,
+    key("flow", str),
+    key("topic", str),
+    column("target_topic", str),
+    column("cutover", str),
+    column("since", datetime),
+    column("by", str),
+)

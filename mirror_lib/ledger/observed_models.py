@@ -3,116 +3,108 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import JSON, Index, Text
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import JSON, Index, Table, Text
 
-from mirror_lib.ledger.metadata import Base
+from mirror_lib.ledger.metadata import METADATA, column, key, optional
 
+# See `observed_rows.FlowObservationRow`: the history of a flow's lag.
+Table(
+    "flow_observation",
+    METADATA,
+    key("flow", str),
+    key("observed_at", datetime),
+    optional("run_id", str),
+    column("partitions", int),
+    column("lagging", int),
+    column("stalled", int),
+    column("records_behind", int),
+    optional("bytes_behind", int),
+    optional("seconds_behind", float),
+    optional("catch_up_seconds", float),
+    optional("headroom_seconds", float),
+    column("outlook", str),
+    optional("writes_per_second", float),
+    optional("groups", int),
+    optional("groups_behind", int),
+    optional("read_again", int),
+    column("open_gaps", int),
+)
 
-class FlowObservation(Base):
-    """See `observed_rows.FlowObservationRow`: the history of a flow's lag."""
+# See `observed_rows.PartitionObservationRow`.
+Table(
+    "partition_observation",
+    METADATA,
+    key("flow", str),
+    key("topic", str),
+    key("partition", int),
+    column("target_topic", str),
+    column("observed_at", datetime),
+    optional("log_start", int),
+    optional("log_end", int),
+    optional("position", int),
+    optional("bytes_behind", int),
+    optional("behind_since", datetime),
+    optional("catch_up_seconds", float),
+    optional("headroom_seconds", float),
+    column("outlook", str),
+    optional("reason", str),
+    optional("detail", Text()),
+)
 
-    __tablename__ = "flow_observation"
+# See `observed_rows.GroupObservationRow`.
+Table(
+    "group_observation",
+    METADATA,
+    key("flow", str),
+    key("group", str),
+    key("topic", str),
+    key("partition", int),
+    column("target_topic", str),
+    column("observed_at", datetime),
+    optional("upstream", int),
+    optional("goes_on_at", int),
+    optional("target_committed", int),
+    optional("read_again", int),
+    optional("reason", str),
+    optional("what", Text()),
+)
 
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    observed_at: Mapped[datetime] = mapped_column(primary_key=True)
-    run_id: Mapped[str | None]
-    partitions: Mapped[int]
-    lagging: Mapped[int]
-    stalled: Mapped[int]
-    records_behind: Mapped[int]
-    bytes_behind: Mapped[int | None]
-    seconds_behind: Mapped[float | None]
-    catch_up_seconds: Mapped[float | None]
-    headroom_seconds: Mapped[float | None]
-    outlook: Mapped[str]
-    writes_per_second: Mapped[float | None]
-    groups: Mapped[int | None]
-    groups_behind: Mapped[int | None]
-    read_again: Mapped[int | None]
-    open_gaps: Mapped[int]
+# See `observed_rows.HeartbeatObservationRow`.
+Table(
+    "heartbeat_observation",
+    METADATA,
+    key("flow", str),
+    key("pair", str),
+    column("observed_at", datetime),
+    optional("emitted_at", datetime),
+    column("verdict", str),
+    optional("detail", Text()),
+)
 
+# See `observed_rows.StepOutcomeRow`.
+Table(
+    "step_outcome",
+    METADATA,
+    key("flow", str),
+    key("step", str),
+    column("finished_at", datetime),
+    column("differences", int),
+    column("failed", int),
+    optional("skipped", Text()),
+    column("summary", JSON()),
+)
 
-class PartitionObservation(Base):
-    """See `observed_rows.PartitionObservationRow`."""
-
-    __tablename__ = "partition_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    observed_at: Mapped[datetime]
-    log_start: Mapped[int | None]
-    log_end: Mapped[int | None]
-    position: Mapped[int | None]
-    bytes_behind: Mapped[int | None]
-    behind_since: Mapped[datetime | None]
-    catch_up_seconds: Mapped[float | None]
-    headroom_seconds: Mapped[float | None]
-    outlook: Mapped[str]
-    reason: Mapped[str | None]
-    detail: Mapped[str | None] = mapped_column(Text)
-
-
-class GroupObservation(Base):
-    """See `observed_rows.GroupObservationRow`."""
-
-    __tablename__ = "group_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    group: Mapped[str] = mapped_column(primary_key=True)
-    topic: Mapped[str] = mapped_column(primary_key=True)
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    target_topic: Mapped[str]
-    observed_at: Mapped[datetime]
-    upstream: Mapped[int | None]
-    goes_on_at: Mapped[int | None]
-    target_committed: Mapped[int | None]
-    read_again: Mapped[int | None]
-    reason: Mapped[str | None]
-    what: Mapped[str | None] = mapped_column(Text)
-
-
-class HeartbeatObservation(Base):
-    """See `observed_rows.HeartbeatObservationRow`."""
-
-    __tablename__ = "heartbeat_observation"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    pair: Mapped[str] = mapped_column(primary_key=True)
-    observed_at: Mapped[datetime]
-    emitted_at: Mapped[datetime | None]
-    verdict: Mapped[str]
-    detail: Mapped[str | None] = mapped_column(Text)
-
-
-class StepOutcome(Base):
-    """See `observed_rows.StepOutcomeRow`."""
-
-    __tablename__ = "step_outcome"
-
-    flow: Mapped[str] = mapped_column(primary_key=True)
-    step: Mapped[str] = mapped_column(primary_key=True)
-    finished_at: Mapped[datetime]
-    differences: Mapped[int]
-    failed: Mapped[int]
-    skipped: Mapped[str | None] = mapped_column(Text)
-    summary: Mapped[dict[str, Any]] = mapped_column(JSON)
-
-
-class Audit(Base):
-    """See `observed_rows.AuditRow`."""
-
-    __tablename__ = "audit"
-    __table_args__ = (Index(None, "flow", "at"),)
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    at: Mapped[datetime]
-    by: Mapped[str]
-    action: Mapped[str]
-    flow: Mapped[str | None]
-    subject: Mapped[str]
-    detail: Mapped[dict[str, Any]] = mapped_column(JSON)
+# See `observed_rows.AuditRow`.
+Table(
+    "audit",
+    METADATA,
+    key("id", str),
+    column("at", datetime),
+    column("by", str),
+    column("action", str),
+    optional("flow", str),
+    column("subject", str),
+    column("detail", JSON()),
+    Index(None, "flow", "at"),
+)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, Table, select
 
-from mirror_lib.ledger.models import Position
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import PositionRow
 from mirror_lib.ledger.writing import upsert
 
-_POSITION: Table = Position.metadata.tables["position"]
+_POSITION: Table = METADATA.tables["position"]
 
 
 def save(connection: Connection, rows: Iterable[PositionRow]) -> None:

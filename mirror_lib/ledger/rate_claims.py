@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection, Table, delete, insert, select, text
 
 from mirror_lib.ledger import locks
-from mirror_lib.ledger.models import RateClaim
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import RateClaimRow, RateSide
 from mirror_lib.ledger.writing import now
 
-_CLAIM: Table = RateClaim.metadata.tables["rate_claim"]
+_CLAIM: Table = METADATA.tables["rate_claim"]
 #: Of its fair share, what a run gets at least although others have not given theirs back yet.
 LEAST_PART = 10
 

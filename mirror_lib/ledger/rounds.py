@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Select, Table, select
 
-from mirror_lib.ledger.models import Round
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import RoundRow
 from mirror_lib.ledger.writing import upsert
 
-_ROUND: Table = Round.metadata.tables["round"]
+_ROUND: Table = METADATA.tables["round"]
 #: How many of the largest rounds tell how fast a flow copies much.
 LARGEST = 3
 _NEWEST_FIRST = (_ROUND.c.began_at.desc(), _ROUND.c.number.desc(), _ROUND.c.run_id)

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select, text
 
-from mirror_lib.ledger.models import PartitionRun, RoutedRange, Run
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.writing import upsert
 
 _log = logging.getLogger(__name__)
-_RANGE: Table = RoutedRange.metadata.tables["routed_range"]
-_RUN: Table = Run.metadata.tables["run"]
-_PARTITION_RUN: Table = PartitionRun.metadata.tables["partition_run"]
+_RANGE: Table = METADATA.tables["routed_range"]
+_RUN: Table = METADATA.tables["run"]
+_PARTITION_RUN: Table = METADATA.tables["partition_run"]
 #: Offsets of the target from which on a stretch takes no more runs up. Retention that cuts a stretch leaves none of it
 #: to be verified.
 FULL_OFFSETS = 100_000

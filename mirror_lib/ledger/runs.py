@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, func, insert, select, update
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.models import PartitionRun, Run
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import PartitionRunRow, RunRow, RunState
 from mirror_lib.ledger.writing import now, storable, upsert
 
-_RUN: Table = Run.metadata.tables["run"]
-_PARTITION_RUN: Table = PartitionRun.metadata.tables["partition_run"]
+_RUN: Table = METADATA.tables["run"]
+_PARTITION_RUN: Table = METADATA.tables["partition_run"]
 
 
 def start(connection: Connection, *, run_id: str, flow: str, trigger: str, planned_partitions: int) -> RunRow:

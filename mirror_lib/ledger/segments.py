@@ -13,13 +13,13 @@ from dataclasses import replace
 from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, case, delete, func, or_, select, text
 
 from mirror_lib.errors import OffsetMapError
-from mirror_lib.ledger.models import OffsetSegment
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
 from mirror_lib.ledger.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merged
 from mirror_lib.ledger.writing import upsert
 
 _log = logging.getLogger(__name__)
-_SEGMENT: Table = OffsetSegment.metadata.tables["offset_segment"]
+_SEGMENT: Table = METADATA.tables["offset_segment"]
 _TOPICS_PER_QUERY = 500
 #: Stands for runs that were not read; only whether there are any matters for the last row of a partition.
 _SOME_RUNS = b""

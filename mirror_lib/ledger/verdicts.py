@@ -7,10 +7,10 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, case, func, select, tuple_
 
-from mirror_lib.ledger.models import Verification
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import VerificationRow
 
-_VERIFICATIONS: Table = Verification.metadata.tables["verification"]
+_VERIFICATIONS: Table = METADATA.tables["verification"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

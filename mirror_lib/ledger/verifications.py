@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, and_, bindparam, delete, func, or_, select
 
-from mirror_lib.ledger.models import Verification
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
 from mirror_lib.ledger.writing import storable, upsert
 
-_VERIFICATION: Table = Verification.metadata.tables["verification"]
+_VERIFICATION: Table = METADATA.tables["verification"]
 
 
 def save(connection: Connection, rows: Iterable[VerificationRow]) -> None:

@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Executable, Table
-from sqlalchemy.dialects import postgresql, sqlite
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from sqlalchemy.dialects import postgresql, sqlite
 
 
 def now() -> datetime:
@@ -31,15 +31,32 @@ def upsert(connection: Connection, table: Table, rows: Iterable[DataclassInstanc
     connection.execute(_upsert_statement(connection.dialect.name, table), values)
 
 
+def insert_new(connection: Connection, table: Table, row: DataclassInstance) -> None:
+    """Insert a row unless there is one with the same primary key."""
+    statement = _insert(connection.dialect.name, table).on_conflict_do_nothing()
+    connection.execute(statement, [_values(row)])
+
+
 @cache
 def _upsert_statement(dialect: str, table: Table) -> Executable:
     # Building it takes longer than storing a few rows with it.
-    insert = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    insert = _insert(dialect, table)
     replacing: Executable = insert.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
         set_={column.name: insert.excluded[column.name] for column in table.columns if not column.primary_key},
     )
     return replacing
+
+
+def _insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
+    # Importing the dialect that is not used takes longer than storing a few rows.
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
 
 
 def _values(row: DataclassInstance) -> dict[str, Any]:

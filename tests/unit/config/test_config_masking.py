@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_lib.config.masking import masked_text, shown
-from mirror_lib.config.model import Provenance, is_secret
+from mirror_lib.config.model import Provenance
+from mirror_lib.config.secret_keys import is_secret
 
 
 @pytest.mark.parametrize(

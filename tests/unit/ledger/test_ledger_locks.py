@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text, update
 
 from mirror_lib.ledger.locks import is_held_by
-from mirror_lib.ledger.models import RunLock
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import RunLockRow
 from mirror_lib.ledger.store import Ledger
 
@@ -31,7 +31,9 @@ def let_time_pass(ledger: Ledger, seconds: float) -> None:
     row = ledger.lock_holder(FLOW)
     assert row is not None
     with ledger._database.write() as connection:
-        connection.execute(update(RunLock).values(renewed_at=row.renewed_at - timedelta(seconds=seconds)))
+        connection.execute(
+            update(METADATA.tables["run_lock"]).values(renewed_at=row.renewed_at - timedelta(seconds=seconds))
+        )
 
 
 def test_given_a_free_lock_when_acquired_then_it_has_the_run_the_holder_and_the_lease(ledger: Ledger) -> None:

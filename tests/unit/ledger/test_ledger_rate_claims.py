@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from mirror_lib.ledger.models import RunLock
+from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rate_claims import LEAST_PART, RateAsk, fair_share, grant
 from mirror_lib.ledger.rows import RateSide
 from mirror_lib.ledger.store import Ledger
@@ -147,7 +147,9 @@ def test_given_a_run_that_died_when_its_lease_has_ended_then_its_share_is_free(l
     row = ledger.lock_holder("A->B")
     assert row is not None
     with ledger._database.write() as connection:
-        connection.execute(update(RunLock).values(renewed_at=row.renewed_at - timedelta(seconds=31)))
+        connection.execute(
+            update(METADATA.tables["run_lock"]).values(renewed_at=row.renewed_at - timedelta(seconds=31))
+        )
     begin(ledger, "A->C")
 
     assert share(ledger, "A->C") == LIMIT

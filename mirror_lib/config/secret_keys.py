@@ -1,0 +1,11 @@
+"""Which properties hold secrets. Apart from the models, which take longer to load than a ledger to open."""
+
+from __future__ import annotations
+
+_SECRET_WORDS = ("password", "passphrase", "secret", "jaas", "token", "ssl.keystore.key", "credentials", "ssl.key.pem")
+
+
+def is_secret(key: str) -> bool:
+    """Whether values of this property must never be shown."""
+    lowered = key.lower()
+    return any(word in lowered for word in _SECRET_WORDS) and not lowered.endswith("endpoint.url")
