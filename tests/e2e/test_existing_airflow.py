@@ -17,6 +17,7 @@ from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.ledger.location import open_ledger
+from tests.support.airflow_home import migrate
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.environments import Environment, build_wheel, make_environment
@@ -160,8 +161,7 @@ def _start_airflow(
         "SPARK_LOCAL_IP": LOOPBACK,
     }
     airflow = [str(airflow_environment.python), "-m", "airflow"]
-    parts.start("migrate", [*airflow, "db", "migrate"], environment)
-    parts.wait_end("migrate", 120)
+    migrate(Path(environment["AIRFLOW_HOME"]))
     for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
         parts.start(name, [*airflow, name], environment)
     return RunningAirflow(parts, f"http://{LOOPBACK}:{port}")

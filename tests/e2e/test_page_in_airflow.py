@@ -18,6 +18,7 @@ from playwright.sync_api import expect
 from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.ports import free_ports
 from mirror_lib.dev.processes import start, tail
+from tests.support.airflow_home import migrate
 from tests.support.browser import chromium
 from tests.support.page_app import ACTION, Airflow, page_app
 from tests.support.page_routes import Route, routes_of
@@ -81,9 +82,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
         "MIRROR_STATE_DIR": str(folder),
     }
     airflow = str(Path(sys.executable).with_name("airflow"))
-    for command in (["db", "migrate"], ["dags", "reserialize"]):
-        done = subprocess.run([airflow, *command], env=environment, capture_output=True, text=True, timeout=240)
-        assert done.returncode == 0, done.stderr[-3000:]
+    migrate(home)
+    done = subprocess.run(
+        [airflow, "dags", "reserialize"], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
     log = folder / "api-server.log"
     process = start([airflow, "api-server"], log=log, pid_file=folder / "api-server.pid", env=environment)
     try:

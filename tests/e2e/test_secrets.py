@@ -32,6 +32,7 @@ from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.page.app import create_app
 from mirror_lib.page.served import FlowSource
+from tests.support.airflow_home import migrate
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.clusters import start_together
 from tests.support.kafka import consume, create_topic, produce, records
@@ -337,8 +338,7 @@ def _environment(folder: Path, kept: Path, store: str) -> tuple[dict[str, str], 
 
 def _start_airflow(parts: Parts, environment: dict[str, str]) -> RunningAirflow:
     airflow = [sys.executable, "-m", "airflow"]
-    parts.start("migrate", [*airflow, "db", "migrate"], environment)
-    parts.wait_end("migrate", 120)
+    migrate(Path(environment["AIRFLOW_HOME"]))
     for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
         parts.start(name, [*airflow, name], environment)
     return RunningAirflow(parts, f"http://{LOOPBACK}:{environment['AIRFLOW__API__PORT']}")

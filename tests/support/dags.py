@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from mirror_lib.dev.airflow import airflow_settings
+from tests.support.airflow_home import migrate
 
 _PROJECT = Path(__file__).resolve().parents[2]
-_MIGRATE_SECONDS = 180
 _RUN_SECONDS = 480.0
 
 
@@ -49,7 +49,7 @@ class DagHost:
 
     def __enter__(self) -> Self:
         self._output = self.log.open("w")
-        self._call([str(Path(sys.executable).with_name("airflow")), "db", "migrate"])
+        migrate(self._folder / "airflow")
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("dag_process.py"))],
             stdin=subprocess.PIPE,
@@ -100,9 +100,3 @@ class DagHost:
     def log_tail(self) -> str:
         """The last lines of what Airflow and Spark printed."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-60:])
-
-    def _call(self, command: list[str]) -> None:
-        done = subprocess.run(
-            command, stdout=self._output, stderr=subprocess.STDOUT, env=self.environment, timeout=_MIGRATE_SECONDS
-        )
-        assert done.returncode == 0, self.log_tail()
