@@ -23,6 +23,7 @@ import sqlalchemy
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.class_archives import jvm_options
 from tests.support.clusters import KafkaPair
 from tests.support.compose import ComposeFile, Service
 from tests.support.kafka import consume, create_topic, produce, records
@@ -171,6 +172,8 @@ def _plain_environment() -> dict[str, str]:
     kept = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
+        # How fast a JVM starts is no matter of this project.
+        **jvm_options({}),
         # In the image, the environment's programs come first on the path, too.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]),
         "NO_PROXY": f"{LOOPBACK},localhost",

@@ -19,6 +19,7 @@ from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from mirror_lib.ledger.location import open_ledger
 from tests.support.airflow_home import migrate
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.class_archives import jvm_options
 from tests.support.clusters import KafkaPair
 from tests.support.environments import Environment, build_wheel, make_environment
 from tests.support.kafka import consume, create_topic, produce, records
@@ -172,6 +173,8 @@ def _plain_environment(programs: Path) -> dict[str, str]:
     kept = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
+        # How fast a JVM starts is no matter of this project.
+        **jvm_options({}),
         "PATH": os.pathsep.join([str(programs), "/usr/local/bin", "/usr/bin", "/bin"]),
         "NO_PROXY": f"{LOOPBACK},localhost",
         "no_proxy": f"{LOOPBACK},localhost",

@@ -34,6 +34,7 @@ from mirror_lib.page.app import create_app
 from mirror_lib.page.served import FlowSource
 from tests.support.airflow_home import migrate
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
+from tests.support.class_archives import jvm_options
 from tests.support.clusters import start_together
 from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.page_app import Airflow
@@ -313,6 +314,7 @@ def _environment(folder: Path, kept: Path, store: str) -> tuple[dict[str, str], 
     )
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("AIRFLOW_", "SPARK_", "MIRROR_"))},
+        **jvm_options({}),
         **airflow_settings(folder / "airflow", _PROJECT, port),
         **SELDOM_PARSED,
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[1]"}),
