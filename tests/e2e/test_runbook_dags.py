@@ -84,7 +84,7 @@ def wait(done: Callable[[], bool], what: str, seconds: float = 300) -> None:
 
 
 def ended(airflow: LocalAirflow, run_id: str, dag_id: str = CUTOVER) -> DagRunStatus:
-    wait(lambda: airflow.api.run_status(dag_id, run_id).finished, f"the end of {run_id}")
+    wait(lambda: airflow.api.has_ended(dag_id, run_id), f"the end of {run_id}")
     return airflow.api.run_status(dag_id, run_id)
 
 

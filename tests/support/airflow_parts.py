@@ -93,14 +93,8 @@ class RunningAirflow:
         """Trigger a run and wait for its end."""
         self.api.unpause(dag_id)
         run_id = self.api.trigger(dag_id, conf or {})
-        found: list[DagRunStatus] = []
-
-        def ended() -> bool:
-            found[:] = [self.api.run_status(dag_id, run_id)]
-            return found[0].finished
-
-        self.parts.wait(ended, f"the end of {dag_id} {run_id}", _RUN_SECONDS)
-        return found[0]
+        self.parts.wait(lambda: self.api.has_ended(dag_id, run_id), f"the end of {dag_id} {run_id}", _RUN_SECONDS)
+        return self.api.run_status(dag_id, run_id)
 
     def _healthy(self) -> bool:
         try:
