@@ -50,9 +50,20 @@ def records(count: int, *, size: int = 100, partition: int = 0, start: int = 0) 
     ]
 
 
+#: Cluster and address -> its admin client; the last one used comes last.
+_admins: dict[tuple[str, str], AdminClient] = {}
+_MOST_ADMINS = 6
+
+
 def admin(cluster: KafkaCluster) -> AdminClient:
-    """An admin client."""
-    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 3})
+    """Return the cluster's admin client: a new one would connect and ask for the versions of all requests again."""
+    key = (cluster.cluster_id, cluster.bootstrap_servers)
+    # One whose cluster has ended would log that again and again.
+    client = _admins.pop(key, None) or AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    _admins[key] = client
+    for oldest in list(_admins)[:-_MOST_ADMINS]:
+        del _admins[oldest]
+    return client
 
 
 def create_topic(
