@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -38,6 +39,11 @@ def _function(**more: Any) -> Transform:
     return Transform("own", function=FunctionReference("company.masking", "mask", FunctionKind.ARROW), **more)
 
 
+@cache
+def _every_fourth(width: int) -> tuple[OffsetRun, ...]:
+    return merge(OffsetRun(offset, offset // 4 * width, 1) for offset in range(0, 10_000, 4))
+
+
 def _facts(partition: int = 0, topic: str = "orders", **changes: Any) -> VerifyFacts:
     """Every fourth record is on the target, and three times where transforms make several of it."""
     several = may_give_several(changes.get("chain", FILTER))
@@ -45,7 +51,7 @@ def _facts(partition: int = 0, topic: str = "orders", **changes: Any) -> VerifyF
     settings: dict[str, Any] = {
         "source": TopicPartition(topic, partition),
         "target": TopicPartition(f"A.{topic}", partition),
-        "runs": merge(OffsetRun(offset, offset // 4 * width, 1) for offset in range(0, 10_000, 4)),
+        "runs": _every_fourth(width),
         "source_start": 0,
         "source_end": 10_000,
         "target_start": 0,
