@@ -24,6 +24,7 @@ from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.cluster_identity import cluster_pair
+from mirror_lib.sync.flow_loops import refuse_own_copies
 from mirror_lib.sync.hidden import in_words, unseen_topics
 from mirror_lib.sync.target_changes import CopiedTo, TargetPartition, copied_to
 from mirror_lib.topology.names import TopicPartition
@@ -136,6 +137,8 @@ def gather_facts(
         names = [topic for topic in listed if topology.replicates(topic)]
         sources = clusters.source_admin.describe_topics(names)
         remote = {topic: topology.remote_topic(topic) for topic in sources}
+        ids = clusters.ids()
+        refuse_own_copies(topology, ids, remote)
         collisions = topology.name_table({topic: len(each.partitions) for topic, each in sources.items()}).errors(
             str(flow.flow)
         )
@@ -182,7 +185,7 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
     )
-    ends, ids = _target_ends(clusters, pairs, targets), clusters.ids()
+    ends = _target_ends(clusters, pairs, targets)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
     rules = read_rules(clusters.source_admin, limits, limited)

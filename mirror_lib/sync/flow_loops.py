@@ -6,10 +6,11 @@ and renames do not, and MM2 copies in a circle then; here the flow is refused be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.positions import ClusterPair
 from mirror_lib.config.flow_topology import loops
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.errors import ConfigurationError, Where
@@ -53,6 +54,34 @@ def check_loops(config: MirrorConfig, flow: FlowConfig, topology: FlowTopology) 
     with ClusterAdmin(Connection.from_settings(flow.clients.source_admin), flow.admin_timeout_ms / 1000) as admin:
         topics = [topic for topic in admin.list_topics() if topology.replicates(topic)]
     refuse_loops(config, flow, topics)
+
+
+def refuse_own_copies(topology: FlowTopology, clusters: ClusterPair | None, remote: Mapping[str, str]) -> None:
+    """Refuse a flow whose aliases name one cluster, where it would take the topics that it writes.
+
+    Two addresses of a cluster look like two clusters; only the ids tell.
+
+    Args:
+        topology: of the flow.
+        clusters: the ids of both; None where they are not known.
+        remote: the target topic of each selected topic.
+
+    Raises:
+        ConfigurationError: the flow would copy its own copies, for ever.
+    """
+    if clusters is None or clusters.source != clusters.target:
+        return
+    again = sorted(topic for topic, target in remote.items() if topology.replicates(target))
+    if not again:
+        return
+    flow, named = topology.flow, ", ".join(f"{topic} to {remote[topic]}" for topic in again[:_LOOPS_NAMED])
+    raise ConfigurationError(
+        f"aliases {flow.source} and {flow.target} name one cluster ({clusters.source}), and the flow would copy its "
+        f"own copies again and again: {named}.",
+        where=Where(flow=str(flow)),
+        action="Correct bootstrap.servers. To copy topics within one cluster, name them in `topics` so that no target "
+        "topic matches.",
+    )
 
 
 _ACTION = (

@@ -15,7 +15,9 @@ from mirror_lib.cluster.kafka_errors import RequestRefusedError, TopicExistsErro
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
+from mirror_lib.sync.cluster_identity import cluster_pair
 from mirror_lib.sync.configs import ConfigRulebook
+from mirror_lib.sync.flow_loops import refuse_own_copies
 from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.sync.target_changes import copied_to
 from mirror_lib.sync.waiting import wait_until_visible
@@ -228,6 +230,7 @@ def gather_topic_facts(
     hidden = hidden_topics(source_admin, filter(topology.replicates, named), selected)
     sources = source_admin.describe_topics(selected)
     remote = {topic: topology.remote_topic(topic) for topic in sources}
+    refuse_own_copies(topology, cluster_pair(source_admin, target_admin), remote)
     targets = target_admin.describe_topics(set(remote.values()))
     unreadable: dict[str, MirrorError] = {
         # A topic that vanished after it was listed is simply not there any more.

@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.cluster.positions import ClusterPair
-from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError
+from mirror_lib.errors import ConfigurationError, MirrorError, SourceClusterChangedError, TargetClusterChangedError
 from mirror_lib.relay.flow_observation import observe_flow
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.replicate import plan_flow
 from mirror_lib.relay.run_model import RunOptions
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, make_flow, pair_flow
-from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.kafka import admin, consume, create_topic, produce, records
 
 
 class Scene:
@@ -141,3 +141,28 @@ def test_nothing_happens_without_consent(scene: Scene) -> None:
     assert (code, told["done"]) == (1, False)
     with pytest.raises(TargetClusterChangedError):
         scene.swapped.run()
+
+
+class TestOneClusterUnderTwoAddresses:
+    def flow(self, scene: Scene, folder: Path, topics: str, **settings: str) -> Flow:
+        own = folder / "one"
+        own.mkdir()
+        servers = scene.pair.source.bootstrap_servers
+        # Another spelling of the same address.
+        return make_flow(own, servers, servers.replace("localhost", "127.0.0.1"), topics=topics, settings=settings)
+
+    def test_a_flow_that_would_copy_its_own_copies_is_refused(self, scene: Scene, tmp_path: Path) -> None:
+        flow = self.flow(scene, tmp_path, f".*{scene.topic}")
+
+        for refused in (flow.run, flow.sync_topics, lambda: plan_flow(flow.config, RunOptions(), flow.ledger)):
+            with pytest.raises(ConfigurationError, match="one cluster") as caught:
+                refused()
+            assert scene.topic in caught.value.what
+
+        assert f"A.{scene.topic}" not in admin(scene.pair.source).list_topics(timeout=10).topics
+
+    def test_topics_may_be_copied_within_a_cluster(self, scene: Scene, tmp_path: Path) -> None:
+        flow = self.flow(scene, tmp_path, scene.topic)
+
+        assert [flow.run().records for _ in range(2)] == [10, 0]
+        assert len(consume(scene.pair.source, f"A.{scene.topic}")) == 10
