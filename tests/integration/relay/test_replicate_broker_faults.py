@@ -44,12 +44,10 @@ def slow_flow(folder: Path, source: KafkaCluster, target: KafkaCluster, topic: s
 
 
 def fill(cluster: KafkaCluster, topic: str) -> None:
-    """Write small batches to every partition."""
+    """Write batches to every partition, each about as large as what one fetch of a partition returns."""
     create_topic(cluster, topic, partitions=_PARTITIONS)
     for partition in range(_PARTITIONS):
-        produce(
-            cluster, topic, records(_PER_PARTITION, size=300, partition=partition), batch_num_messages=50, linger_ms=0
-        )
+        produce(cluster, topic, records(_PER_PARTITION, size=300, partition=partition), batch_num_messages=140)
 
 
 def while_copying(
