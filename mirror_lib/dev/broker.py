@@ -208,9 +208,9 @@ class KafkaCluster:
         # Brokers leave in order only as long as it is there.
         self._zookeeper.end()
 
-    def stop_broker(self, node_id: int) -> None:
-        """Stop one broker in order: it hands its partitions over first."""
-        self._stop(node_id, _STOP_GRACE_SECONDS)
+    def stop_broker(self, node_id: int, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
+        """Stop one broker in order: it hands its partitions over first. One that does not end in time is killed."""
+        self._stop(node_id, grace_seconds)
 
     def kill(self, node_id: int) -> None:
         """End one broker as a crash would."""

@@ -37,6 +37,8 @@ def make_kafka_archive() -> bool:
                 create_topic(cluster, "classes")
                 produce(cluster, "classes", records(10, size=100))
                 consume(cluster, "classes")
+                # It writes the archive when it ends, for longer than other brokers may take to end.
+                cluster.stop_broker(cluster.node_ids[0], grace_seconds=_SECONDS)
 
     return make_archive(archive_path(jars, CLASS_ARCHIVE), run)
 
