@@ -128,9 +128,6 @@ def server_properties(
         "group.initial.rebalance.delay.ms": "0",
         # The default of 128 MB would be a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
-        # Both indexes of a segment are mapped at this size. The first write to a map of the default 10 MB takes 2 ms on
-        # ext4. The time index is full after 87 MB of records (12 bytes for every 4 KB).
-        "log.index.size.max.bytes": str(256 * 1024),
         **(overrides or {}),
     }
 
