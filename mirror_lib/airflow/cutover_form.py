@@ -94,6 +94,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
         "watch_seconds": _seconds(300.0, "The time in which clients must arrive; 0 does not wait", _LIMITS),
         "max_lag": Param(10_000, type="integer", minimum=0, title="Offsets left when writers stop", section=_LIMITS),
         "max_read_again": Param(0, type="integer", minimum=0, title="Records that may be read again", section=_LIMITS),
+        "max_skipped": Param(0, type="integer", minimum=0, title="Records that may be skipped", section=_LIMITS),
         "require_way_back": Param(True, type="boolean", title="A way back is a condition", section=_LIMITS),
         "with_withdrawn": Param(
             False,
@@ -138,6 +139,7 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
         watch_seconds=float(params["watch_seconds"]),
         max_lag=int(params["max_lag"]),
         max_read_again=int(params["max_read_again"]),
+        max_skipped=int(params["max_skipped"]),
         require_way_back=bool(params["require_way_back"]),
         with_withdrawn=bool(params["with_withdrawn"]),
     )

@@ -37,6 +37,8 @@ _CONTACT_SECONDS = 20.0
 
 def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects."""
+    from mirror_lib.config.name_patterns import named_topics
+
     config, settings = _load(config_path, flow)
     for problem in config.warnings:
         _log.warning("%s: %s", config.path, problem.message)
@@ -53,6 +55,13 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
             settings.flow.source,
         )
     _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
+    for name in sorted(named_topics(settings) - set(topics)):
+        _log.warning(
+            "Flow %s: `topics` names %s, which cluster %s does not have or does not show: check the spelling.",
+            flow,
+            name,
+            settings.flow.source,
+        )
     for loop in _refuse_loops(config, settings, selected):
         _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
     for limit in _version_limits(settings):

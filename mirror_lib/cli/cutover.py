@@ -67,6 +67,9 @@ def new(
     max_read_again: Annotated[
         int, typer.Option("--max-read-again", min=0, help="Records that all groups together may read again.")
     ] = 0,
+    max_skipped: Annotated[
+        int, typer.Option("--max-skipped", min=0, help="Records that all groups together may skip.")
+    ] = 0,
     still_seconds: Annotated[
         float, typer.Option("--still-seconds", min=0, help="How long the source must have stood still.")
     ] = 10.0,
@@ -102,6 +105,7 @@ def new(
             writers=tuple(writers or ()),
             scope=compare,
             max_read_again=max_read_again,
+            max_skipped=max_skipped,
             still_seconds=still_seconds,
             drain_seconds=drain_seconds,
             max_lag=max_lag,

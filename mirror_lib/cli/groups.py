@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
-_PLACE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "read again", "on the target")
+_PLACE_COLUMNS = ("group", "topic", "partition", "committed", "goes on at", "read again", "skipped", "on the target")
 _CHANGE_COLUMNS = (*_PLACE_COLUMNS, "checkpoint", "commit")
 _ROW_COLUMNS = (*_PLACE_COLUMNS, "reason", "what")
 _FINDING_COLUMNS = ("group", "reason", "what")
+_NO_GROUP = ("group-not-replicated", "group-not-found")
 
-_GroupOption = Annotated[str | None, typer.Option("--group", help="List only this group.")]
+_GroupOption = Annotated[str | None, typer.Option("--group", help="Show only this group, in counts and exit code too.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,9 +43,9 @@ def plan(
 ) -> None:
     """Show the checkpoints and commits that are due; changes nothing. Exit code 3 when a group cannot be read."""
     with reporting(as_json) as output:
-        done = _planned(output, config, flow, topics)
-        _begin(output, done, group)
-        changes = [row for row in _rows(done, group) if row.emit or row.commit]
+        done = _planned(output, config, flow, topics, group)
+        _begin(output, done)
+        changes = [row for row in done.plan.rows if row.emit or row.commit]
         capped_table(output, "changes", _CHANGE_COLUMNS, [_change(row) for row in changes])
         _end(output, done)
 
@@ -70,7 +72,7 @@ def apply(
         file, settings = load_flow_as_it_runs(config, flow)
         with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
             done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
-        _begin(output, done, None)
+        _begin(output, done)
         _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
         _end(output, done)
 
@@ -90,9 +92,9 @@ def status(
     from mirror_lib.sync.group_plan import IN_SYNC
 
     with reporting(as_json) as output:
-        done = _planned(output, config, flow, topics)
-        _begin(output, done, group)
-        _show_reasons(output, ((row, row.present_reason) for row in _rows(done, group)))
+        done = _planned(output, config, flow, topics, group)
+        _begin(output, done)
+        _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
         present = done.plan.counts(present=True)
         output.document({"reasons": present})
         output.values("reasons", present)
@@ -101,22 +103,25 @@ def status(
             output.exit_code = output.exit_code or 1
 
 
-def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None) -> GroupSync:
-    from mirror_lib.config.flow_topology import flow_topology
+def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None) -> GroupSync:
+    from mirror_lib.config.flow_topology import flow_topology, group_filter
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_groups import plan_flow_groups
 
     file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
-        return plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+        done = plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+    if group is None:
+        return done
+    taken = group_filter(settings).should_replicate_group(group)
+    return replace(done, plan=done.plan.of_group(group, taken=taken))
 
 
-def _begin(output: Output, done: GroupSync, group: str | None) -> None:
-    output.exit_code = done.exit_code
-    document = done.to_dict()
-    document["rows"] = [row.to_dict() for row in _rows(done, group)]
-    output.document(document)
+def _begin(output: Output, done: GroupSync) -> None:
+    # What is left out of a plan for one group is the group itself.
+    output.exit_code = done.exit_code or int(any(each.reason in _NO_GROUP for each in done.plan.findings))
+    output.document(done.to_dict())
 
 
 def _end(output: Output, done: GroupSync) -> None:
@@ -151,8 +156,4 @@ def _change(row: GroupRow) -> tuple[object, ...]:
 
 
 def _place(row: GroupRow) -> tuple[object, ...]:
-    return (row.group, *row.source, row.upstream, row.goes_on_at, row.read_again, row.target_committed)
-
-
-def _rows(done: GroupSync, group: str | None) -> list[GroupRow]:
-    return [row for row in done.plan.rows if group is None or row.group == group]
+    return (row.group, *row.source, row.upstream, row.goes_on_at, row.read_again, row.skipped, row.target_committed)

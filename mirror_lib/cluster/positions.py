@@ -103,6 +103,8 @@ class Position:
     target_topic: str | None = None
     target_topic_id: str | None = None
     clusters: ClusterPair | None = None
+    #: Number of partitions that the source topic had when it was copied first: those behind them were added since.
+    first_partitions: int | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -172,6 +174,7 @@ def encode_value(position: Position) -> bytes:
         "target_topic_id": position.target_topic_id,
         "source_cluster": position.clusters.source if position.clusters is not None else None,
         "target_cluster": position.clusters.target if position.clusters is not None else None,
+        "first_partitions": position.first_partitions,
         "claim": position.claim,
         "left_out": _list(position.left_out),
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
@@ -220,8 +223,8 @@ _USUAL_VALUE = re.compile(
     rb'\{"offset":(?:-1|%(n)b),"target_offset":%(n)b,"state":"(?:(open)|closed)"'
     rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"leader_epoch":%(n)b)?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
-    rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?,"claim":(%(n)b)\}'
-    % {b"n": _NUMBER}
+    rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?'
+    rb'(?:,"first_partitions":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
 )
 
 
@@ -349,4 +352,5 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "target_topic_id": _text,
     "source_cluster": _text,
     "target_cluster": _text,
+    "first_partitions": _natural,
 }

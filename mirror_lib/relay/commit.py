@@ -89,6 +89,7 @@ def closed_positions(
             target_topic=result.target.topic,
             target_topic_id=opened[result.source].plan.target_topic_id,
             clusters=opened[result.source].plan.clusters,
+            first_partitions=opened[result.source].plan.first_partitions,
         )
         for result in results
         if result.target not in uncertain

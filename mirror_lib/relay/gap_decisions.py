@@ -150,6 +150,7 @@ def decide(
         target_topic=fact.target.topic,
         target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
         clusters=fact.clusters,
+        first_partitions=fact.first_partitions,
     )
     if changed is not None and decision is Decision.ACCEPT:
         decided = _same_source(decided, fact)

@@ -59,6 +59,8 @@ class FlowClusters:
     positions_at_plan: PositionSnapshot = field(default_factory=PositionSnapshot)
     #: Topics that it was told of that they cannot be seen: once in a run is enough.
     told_unseen: set[str] = field(default_factory=set)
+    #: Topics that the configuration names and the source does not have.
+    missing_topics: tuple[str, ...] = ()
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -186,6 +188,7 @@ def gather_facts(
         first_starts=first_starts(flow),
     )
     ends = _target_ends(clusters, pairs, targets)
+    first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
     rules = read_rules(clusters.source_admin, limits, limited)
@@ -201,6 +204,7 @@ def gather_facts(
                 TargetPartition(pair[1].topic, there.topic_id if there else None, end.offset if end else None),
                 _copied_to(clusters, pair, position),
                 ids,
+                first_counts[pair[0].topic],
             )
             source = sources[pair[0].topic]
             facts.append(_facts(pair, source, logs, position, truncations.get(pair[0]), limit, demands, target))
@@ -212,6 +216,22 @@ def gather_facts(
 def _was_copied(snapshot: PositionSnapshot, source: TopicPartition) -> bool:
     stored = snapshot.positions.get(source)
     return stored is not None and copied_to(stored.position) is not None
+
+
+def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: PositionSnapshot) -> dict[str, int]:
+    """Number of partitions that each topic had when it was copied first; of a new one those that it has now.
+
+    Positions of MirrorMaker 2 and of version 0.1.0 do not say it. Partitions are added behind the last one, so those up
+    to the last with a position were there.
+    """
+    said: dict[str, int] = {}
+    seen: dict[str, int] = {}
+    for source, stored in snapshot.positions.items():
+        count = stored.position.first_partitions
+        if count is not None:
+            said[source.topic] = min(count, said.get(source.topic, count))
+        seen[source.topic] = max(source.partition + 1, seen.get(source.topic, 0))
+    return {name: said.get(name) or seen.get(name) or len(topic.partitions) for name, topic in sources.items()}
 
 
 def _copied_to(
@@ -232,6 +252,7 @@ class _Target(NamedTuple):
     now: TargetPartition
     copied_to: CopiedTo | None
     clusters: ClusterPair | None
+    first_partitions: int
 
 
 def _target_ends(
@@ -263,6 +284,7 @@ def _unseen(
     for topic, refusal in unseen.refused.items():
         whole = TopicPartition(topic, WHOLE_TOPIC)
         yield PartitionProblem(whole, of_flow(flow, refusal, whole))
+    clusters.missing_topics = unseen.missing
     news = {topic: error for topic, error in unseen.doubtful.items() if topic not in clusters.told_unseen}
     clusters.told_unseen.update(news)
     for line in in_words("Nothing is copied of {}", news):
@@ -371,6 +393,7 @@ def _facts(
         target_now=on_target.now,
         copied_to=on_target.copied_to,
         clusters=on_target.clusters,
+        first_partitions=on_target.first_partitions,
     )
 
 

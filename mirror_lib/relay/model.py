@@ -59,6 +59,13 @@ class PartitionFacts:
     copied_to: CopiedTo | None = None
     #: The clusters that were asked; None where one of them does not tell its id.
     clusters: ClusterPair | None = None
+    #: Number of partitions that the topic had when it was copied first; None where nobody knows.
+    first_partitions: int | None = None
+
+    @property
+    def added(self) -> bool:
+        """Whether the partition was added to a topic that was copied already."""
+        return self.first_partitions is not None and self.source.partition >= self.first_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,8 @@ class PartitionPlan:
     #: None before Kafka 2.8, or where the topic is not there yet.
     target_topic_id: str | None = None
     clusters: ClusterPair | None = None
+    #: Number of partitions that the topic had when it was copied first.
+    first_partitions: int | None = None
 
     @property
     def weight(self) -> int:

@@ -70,6 +70,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         target_topic=plan.target.topic,
         target_topic_id=plan.target_topic_id,
         clusters=plan.clusters,
+        first_partitions=plan.first_partitions,
     )
 
 
@@ -97,4 +98,5 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         target_topic=opened.plan.target.topic,
         target_topic_id=opened.plan.target_topic_id,
         clusters=opened.plan.clusters,
+        first_partitions=opened.plan.first_partitions,
     )

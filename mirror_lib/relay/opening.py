@@ -160,6 +160,7 @@ def store_starts_at_end(
                 target_topic=start.partition.target.topic,
                 target_topic_id=start.partition.target_topic_id,
                 clusters=start.partition.clusters,
+                first_partitions=start.partition.first_partitions,
                 claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
             )
             for start in _starts(flow, plan.starts_at_end, clusters, refused)
@@ -183,6 +184,7 @@ def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> Non
                 target_topic=partition.target.topic,
                 target_topic_id=partition.target_topic_id,
                 clusters=partition.clusters,
+                first_partitions=partition.first_partitions,
                 # Whoever reads without numbers, as MirrorMaker 2 does, goes by the newest record.
                 claim=None if position.claim is None else claim,
                 run_id=position.run_id if position.claim is None else run_id,

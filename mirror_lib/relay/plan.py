@@ -70,7 +70,13 @@ def plan_round(
 
 
 def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
-    """Where a partition without a position begins; always an offset that the log has, or its end."""
+    """Where a partition without a position begins; always an offset that the log has, or its end.
+
+    One that was added to a topic begins at its beginning whatever the first start says: the flow copies the topic, so
+    nothing that was written there since may be left out.
+    """
+    if fact.added:
+        return fact.log_start
     start = first_starts.of(fact.source.topic)
     if start.reset is not None:
         return fact.log_start if start == EARLIEST else fact.log_end
@@ -104,6 +110,7 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         leader_epoch=fact.position_leader_epoch if start == fact.position else None,
         target_topic_id=fact.target_now.topic_id if fact.target_now else None,
         clusters=fact.clusters,
+        first_partitions=fact.first_partitions,
         estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
     )
 

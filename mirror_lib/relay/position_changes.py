@@ -142,6 +142,7 @@ def plan_changes(
                     target_topic=remote,
                     target_topic_id=there.topic_id if there is not None else None,
                     clusters=clusters.ids(),
+                    first_partitions=None if change.before is None else change.before.first_partitions,
                 )
                 change = replace(change, after=after)
         changes.append(change)

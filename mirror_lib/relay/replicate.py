@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +40,9 @@ from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.transform.paths import TopicPath, topic_paths
+
+#: Of missing topics in a warning.
+_TOPICS_SHOWN = 5
 
 
 def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:
@@ -161,7 +164,16 @@ def plan_with_facts(
         first_starts=first_starts(flow),
         problems=problems,
     )
-    return plan, tuple(facts)
+    return replace(plan, warnings=(*plan.warnings, *_about_missing(flow, clusters.missing_topics))), tuple(facts)
+
+
+def _about_missing(flow: FlowConfig, missing: Sequence[str]) -> Iterable[str]:
+    if missing:
+        shown = ", ".join(missing[:_TOPICS_SHOWN]) + (", ..." if len(missing) > _TOPICS_SHOWN else "")
+        yield (
+            f"`topics` of flow {flow.flow} names {shown}, which cluster {flow.flow.source} does not have: check the "
+            "spelling; it is copied once it exists."
+        )
 
 
 class _Run:

@@ -15,7 +15,10 @@ from mirror_lib.verify.report import VerifyReport
 
 _NAMED = 3
 #: A position that needs nothing more: it is in sync, nothing is to be taken over, or it goes on a little too early.
-_SETTLED = frozenset[GroupReason | None]({None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS})
+#: One that skips records is judged by how many.
+_SETTLED = frozenset[GroupReason | None](
+    {None, GroupReason.NO_COMMITTED_OFFSET, GroupReason.BETWEEN_SYNCS, GroupReason.SKIPS_RECORDS}
+)
 _GONE_ON = frozenset[GroupReason | None]({GroupReason.TARGET_AHEAD, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _LASTING = frozenset[GroupReason | None](
     {
@@ -209,12 +212,20 @@ def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
 
 
 def groups_in_place(
-    plan: GroupPlan, rows: Sequence[GroupRow], groups: Collection[str], max_read_again: int, *, gone_on: bool = False
+    plan: GroupPlan,
+    rows: Sequence[GroupRow],
+    groups: Collection[str],
+    max_read_again: int,
+    max_skipped: int = 0,
+    *,
+    gone_on: bool = False,
 ) -> tuple[Gate, ...]:
-    """Every group goes on on the target where it stands on the source, and reads no more again than is allowed.
+    """Every group goes on on the target where it stands on the source, and reads again and skips no more than allowed.
 
     Args:
         rows: the positions that move.
+        max_read_again: records that may be read twice.
+        max_skipped: records that may not be read at all.
         gone_on: the groups had moved before, and may have read on.
     """
     settled = _SETTLED | _GONE_ON if gone_on else _SETTLED
@@ -238,6 +249,21 @@ def groups_in_place(
             + (f" Of {unknown:,} positions it is not known." if unknown else ""),
             "Allow more by max_read_again, or rebuild the offset map by `mirror map rebuild`.",
         ),
+        skips_few(rows, max_skipped),
+    )
+
+
+def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
+    """Groups find the records on the target that they have not read, but for as many as are allowed."""
+    skipping = [row for row in rows if row.skipped]
+    skipped = sum(row.skipped or 0 for row in skipping)
+    places = f": {named(f'{row.group} on {row.source} ({row.skipped:,})' for row in skipping)}" if skipping else ""
+    return Gate(
+        "skipped",
+        skipped <= max_skipped,
+        f"{skipped:,} records are skipped; {max_skipped:,} may be{places}.",
+        "Let the groups read to the end of the source first, copy the records by `mirror backfill`, or allow more by "
+        "max_skipped.",
     )
 
 

@@ -118,6 +118,8 @@ class CutoverDefinition:
     scope: VerifyScope = VerifyScope.RECENT
     #: Records that all groups together may read again.
     max_read_again: int = 0
+    #: Records that all groups together may not read at all: they are not on the target.
+    max_skipped: int = 0
     #: How long the source must have stood still. Writers that hold metadata try for some seconds after they lost the
     #: right to write.
     still_seconds: float = 10.0
@@ -149,7 +151,7 @@ class CutoverDefinition:
                 compile_list(patterns)
             except ValueError as error:
                 raise ConfigurationError(f"{error}.", action="Correct the regular expression.") from error
-        for name in ("max_read_again", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
+        for name in ("max_read_again", "max_skipped", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} must not be negative.", action="Give 0 or more.")
 

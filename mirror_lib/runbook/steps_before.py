@@ -158,6 +158,8 @@ def rehearse(desk: Desk) -> Outcome:
             gates.lag_is_small(log_ends(flow, desk.topics), copied_to(flow), wanted.max_lag),
             gates.groups_can_move(plan, rows),
             Gate("read again", True, f"{read_again:,} records would be read again if the groups moved now."),
+            # Nothing that comes later makes it better: the records are not on the target.
+            gates.skips_few(rows, wanted.max_skipped),
         ),
         {
             "catch_up_seconds": round(seconds, 3),

@@ -67,7 +67,7 @@ def _placed(desk: Desk, groups: Sequence[WaveGroup] | None = None) -> tuple[tupl
     rows = gates.rows_of_wave(plan, names, desk.topics)
     # Readers that moved first have read on by the time that this is done again.
     gone_on = wanted.style is Style.CONSUMERS_FIRST and desk.last[Step.TRANSLATE].number > 1
-    return gates.groups_in_place(plan, rows, names, wanted.max_read_again, gone_on=gone_on), rows
+    return gates.groups_in_place(plan, rows, names, wanted.max_read_again, wanted.max_skipped, gone_on=gone_on), rows
 
 
 def _left_to_read(desk: Desk, groups: Sequence[WaveGroup]) -> dict[str, int]:

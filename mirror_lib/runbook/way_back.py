@@ -105,6 +105,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
                     target_topic=cut.topic,
                     target_topic_id=home.topic_id if home is not None else None,
                     clusters=clusters.ids(),
+                    first_partitions=len(described[cut.target_topic].partitions),
                 )
             )
             led_here = ledger.segments(str(flow.flow), cut.topic, cut.partition)

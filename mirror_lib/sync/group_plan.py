@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ class GroupReason(StrEnum):
     BEHIND_OLDEST_SYNC = "behind-oldest-sync"
     #: The group goes on a little too early, and reads some records again.
     BETWEEN_SYNCS = "between-syncs"
+    #: Records that the group has not read are not on the target: it skips them there.
+    SKIPS_RECORDS = "skips-records"
     #: The group has read records that are not copied yet; it goes on at the end of the copy.
     UPSTREAM_BEYOND_COPIED = "upstream-beyond-copied"
     #: On the target the group has members; they alone may commit.
@@ -46,6 +48,10 @@ class GroupReason(StrEnum):
     OTHER_GROUP_ON_TARGET = "other-group-on-target"
     #: What the group has committed on the target is further on; it is never set back.
     TARGET_AHEAD = "target-ahead"
+    #: `groups` or `groups.exclude` of the flow leaves the group out.
+    GROUP_NOT_REPLICATED = "group-not-replicated"
+    #: The source has no such group, or the group has committed nothing on topics of the flow.
+    GROUP_NOT_FOUND = "group-not-found"
     #: A share or streams group: only groups of consumers are translated, as by MM2.
     GROUP_KIND_NOT_SUPPORTED = "group-kind-not-supported"
     #: A cluster does not tell the group's offsets, for lack of permission for instance.
@@ -100,6 +106,9 @@ class GroupRow:
     #: Records that the group has read and would read again on the target when it goes on at `goes_on_at`; None where no
     #: map can tell.
     read_again: int | None = None
+    #: Records that the group has not read on the source, and that it does not find on the target when it continues at
+    #: `goes_on_at`; at most so many. None where no map can tell.
+    skipped: int | None = None
     #: What the group has committed on the target; None without, and where nobody looked.
     target_committed: int | None = None
     #: What the group committed along with its offset.
@@ -138,6 +147,7 @@ class GroupRow:
             "checkpoint": None if self.checkpoint is None else self.checkpoint.downstream_offset,
             "exact": self.exact,
             "read_again": self.read_again,
+            "skipped": self.skipped,
             "target_committed": self.target_committed,
             "emit": self.emit,
             "commit": self.commit,
@@ -156,6 +166,18 @@ class GroupPlan:
     notices: tuple[str, ...] = ()
     #: Whether what the groups have committed on the target was looked at: without it nothing is committed there.
     target_read: bool = False
+
+    def of_group(self, group: str, *, taken: bool) -> GroupPlan:
+        """The part of the plan that is about one group, and why there is none.
+
+        Args:
+            taken: whether the flow's filter takes the group.
+        """
+        rows = tuple(row for row in self.rows if row.group == group)
+        findings = tuple(finding for finding in self.findings if finding.group == group)
+        if not rows and not findings:
+            findings = (_why_none(group, taken=taken),)
+        return replace(self, rows=rows, findings=findings)
 
     @property
     def checkpoints(self) -> Iterator[Checkpoint]:
@@ -218,3 +240,11 @@ class GroupPlan:
             "findings": [{**asdict(finding), "reason": finding.reason.value} for finding in self.findings],
             "rows": [row.to_dict() for row in self.rows],
         }
+
+
+def _why_none(group: str, *, taken: bool) -> GroupFinding:
+    if not taken:
+        what = "`groups` and `groups.exclude` of the flow do not take it"
+        return GroupFinding(group, GroupReason.GROUP_NOT_REPLICATED, what)
+    what = "the source has no such group, or the group has committed no offset on a topic of the flow"
+    return GroupFinding(group, GroupReason.GROUP_NOT_FOUND, what)

@@ -18,7 +18,17 @@ from mirror_lib.cluster.positions import Position
 from mirror_lib.config.flow_topology import group_filter
 from mirror_lib.config.model import FlowConfig, GroupTranslation
 from mirror_lib.config.name_patterns import named_groups, supposed_groups
-from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
+from mirror_lib.errors import (
+    AuthorizationError,
+    MirrorError,
+    RetentionGapError,
+    SourceClusterChangedError,
+    SourceRecreatedError,
+    SourceTruncatedError,
+    TopicMissingError,
+    Where,
+)
+from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
@@ -30,6 +40,7 @@ from mirror_lib.sync.groups import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
 from mirror_lib.sync.target_changes import (
+    TARGET_CHANGE_REASONS,
     TargetPartition,
     copied_to,
     source_cluster_change,
@@ -87,6 +98,9 @@ def gather_group_facts(
         copied_to=next_offsets,
         target_errors=targets.errors,
         target_ends=targets.ends,
+        target_starts=targets.starts,
+        source_starts=targets.source_starts,
+        left_out={} if ledger is None or not commit else _left_out(str(flow.flow), ledger),
         maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
@@ -198,6 +212,39 @@ class _Targets(NamedTuple):
 
     errors: Mapping[TopicPartition, MirrorError]
     ends: Mapping[TopicPartition, int]
+    starts: Mapping[TopicPartition, int]
+    source_starts: Mapping[TopicPartition, int]
+
+
+#: Causes of gaps whose records nobody finds at the source any more.
+_LOST_AT_SOURCE = TARGET_CHANGE_REASONS | {
+    DISASTER,
+    RetentionGapError.reason,
+    SourceClusterChangedError.reason,
+    SourceRecreatedError.reason,
+    SourceTruncatedError.reason,
+}
+
+
+def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """Source offsets that were not copied though the source holds them."""
+    found: dict[TopicPartition, list[tuple[int, int]]] = {}
+    for gap in ledger.gaps(flow, limit=None):
+        if gap.cause not in _LOST_AT_SOURCE and gap.next_offset > gap.first_offset:
+            place = TopicPartition(gap.topic, gap.partition)
+            found.setdefault(place, []).append((gap.first_offset, gap.next_offset))
+    return {place: _united(ranges) for place, ranges in found.items()}
+
+
+def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges in order, without overlaps: a position may be set twice."""
+    united: list[tuple[int, int]] = []
+    for first, following in sorted(ranges):
+        if united and first <= united[-1][1]:
+            united[-1] = united[-1][0], max(united[-1][1], following)
+        else:
+            united.append((first, following))
+    return united
 
 
 def _targets(
@@ -226,7 +273,7 @@ def _targets(
         ids = cluster_pair(source, target)
         check_clusters(flow, ledger, ids)
         if not targets:
-            return _Targets({}, {})
+            return _Targets({}, {}, {}, {})
         described = target.describe_topics({each.topic for each in targets.values()})
         there = {
             each
@@ -234,6 +281,8 @@ def _targets(
             if each.topic in described and each.partition < len(described[each.topic].partitions)
         }
         found = target.list_offsets(there, OffsetSpec.LATEST)
+        begins = target.list_offsets(there, OffsetSpec.EARLIEST)
+        source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
     errors: dict[TopicPartition, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
     for each, place in targets.items():
@@ -261,7 +310,13 @@ def _targets(
         if changed is not None:
             changed.where = Where(flow=str(flow.flow), topic=each.topic, partition=each.partition)
             errors[each] = changed
-    return _Targets(errors, ends)
+    starts = {each: begins[place].offset for each, place in targets.items() if place in begins}
+    return _Targets(
+        errors,
+        ends,
+        {each: offset for each, offset in starts.items() if offset >= 0},
+        {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
+    )
 
 
 def _timeout(flow: FlowConfig) -> float:

@@ -11,7 +11,7 @@ may follow the exact offset map (`mirror.group.translation=exact`): then a group
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mirror_lib.cluster.admin_groups import CommittedOffset, GroupState, ListedGroup
@@ -70,6 +70,11 @@ class GroupFacts:
     target_errors: Mapping[TopicPartition, MirrorError] = field(default_factory=dict)
     #: Log end offsets of target partitions, by source partition, as far as they are known.
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Log start offsets of target partitions and of source partitions, by source partition, as far as they are known.
+    target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Source offsets [first, next) that an operator or the flow's policy has left out of the copy. Ascending.
+    left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not told.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
@@ -258,7 +263,32 @@ class _Planner:
             row = replace(row, exact=lookup.offset, reason=reason)
         if row.goes_on_at is None:
             return row
-        return replace(row, read_again=max(0, found.records_read_again(upstream, row.goes_on_at)))
+        again, skipped = found.records_read_again(upstream, row.goes_on_at), self._skipped(row, found)
+        row = replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
+        if row.skipped and row.reason in (None, GroupReason.BETWEEN_SYNCS):
+            row = replace(row, reason=GroupReason.SKIPS_RECORDS)
+        return row
+
+    def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
+        """Records behind the group's offset on the source that the target does not hold; at most so many."""
+        upstream, start = row.upstream, row.goes_on_at
+        assert upstream is not None
+        assert start is not None
+        # What retention has deleted at the source as well, the group does not find there either.
+        first = max(upstream, self._facts.source_starts.get(row.source, 0))
+        skipped = 0
+        if found.target_first == 0:
+            # The copy began there, and nothing is in front of it.
+            skipped += max(0, found.source_first - first)
+        for begin, end in self._facts.left_out.get(row.source, ()):
+            begin = max(begin, first, found.source_first)
+            if begin < end:
+                skipped += end - begin - found.source_records_between(begin, end)
+        kept = self._facts.target_starts.get(row.source, 0)
+        if kept > start:
+            deleted = found.source_records_between(first, found.to_source(kept).offset)
+            skipped += min(found.target_records_between(start, kept), deleted)
+        return skipped
 
     def _target(self, partition: TopicPartition) -> TopicPartition:
         return TopicPartition(self._topic(partition.topic)[0], partition.partition)

@@ -14,7 +14,7 @@ from itertools import islice
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics, supposed_topics
-from mirror_lib.errors import AuthorizationError, MirrorError
+from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -24,16 +24,18 @@ _LINES_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Topics or groups of which the cluster does not say whether they exist, by name, with its refusals."""
+    """Topics or groups that a cluster does not list, by name: of refused ones it does not say whether they exist."""
 
     #: Those that the configuration names: whoever names them wants them.
     refused: Mapping[str, MirrorError]
     #: Those that are known otherwise. They may have been deleted.
     doubtful: Mapping[str, MirrorError]
+    #: Those that the configuration names and that do not exist, by name: a misspelling, or they are yet to be created.
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, errors: Mapping[str, MirrorError], named: Collection[str]) -> Unseen:
-        """Tell refusals apart; other errors are not looked at.
+        """Tell refusals and missing topics apart; other errors are not looked at.
 
         Args:
             named: what the configuration names.
@@ -42,6 +44,7 @@ class Unseen:
         return cls(
             {name: each for name, each in refusals.items() if name in named},
             {name: each for name, each in refusals.items() if name not in named},
+            tuple(name for name in sorted(named) if isinstance(errors.get(name), TopicMissingError)),
         )
 
 
@@ -79,7 +82,7 @@ def unseen_topics(
     copied_topics = {place.topic for place in copied if place not in stopped}
     given_up = {place.topic for place in stopped} - copied_topics
     wanted = (named | supposed_topics(flow, listed) | copied_topics) - given_up
-    return Unseen.of(hidden_topics(admin, filter(topology.replicates, wanted), listed), named)
+    return Unseen.of(_errors_of_unlisted(admin, filter(topology.replicates, wanted), listed), named)
 
 
 def hidden_topics(admin: ClusterAdmin, wanted: Iterable[str], listed: Iterable[str]) -> dict[str, MirrorError]:
@@ -92,8 +95,10 @@ def hidden_topics(admin: ClusterAdmin, wanted: Iterable[str], listed: Iterable[s
     Raises:
         MirrorError: the cluster cannot be asked.
     """
-    unseen = set(wanted) - set(listed)
-    if not unseen:
-        return {}
-    errors = admin.describe_topics(unseen).errors
+    errors = _errors_of_unlisted(admin, wanted, listed)
     return {topic: error for topic, error in sorted(errors.items()) if isinstance(error, AuthorizationError)}
+
+
+def _errors_of_unlisted(admin: ClusterAdmin, wanted: Iterable[str], listed: Iterable[str]) -> Mapping[str, MirrorError]:
+    unseen = set(wanted) - set(listed)
+    return admin.describe_topics(unseen).errors if unseen else {}

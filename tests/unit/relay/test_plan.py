@@ -90,6 +90,25 @@ def test_a_first_start_at_latest_has_nothing_to_copy() -> None:
     assert plan.idle == 1
 
 
+@pytest.mark.parametrize("start", [FirstStart(reset="latest"), FirstStart(offset=50), FirstStart(timestamp_ms=1)])
+def test_a_partition_that_was_added_to_a_copied_topic_begins_at_its_beginning(start: FirstStart) -> None:
+    """Whatever the first start says: the records were written after the flow had begun to copy the topic."""
+    there, added = facts(first_partitions=1, log_start=7), facts(partition=1, first_partitions=1, log_start=7)
+
+    plan = plan_round(FLOW, [there, added], tasks_max=1, first_starts=FirstStarts(start))
+
+    assert {each.source.partition: each.start for each in plan.partitions}[1] == 7
+    assert {each.source.partition: each.start for each in plan.partitions}.get(0) != 7
+
+
+def test_an_added_partition_without_records_is_noted_as_begun() -> None:
+    added = facts(partition=1, first_partitions=1, log_start=0, log_end=0)
+
+    plan = plan_round(FLOW, [added], tasks_max=1, first_starts=FROM_THE_END)
+
+    assert [(each.source.partition, each.start) for each in plan.starts_at_end] == [(1, 0)]
+
+
 def test_a_partition_goes_on_from_its_position() -> None:
     plan = plan_round(FLOW, [facts(position=40, position_topic_id="id-1")], tasks_max=1)
 

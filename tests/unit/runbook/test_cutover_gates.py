@@ -140,6 +140,18 @@ def test_a_position_of_which_nobody_knows_what_is_read_again_does_not_pass() -> 
     assert not gates.groups_in_place(plan(), [replace(ROW, read_again=None)], {"billing"}, 100)[1].passed
 
 
+def test_groups_may_skip_as_many_records_as_are_allowed() -> None:
+    row = replace(ROW, reason=GroupReason.SKIPS_RECORDS, skipped=60)
+
+    placed, _, skipped = gates.groups_in_place(plan(), [row], {"billing"}, 0, 59)
+
+    assert (placed.passed, skipped.passed) == (True, False)
+    assert "60 records are skipped" in skipped.what
+    assert "billing" in skipped.what
+    assert "backfill" in skipped.action
+    assert all(gate.passed for gate in gates.groups_in_place(plan(), [row], {"billing"}, 0, 60))
+
+
 def test_only_positions_of_groups_and_topics_that_move_count() -> None:
     elsewhere = replace(ROW, source=TopicPartition("audit", 0))
 

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,7 @@ def test_the_summary_counts_and_the_document_has_every_row() -> None:
         "checkpoint": 111,
         "exact": None,
         "read_again": None,
+        "skipped": None,
         "target_committed": None,
         "emit": True,
         "commit": True,
@@ -360,7 +362,7 @@ class TestByTheExactMap:
         """Retention had deleted 0 to 9 before the copy began."""
         first = OffsetMap.of_runs([OffsetRun(10, 0, 30)])
 
-        row = self.planned(3, maps={ORDERS: first}, points=((10, 0), (39, 29)))
+        row = self.planned(3, maps={ORDERS: first}, points=((10, 0), (39, 29)), source_starts={ORDERS: 10})
 
         assert (row.goes_on_at, row.commit, row.read_again, row.reason) == (0, True, 0, None)
 
@@ -423,3 +425,96 @@ def test_the_exact_map_commits_nothing_behind_the_end_either() -> None:
 
     row = the_row(made)
     assert (row.reason, row.commit, row.goes_on_at) == (GroupReason.BEYOND_TARGET_END, False, None)
+
+
+class TestRecordsThatAGroupWouldSkip:
+    """Each group continues where the exact map says; the next record that it reads there is not its next one."""
+
+    def row(self, upstream: int, *runs: OffsetRun, **facts: Any) -> GroupRow:
+        maps = {ORDERS: OffsetMap.of_runs(runs)}
+        return the_row(plan(upstream, points=[(0, 0)], target=NOBODY, maps=maps, exact=True, **facts))
+
+    def test_the_copy_began_behind_the_group(self) -> None:
+        row = self.row(40, OffsetRun(100, 0, 50))
+
+        assert (row.reason, row.skipped, row.goes_on_at) == (GroupReason.SKIPS_RECORDS, 60, 0)
+
+    def test_what_the_source_has_deleted_as_well_is_not_counted(self) -> None:
+        row = self.row(40, OffsetRun(100, 0, 50), source_starts={ORDERS: 90})
+        none = self.row(40, OffsetRun(100, 0, 50), source_starts={ORDERS: 100})
+
+        assert (row.skipped, none.skipped, none.reason) == (10, 0, None)
+
+    def test_a_hole_that_somebody_left_is_counted_and_one_without_records_is_not(self) -> None:
+        runs = OffsetRun(0, 0, 50), OffsetRun(80, 50, 50)
+
+        left_out, compacted = self.row(20, *runs, left_out={ORDERS: [(50, 80)]}), self.row(20, *runs)
+
+        assert (left_out.reason, left_out.skipped) == (GroupReason.SKIPS_RECORDS, 30)
+        assert (compacted.reason, compacted.skipped) == (None, 0)
+
+    def test_what_the_group_has_read_of_a_hole_is_not_counted(self) -> None:
+        runs = OffsetRun(0, 0, 50), OffsetRun(80, 50, 50)
+
+        assert self.row(70, *runs, left_out={ORDERS: [(50, 80)]}).skipped == 10
+        assert self.row(85, *runs, left_out={ORDERS: [(50, 80)]}).skipped == 0
+
+    def test_what_was_copied_after_all_is_not_counted(self) -> None:
+        assert self.row(20, OffsetRun(0, 0, 100), left_out={ORDERS: [(50, 80)]}).skipped == 0
+
+    def test_what_retention_has_deleted_on_the_target_alone_is_counted(self) -> None:
+        row = self.row(20, OffsetRun(0, 0, 100), target_starts={ORDERS: 60})
+        both = self.row(20, OffsetRun(0, 0, 100), target_starts={ORDERS: 60}, source_starts={ORDERS: 60})
+
+        assert (row.reason, row.skipped) == (GroupReason.SKIPS_RECORDS, 40)
+        assert (both.reason, both.skipped) == (None, 0)
+
+    @given(
+        upstream=st.integers(0, 120),
+        copied=st.sets(st.integers(0, 99)),
+        left_out=st.tuples(st.integers(0, 99), st.integers(0, 99)),
+        deleted=st.integers(0, 100),
+    )
+    def test_each_record_counts_once(
+        self, upstream: int, copied: set[int], left_out: tuple[int, int], deleted: int
+    ) -> None:
+        """Against a model of single records: all offsets are records, and what is not copied was left out."""
+        offsets = sorted(copied)
+        if not offsets:
+            return
+        first, following = min(left_out), max(left_out)
+        runs = [OffsetRun(offset, place, 1) for place, offset in enumerate(offsets)]
+
+        row = self.row(upstream, *runs, left_out={ORDERS: [(first, following)]}, target_starts={ORDERS: deleted})
+
+        unread_before = set(range(upstream, offsets[0]))
+        unread_left_out = set(range(max(first, upstream, offsets[0]), following)) - copied
+        gone = {offset for place, offset in enumerate(offsets) if place < deleted and offset >= upstream}
+        assert row.skipped == len(unread_before | unread_left_out | gone)
+
+
+class TestAPlanForOneGroup:
+    def test_counts_only_that_group(self) -> None:
+        made = plan(30, target=NOBODY)
+        other = replace(made.rows[0], group="other", reason=GroupReason.REFUSED, what="denied")
+        both = replace(made, rows=(*made.rows, other))
+
+        only = both.of_group("g", taken=True)
+
+        assert only.rows == made.rows
+        assert (both.problems != (), only.problems) == (True, ())
+
+    @pytest.mark.parametrize(
+        ("taken", "reason"), [(True, GroupReason.GROUP_NOT_FOUND), (False, GroupReason.GROUP_NOT_REPLICATED)]
+    )
+    def test_says_why_there_is_none(self, taken: bool, reason: GroupReason) -> None:
+        (finding,) = plan(30).of_group("typo", taken=taken).findings
+
+        assert (finding.group, finding.reason) == ("typo", reason)
+
+    def test_keeps_what_is_known_of_a_group_that_is_left_out(self) -> None:
+        left_out = GroupFinding("g2", GroupReason.GROUP_KIND_NOT_SUPPORTED, "it is a share group")
+
+        made = plan(30, findings=(left_out,)).of_group("g2", taken=True)
+
+        assert (made.rows, made.findings) == ((), (left_out,))

@@ -1,0 +1,117 @@
+"""Groups whose next records are not on the target: never in sync, counted, and told by every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.groups import commit_offset, committed_offsets
+from tests.support.kafka import create_topic, delete_records, produce, records
+
+
+class Scene:
+    """A topic, and a group that has read some of it on the source."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
+        self.pair, self.topic, self.folder, self.group = pair, topic, folder, f"{topic}-group"
+        create_topic(pair.source, topic)
+
+    def flow(self, **settings: str) -> Flow:
+        own = {
+            "A->B.groups": f"{self.topic}.*",
+            "A->B.sync.group.offsets.enabled": "true",
+            "A->B.mirror.group.translation": "exact",
+            "checkpoints.topic.replication.factor": "1",
+        }
+        return pair_flow(self.folder, self.pair, topics=self.topic, settings={**own, **settings})
+
+    def say(self, flow: Flow, *words: str) -> tuple[int, dict[str, Any]]:
+        result = CliRunner().invoke(app, [*words, "--config", str(flow.path), "--flow", "A->B", "--json"])
+        return result.exit_code, json.loads(result.stdout)
+
+    def told(self, flow: Flow) -> tuple[int, str | None, int | None]:
+        """Exit code of `groups status` after `groups apply`, and what it says of the group."""
+        code, _ = self.say(flow, "groups", "apply")
+        assert code == 0
+        code, told = self.say(flow, "groups", "status")
+        (row,) = (row for row in told["rows"] if row["group"] == self.group)
+        return code, row["reason"], row["skipped"]
+
+
+@pytest.fixture
+def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    return Scene(kafka_pair, topic_name, tmp_path)
+
+
+@pytest.mark.parametrize("start", ["latest", "offset 100"])
+def test_a_copy_that_began_behind_the_group(scene: Scene, start: str) -> None:
+    produce(scene.pair.source, scene.topic, records(100))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 40)
+    flow = scene.flow(**{"A->B.mirror.first.start": start})
+    flow.run()
+    produce(scene.pair.source, scene.topic, records(50, start=100))
+    assert flow.run().records == 50
+
+    assert scene.told(flow) == (1, "skips-records", 60)
+    # The first record there is the best place that there is.
+    assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
+
+
+def test_a_hole_that_an_operator_left(scene: Scene) -> None:
+    produce(scene.pair.source, scene.topic, records(50))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 20)
+    flow = scene.flow()
+    assert flow.run().records == 50
+    produce(scene.pair.source, scene.topic, records(50, start=50))
+    code, _ = scene.say(flow, "position", "set", "--topic", scene.topic, "--to", "80", "--yes")
+    assert code == 0
+    assert flow.run().records == 20
+
+    assert scene.told(flow) == (1, "skips-records", 30)
+    commit_offset(scene.pair.source, scene.group, scene.topic, 80)
+    assert scene.told(flow) == (0, None, 0)
+
+
+def test_retention_on_the_target_alone(scene: Scene) -> None:
+    produce(scene.pair.source, scene.topic, records(100))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 20)
+    flow = scene.flow()
+    assert flow.run().records == 100
+    delete_records(scene.pair.target, f"A.{scene.topic}", before=60)
+
+    assert scene.told(flow) == (1, "skips-records", 40)
+    delete_records(scene.pair.source, scene.topic, before=60)
+    assert scene.told(flow)[1:] == (None, 0)
+
+
+def test_holes_without_records_are_none(scene: Scene) -> None:
+    """A topic whose first records retention deleted before the copy began."""
+    produce(scene.pair.source, scene.topic, records(100))
+    delete_records(scene.pair.source, scene.topic, before=40)
+    commit_offset(scene.pair.source, scene.group, scene.topic, 10)
+    flow = scene.flow()
+    assert flow.run().records == 60
+
+    assert scene.told(flow) == (0, None, 0)
+
+
+@pytest.mark.parametrize(("group", "reason"), [("typo", "group-not-found"), ("excluded", "group-not-replicated")])
+def test_a_group_that_is_not_moved_is_not_called_in_sync(scene: Scene, group: str, reason: str) -> None:
+    produce(scene.pair.source, scene.topic, records(10))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 10)
+    flow = scene.flow(**{"A->B.groups.exclude": f"{scene.topic}-excluded"})
+    flow.run()
+    assert scene.say(flow, "groups", "apply")[0] == 0
+
+    for verb in ("plan", "status"):
+        code, told = scene.say(flow, "groups", verb, "--group", f"{scene.topic}-{group}")
+        assert (code, told["reasons"]) == (1, {reason: 1})
+    code, told = scene.say(flow, "groups", "status", "--group", scene.group)
+    assert (code, told["reasons"]) == (0, {"in-sync": 1})
