@@ -30,6 +30,8 @@ class TopicSync:
     plan: TopicPlan
     internal: tuple[InternalTopic, ...]
     results: tuple[TopicResult, ...] = ()
+    #: What could not be found out.
+    notices: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[TopicResult, ...]:
@@ -50,6 +52,7 @@ class TopicSync:
             "internal": [
                 {"name": topic.name, "cluster": topic.cluster, "state": topic.state.value} for topic in self.internal
             ],
+            "notices": list(self.notices),
             "failed": [
                 {**result.error.attributes(), "name": result.step.name} for result in self.failed if result.error
             ],
@@ -64,7 +67,8 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     """
     with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
-        return TopicSync(plan_topics(flow, topology, _facts(flow, topology, source, target)), internal)
+        facts, notices = _facts(flow, topology, source, target)
+        return TopicSync(plan_topics(flow, topology, facts), internal, notices=notices)
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
@@ -75,12 +79,26 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
     """
     with flow_admins(flow) as (source, target):
         internal = ensure_internal_topics(flow, source, target)
-        plan = plan_topics(flow, topology, _facts(flow, topology, source, target))
-        return TopicSync(plan, internal, apply_plan(plan, target))
+        facts, notices = _facts(flow, topology, source, target)
+        plan = plan_topics(flow, topology, facts)
+        return TopicSync(plan, internal, apply_plan(plan, target), notices)
 
 
-def _facts(flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin) -> TopicFacts:
-    return gather_topic_facts(topology, source, target, named_topics(flow), lambda: _positions(flow))
+def _facts(
+    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[TopicFacts, tuple[str, ...]]:
+    """What a plan needs, and what could not be found out."""
+    notices: list[str] = []
+
+    def positions() -> list[Position]:
+        try:
+            return _positions(flow)
+        except AuthorizationError as refused:
+            # The copy task, which may read it, then finds that the topic was created again.
+            notices.append(f"Whether missing target topics were deleted is not known: {refused}")
+            return []
+
+    return gather_topic_facts(topology, source, target, named_topics(flow), positions), tuple(notices)
 
 
 def _positions(flow: FlowConfig) -> list[Position]:
@@ -90,12 +108,7 @@ def _positions(flow: FlowConfig) -> list[Position]:
     connection = Connection.from_settings(flow.clients.target_internal)
     timeout = flow.admin_timeout_ms / 1000
     with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=timeout) as store:
-        try:
-            return [stored.position for stored in store.read_all().positions.values()]
-        except AuthorizationError as refused:
-            # The copy task, which may read it, then finds that the topic was created again.
-            _log.warning("Flow %s: whether missing target topics were deleted is not known: %s", flow.flow, refused)
-            return []
+        return [stored.position for stored in store.read_all().positions.values()]
 
 
 def sync_flow_topics(flow: FlowConfig, topology: FlowTopology, *, dry_run: bool) -> dict[str, Any]:
@@ -133,6 +146,8 @@ def _tell(done: TopicSync, verb: str) -> None:
         _log.warning(
             "Flow %s: %s was deleted on the target after records were copied to it: not created.", done.plan.flow, name
         )
+    for notice in done.notices:
+        _log.warning("Flow %s: %s", done.plan.flow, notice)
     for conflict in done.plan.conflicts:
         _log.error("Flow %s: %s", done.plan.flow, conflict)
     for result in done.failed:

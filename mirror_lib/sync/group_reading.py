@@ -109,6 +109,10 @@ def gather_group_facts(
             *notices,
             *more_notices,
             *in_words("Nothing is translated for group {}", doubtful),
+            *(
+                f"Whether {topic} is the topic that records were copied to is not known: {error}"
+                for topic, error in sorted(targets.refused.items())
+            ),
             *_about_hidden_topics(flow, topology, next_offsets, ledger),
         ),
     )
@@ -212,6 +216,8 @@ class _Targets(NamedTuple):
 
     errors: Mapping[TopicPartition, MirrorError]
     ends: Mapping[TopicPartition, int]
+    #: Of target topics that we may not see: nothing is compared there.
+    refused: Mapping[str, MirrorError]
     starts: Mapping[TopicPartition, int]
     source_starts: Mapping[TopicPartition, int]
 
@@ -273,7 +279,7 @@ def _targets(
         ids = cluster_pair(source, target)
         check_clusters(flow, ledger, ids)
         if not targets:
-            return _Targets({}, {}, {}, {})
+            return _Targets({}, {}, {}, {}, {})
         described = target.describe_topics({each.topic for each in targets.values()})
         there = {
             each
@@ -284,6 +290,7 @@ def _targets(
         begins = target.list_offsets(there, OffsetSpec.EARLIEST)
         source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
     errors: dict[TopicPartition, MirrorError] = {}
+    refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
     for each, place in targets.items():
         error = described.errors.get(place.topic)
@@ -294,7 +301,9 @@ def _targets(
             error, TopicMissingError
         ):
             # Who may only write checkpoints need not see the topic; who commits on it does.
-            if not isinstance(error, AuthorizationError):
+            if isinstance(error, AuthorizationError):
+                refused[place.topic] = error
+            else:
                 errors[each] = error
             continue
         own = positions.get(each)
@@ -314,6 +323,7 @@ def _targets(
     return _Targets(
         errors,
         ends,
+        refused,
         {each: offset for each, offset in starts.items() if offset >= 0},
         {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
     )

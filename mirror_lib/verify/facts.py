@@ -22,6 +22,7 @@ from mirror_lib.errors import (
     MirrorError,
     OffsetMapError,
     SourceRecreatedError,
+    TargetRecreatedError,
     TargetTruncatedError,
     TopicMissingError,
     Where,
@@ -271,7 +272,10 @@ class _Gathering:
         )
 
     def _another_target(self, pair: _Pair, position: Position | None, log_end: int) -> MirrorError | None:
-        """Whether the map is about another topic or cluster. In a truncated one, verifying finds what is missing."""
+        """Whether the map is about another topic or cluster.
+
+        In one that was truncated or created again, comparing shows what is missing, or that it was restored.
+        """
         if position is None:
             return None
         source, target = pair
@@ -282,7 +286,7 @@ class _Gathering:
             or target_cluster_change(position.clusters, ids)
             or target_change(copied_to(position), now)
         )
-        if found is None or isinstance(found, TargetTruncatedError):
+        if found is None or isinstance(found, TargetRecreatedError | TargetTruncatedError):
             return None
         found.where = Where(flow=self._name, topic=source.topic, partition=source.partition)
         found.action = "`mirror gaps list` shows what can be done."

@@ -88,7 +88,7 @@ def _dying(job: CopyJob) -> list[PartitionResult]:
 def _sync_topics(_world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
     done = apply_flow_topics(flow, flow_topology(flow))
     told = [str(each) for each in done.plan.conflicts] + [str(each.error) for each in done.failed]
-    return told + [each.notice for each in done.internal if each.notice]
+    return [*told, *(each.notice for each in done.internal if each.notice), *done.notices]
 
 
 def _copy(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
@@ -284,7 +284,9 @@ def _until(true: Callable[[], bool]) -> None:
 
 TASKS: Mapping[AccessTask, Task] = {
     AccessTask.SYNC_TOPICS: Task(
-        _sync_topics, _written, prepare_for={Operation.ALTER: _narrow, Operation.DESCRIBE_CONFIGS: _positioned}
+        _sync_topics,
+        _written,
+        prepare_for={Operation.ALTER: _narrow, Operation.DESCRIBE_CONFIGS: _positioned, Operation.READ: _positioned},
     ),
     AccessTask.COPY: Task(_copy, _synced),
     AccessTask.TAKE_OVER: Task(_copy, _interrupted, (AccessTask.COPY,)),
