@@ -136,6 +136,9 @@ class TestADeletedTargetTopic:
 
         assert scene.target not in admin(scene.pair.target).list_topics(timeout=10).topics
         assert scene.causes() == [("target-deleted", "open")]
+        words = ["topics", "apply", "--config", str(scene.flow.path), "--flow", "A->B"]
+        applied = CliRunner().invoke(app, words)
+        assert f"{scene.target} was deleted on the target" in applied.output.replace("\n", " ")
 
     @pytest.mark.parametrize(("decision", "expected"), [("recopy", slice(0, 13)), ("accept", slice(10, 13))])
     def test_a_decision_leads_on(self, scene: Scene, decision: str, expected: slice) -> None:
