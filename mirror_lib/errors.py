@@ -245,6 +245,25 @@ class SourceRecreatedError(ReplicationError):
     reason = "source-recreated"
 
 
+#: Reasons by which records are lost at the source since they were copied, or before.
+SOURCE_LOSS_REASONS = frozenset(
+    kind.reason for kind in (RetentionGapError, SourceClusterChangedError, SourceRecreatedError, SourceTruncatedError)
+)
+#: Reasons by which a target partition does not hold the records that were copied to it.
+TARGET_CHANGE_REASONS = frozenset(
+    kind.reason
+    for kind in (
+        TargetClusterChangedError,
+        TargetDeletedError,
+        TargetRecreatedError,
+        TargetRenamedError,
+        TargetTruncatedError,
+    )
+)
+#: Reasons that an operator decides about by `mirror gaps`.
+LOSS_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
+
+
 class PlanChangedError(ReplicationError):
     """What somebody has agreed to is not what would be done now."""
 

@@ -38,6 +38,7 @@ _CONTACT_SECONDS = 20.0
 def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects."""
     from mirror_lib.config.name_patterns import named_topics
+    from mirror_lib.sync.hidden import about_missing
 
     config, settings = _load(config_path, flow)
     for problem in config.warnings:
@@ -55,13 +56,8 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
             settings.flow.source,
         )
     _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
-    for name in sorted(named_topics(settings) - set(topics)):
-        _log.warning(
-            "Flow %s: `topics` names %s, which cluster %s does not have or does not show: check the spelling.",
-            flow,
-            name,
-            settings.flow.source,
-        )
+    for warning in about_missing(settings, sorted(named_topics(settings) - set(topics))):
+        _log.warning("Flow %s: %s", flow, warning)
     for loop in _refuse_loops(config, settings, selected):
         _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
     for limit in _version_limits(settings):
@@ -254,7 +250,7 @@ def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
 
 
 def _check_clusters(config: MirrorConfig, settings: FlowConfig) -> None:
-    """The ledger must be about the clusters that the aliases name: tasks that run beside the copy believe it, too."""
+    """Fail if the ledger is about other clusters than the aliases name: the sync tasks use it in parallel."""
     from mirror_lib.cluster.admin import ClusterAdmin
     from mirror_lib.cluster.connection import Connection
     from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair

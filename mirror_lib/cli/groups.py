@@ -119,7 +119,7 @@ def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | No
 
 
 def _begin(output: Output, done: GroupSync) -> None:
-    # What is left out of a plan for one group is the group itself.
+    # A plan for one group without that group is not a success.
     output.exit_code = done.exit_code or int(any(each.reason in _NO_GROUP for each in done.plan.findings))
     output.document(done.to_dict())
 

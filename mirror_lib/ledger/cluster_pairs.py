@@ -14,7 +14,7 @@ from mirror_lib.ledger.rows import ClusterPairRow
 from mirror_lib.ledger.writing import insert_new, now, upsert
 
 _PAIRS: Table = METADATA.tables["cluster_pair"]
-#: Tables that tell of the past: their rows are kept.
+#: Tables of history: their rows are kept.
 _KEPT = (
     "run",
     "round",
@@ -28,7 +28,7 @@ _KEPT = (
     "cutover",
     "handed_over_topic",
 )
-#: Tables that tell of the present only.
+#: Tables of the present state only: their rows are deleted.
 _DELETED = (
     "sync_time",
     "rate_claim",
@@ -66,7 +66,7 @@ class ClusterPairs:
             upsert(connection, _PAIRS, [row])
 
     def begin_anew(self, flow: str, source_id: str, target_id: str, *, by: str) -> str | None:
-        """Set aside all rows of a flow, and of work beside it, and note its clusters.
+        """Set aside all rows of a flow and of its backfills, and store its clusters.
 
         Returns:
             The name under which the earlier rows are kept; None where no earlier clusters are known.
@@ -97,5 +97,5 @@ def _set_aside(connection: Connection, flow: str, aside: str) -> None:
 
 
 def _of_flow(table: Table, flow: str) -> ColumnElement[bool]:
-    """The flow itself, and work beside it such as a backfill."""
+    """Rows of the flow itself and of its backfills."""
     return or_(table.c.flow == flow, table.c.flow.startswith(f"{flow}#", autoescape=True))

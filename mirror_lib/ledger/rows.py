@@ -150,7 +150,7 @@ def _plain(value: Any) -> Any:
 class ClusterPairRow:
     """The clusters that the rows of a flow are about."""
 
-    #: The flow itself; work beside it is about the same clusters.
+    #: The flow itself; its backfills are between the same clusters.
     flow: str
     #: The ids that the clusters gave themselves.
     source_id: str

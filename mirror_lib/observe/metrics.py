@@ -16,25 +16,15 @@ from typing import NamedTuple
 
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.errors import LOSS_REASONS
 from mirror_lib.ledger.flow_figures import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import DISASTER, POSITION_SET, RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
-#: `GapRow.cause` of what source or target lost; `MirrorError.reason` of `relay.losses`.
-LOSS_CAUSES = (
-    "retention-gap",
-    "source-cluster-changed",
-    "source-recreated",
-    "source-truncated",
-    "target-cluster-changed",
-    "target-deleted",
-    "target-recreated",
-    "target-renamed",
-    "target-truncated",
-    DISASTER,
-)
+#: `GapRow.cause` of what source or target lost; those that `mirror gaps` decides about, and a disaster.
+LOSS_CAUSES = (*sorted(LOSS_REASONS), DISASTER)
 _RECREATED = "source-recreated"
 #: How many intervals may pass without anything new before a flow counts as late.
 LATE_INTERVALS = 3

@@ -75,9 +75,7 @@ def plan_cluster_change(
     """
     name, now = ledger_name(flow.flow), clusters.ids()
     if now is None:
-        raise ClusterError(
-            "a cluster does not tell its id: brokers before Kafka 0.10.1 have none.", where=Where(flow=name)
-        )
+        raise ClusterError("a cluster reports no id: brokers before Kafka 0.10.1 have none.", where=Where(flow=name))
     snapshot = clusters.positions.read_all()
     before = ledger.cluster_pairs.find(name)
     # Another file with the same aliases may copy other topics to the same target.

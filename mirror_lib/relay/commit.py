@@ -74,22 +74,20 @@ def closed_positions(
     for result in results:
         ends[result.target] = max(ends.get(result.target, 0), result.target_next)
     return [
-        Position(
-            topic=result.source.topic,
-            partition=result.source.partition,
-            offset=result.source_next - 1,
-            target_offset=ends[result.target],
-            state=PositionState.CLOSED,
-            producer_id=result.producer_id,
-            epoch=result.epoch,
-            run_id=run_id,
-            topic_id=opened[result.source].plan.topic_id,
-            leader_epoch=result.leader_epoch,
-            claim=opened[result.source].claim,
-            target_topic=result.target.topic,
-            target_topic_id=opened[result.source].plan.target_topic_id,
-            clusters=opened[result.source].plan.clusters,
-            first_partitions=opened[result.source].plan.first_partitions,
+        opened[result.source].plan.named(
+            Position(
+                topic=result.source.topic,
+                partition=result.source.partition,
+                offset=result.source_next - 1,
+                target_offset=ends[result.target],
+                state=PositionState.CLOSED,
+                producer_id=result.producer_id,
+                epoch=result.epoch,
+                run_id=run_id,
+                topic_id=opened[result.source].plan.topic_id,
+                leader_epoch=result.leader_epoch,
+                claim=opened[result.source].claim,
+            )
         )
         for result in results
         if result.target not in uncertain

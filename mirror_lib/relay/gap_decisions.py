@@ -14,6 +14,8 @@ from typing import Any
 
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.errors import (
+    LOSS_REASONS,
+    TARGET_CHANGE_REASONS,
     MirrorError,
     ReplicationError,
     RetentionGapError,
@@ -23,9 +25,8 @@ from mirror_lib.errors import (
     Where,
 )
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.relay.losses import LOSS_REASONS, FoundLoss, find_loss, find_target_change
+from mirror_lib.relay.losses import FoundLoss, find_loss, find_target_change
 from mirror_lib.relay.model import PartitionFacts
-from mirror_lib.sync.target_changes import TARGET_CHANGE_REASONS
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 

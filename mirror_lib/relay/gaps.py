@@ -158,7 +158,7 @@ def plan_decisions(
                 merged=len(clusters.sources_of(fact.target)) > 1,
             )
             changed = find_target_change(flow.flow, fact) is not None
-            # What stood at the end of a target that is not there any more need not be known.
+            # The end of a target log that does not exist any more need not be known.
             if after is not None and not changed:
                 check_tail(decision, fact, _known(clusters, fact), end.offset, _where(flow, source))
         except MirrorError as problem:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec, TopicDescription
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
+from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, Position, PositionState
 from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import first_starts
@@ -168,7 +168,8 @@ def gather_facts(
                     pair,
                     targets.get(remote[topic]),
                     targets.errors.get(remote[topic]),
-                    synced=topics_synced and not _was_copied(clusters.positions_at_plan, pair[0]),
+                    synced=topics_synced,
+                    position=clusters.positions_at_plan.positions.get(pair[0]),
                 )
                 or _position_problem(flow, pair[0], clusters.positions_at_plan)
             )
@@ -211,11 +212,6 @@ def gather_facts(
         else:
             problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
-
-
-def _was_copied(snapshot: PositionSnapshot, source: TopicPartition) -> bool:
-    stored = snapshot.positions.get(source)
-    return stored is not None and copied_to(stored.position) is not None
 
 
 def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: PositionSnapshot) -> dict[str, int]:
@@ -315,11 +311,15 @@ def _target_problem(
     failure: MirrorError | None,
     *,
     synced: bool,
+    position: StoredPosition | None,
 ) -> MirrorError | None:
     source, wanted = pair
     if failure is not None and not isinstance(failure, TopicMissingError):
         return of_flow(flow, failure, source)
     if not synced or (target is not None and wanted.partition < len(target.partitions)):
+        return None
+    if position is not None and copied_to(position.position) is not None:
+        # It was there: the plan tells what has become of it.
         return None
     where = Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
     if target is None:

@@ -26,7 +26,6 @@ from mirror_lib.errors import (
 )
 from mirror_lib.relay.model import PartitionFacts, SourceLoss
 from mirror_lib.sync.target_changes import (
-    TARGET_CHANGE_REASONS,
     source_cluster_change,
     target_change,
     target_cluster_change,
@@ -35,17 +34,6 @@ from mirror_lib.topology.names import FlowId
 
 #: What a leader answers when it has never heard of an epoch (Java `OffsetsForLeaderEpochResponse`).
 UNDEFINED_OFFSET = -1
-
-#: `MirrorError.reason` of what a decision sets the position for.
-SOURCE_LOSS_REASONS = frozenset(
-    {
-        RetentionGapError.reason,
-        SourceTruncatedError.reason,
-        SourceRecreatedError.reason,
-        SourceClusterChangedError.reason,
-    }
-)
-LOSS_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
 
 
 @dataclass(frozen=True, slots=True)

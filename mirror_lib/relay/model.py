@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Route
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.costs import Expectation
@@ -57,7 +57,7 @@ class PartitionFacts:
     target_now: TargetPartition | None = None
     #: Where the position says that the copied records are; None where it says so of none.
     copied_to: CopiedTo | None = None
-    #: The clusters that were asked; None where one of them does not tell its id.
+    #: The ids of both clusters; None if one of them reports no id.
     clusters: ClusterPair | None = None
     #: Number of partitions that the topic had when it was copied first; None where nobody knows.
     first_partitions: int | None = None
@@ -89,6 +89,16 @@ class PartitionPlan:
     clusters: ClusterPair | None = None
     #: Number of partitions that the topic had when it was copied first.
     first_partitions: int | None = None
+
+    def named(self, position: Position) -> Position:
+        """A position of the partition with what it is about: target topic, clusters, partitions at the first copy."""
+        return replace(
+            position,
+            target_topic=self.target.topic,
+            target_topic_id=self.target_topic_id,
+            clusters=self.clusters,
+            first_partitions=self.first_partitions,
+        )
 
     @property
     def weight(self) -> int:

@@ -51,7 +51,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
     plan, takeover = opened.plan, opened.takeover
     # Behind MirrorMaker 2 the certain pair lies before its position, which it must find again if it comes back.
     certain = takeover is None or takeover.source_offset == plan.start
-    return Position(
+    position = Position(
         topic=plan.source.topic,
         partition=plan.source.partition,
         offset=plan.start - 1,
@@ -67,17 +67,14 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         runs=() if takeover is None else takeover.runs,
         routes=() if takeover is None else takeover.routes,
         in_transactions=opened.transactions is not None and (takeover is None or takeover.in_transactions),
-        target_topic=plan.target.topic,
-        target_topic_id=plan.target_topic_id,
-        clusters=plan.clusters,
-        first_partitions=plan.first_partitions,
     )
+    return plan.named(position)
 
 
 def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
     """How far a partition is, as the record that a restart begins from."""
     opened = copy.opened
-    return Position(
+    position = Position(
         topic=copy.source.topic,
         partition=copy.source.partition,
         offset=copy.source_next - 1,
@@ -95,8 +92,5 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         ),
         runs=copy.runs,
         in_transactions=opened.transactions is not None,
-        target_topic=opened.plan.target.topic,
-        target_topic_id=opened.plan.target_topic_id,
-        clusters=opened.plan.clusters,
-        first_partitions=opened.plan.first_partitions,
     )
+    return opened.plan.named(position)

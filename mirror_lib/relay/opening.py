@@ -147,21 +147,19 @@ def store_starts_at_end(
     refused: dict[TopicPartition, MirrorError] = {}
     if plan.starts_at_end:
         clusters.positions.write(
-            Position(
-                topic=start.partition.source.topic,
-                partition=start.partition.source.partition,
-                offset=start.partition.start - 1,
-                target_offset=start.ends.end,
-                state=PositionState.CLOSED,
-                producer_id=None,
-                epoch=None,
-                run_id=run_id,
-                topic_id=start.partition.topic_id,
-                target_topic=start.partition.target.topic,
-                target_topic_id=start.partition.target_topic_id,
-                clusters=start.partition.clusters,
-                first_partitions=start.partition.first_partitions,
-                claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
+            start.partition.named(
+                Position(
+                    topic=start.partition.source.topic,
+                    partition=start.partition.source.partition,
+                    offset=start.partition.start - 1,
+                    target_offset=start.ends.end,
+                    state=PositionState.CLOSED,
+                    producer_id=None,
+                    epoch=None,
+                    run_id=run_id,
+                    topic_id=start.partition.topic_id,
+                    claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
+                )
             )
             for start in _starts(flow, plan.starts_at_end, clusters, refused)
         )
@@ -177,19 +175,10 @@ def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> Non
     named = []
     for partition in plan.unnamed:
         position = snapshot.positions[partition.source].position
-        claim = snapshot.claims.get(partition.source, 0) + 1
-        named.append(
-            replace(
-                position,
-                target_topic=partition.target.topic,
-                target_topic_id=partition.target_topic_id,
-                clusters=partition.clusters,
-                first_partitions=partition.first_partitions,
-                # Whoever reads without numbers, as MirrorMaker 2 does, goes by the newest record.
-                claim=None if position.claim is None else claim,
-                run_id=position.run_id if position.claim is None else run_id,
-            )
-        )
+        # MirrorMaker 2 numbers no claims: of its positions the newest record counts.
+        if position.claim is not None:
+            position = replace(position, claim=snapshot.claims.get(partition.source, 0) + 1, run_id=run_id)
+        named.append(partition.named(position))
     clusters.positions.write(named)
 
 

@@ -72,8 +72,8 @@ def plan_round(
 def first_offset(fact: PartitionFacts, first_starts: FirstStarts) -> int:
     """Where a partition without a position begins; always an offset that the log has, or its end.
 
-    One that was added to a topic begins at its beginning whatever the first start says: the flow copies the topic, so
-    nothing that was written there since may be left out.
+    A partition that was added to a copied topic begins at its beginning, regardless of the first start: no record that
+    was written to the topic since may be skipped (KIP-1327 does the same for consumers).
     """
     if fact.added:
         return fact.log_start

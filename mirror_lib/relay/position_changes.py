@@ -19,7 +19,14 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError, TopicMissingError, Where
+from mirror_lib.errors import (
+    ConfigurationError,
+    MirrorError,
+    TargetRecreatedError,
+    TargetRenamedError,
+    TopicMissingError,
+    Where,
+)
 from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row, segment_rows
@@ -27,6 +34,7 @@ from mirror_lib.relay.fencing import fence_name
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.quarantine import omission_rows
+from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change
 from mirror_lib.topology.names import TopicPartition
 
 
@@ -260,11 +268,10 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
 def _another_target(change: PositionChange) -> bool:
     """Whether the offset map is about another topic than the one that copying continues to."""
     before, after = change.before, change.after
-    if before is None or after is None or before.target_topic is None:
+    if before is None or after is None:
         return False
-    return before.target_topic != after.target_topic or (
-        None not in (before.target_topic_id, after.target_topic_id) and before.target_topic_id != after.target_topic_id
-    )
+    now = TargetPartition(change.target.topic, after.target_topic_id, after.target_offset)
+    return isinstance(target_change(copied_to(before), now), TargetRenamedError | TargetRecreatedError)
 
 
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,14 +13,13 @@ from mirror_lib.cluster.small_topics import HiddenRecordsError
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.limits import limit_warnings
-from mirror_lib.relay.losses import SOURCE_LOSS_REASONS
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -39,10 +38,8 @@ from mirror_lib.relay.run_model import CopyRunner, Planner, RunOptions, RunRepor
 from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
+from mirror_lib.sync.hidden import about_missing
 from mirror_lib.transform.paths import TopicPath, topic_paths
-
-#: Of missing topics in a warning.
-_TOPICS_SHOWN = 5
 
 
 def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:
@@ -164,16 +161,7 @@ def plan_with_facts(
         first_starts=first_starts(flow),
         problems=problems,
     )
-    return replace(plan, warnings=(*plan.warnings, *_about_missing(flow, clusters.missing_topics))), tuple(facts)
-
-
-def _about_missing(flow: FlowConfig, missing: Sequence[str]) -> Iterable[str]:
-    if missing:
-        shown = ", ".join(missing[:_TOPICS_SHOWN]) + (", ..." if len(missing) > _TOPICS_SHOWN else "")
-        yield (
-            f"`topics` of flow {flow.flow} names {shown}, which cluster {flow.flow.source} does not have: check the "
-            "spelling; it is copied once it exists."
-        )
+    return replace(plan, warnings=(*plan.warnings, *about_missing(flow, clusters.missing_topics))), tuple(facts)
 
 
 class _Run:

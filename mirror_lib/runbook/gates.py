@@ -220,7 +220,7 @@ def groups_in_place(
     *,
     gone_on: bool = False,
 ) -> tuple[Gate, ...]:
-    """Every group goes on on the target where it stands on the source, and reads again and skips no more than allowed.
+    """Every group continues on the target at its source position; duplicates and skipped records are within limits.
 
     Args:
         rows: the positions that move.

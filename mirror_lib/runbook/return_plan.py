@@ -240,7 +240,7 @@ def _check_target(
     clusters: FlowClusters,
     where: Where,
 ) -> None:
-    """Whether the target still is what was copied to; how far its log reaches is looked at with the rest."""
+    """Raise if the target is another topic or cluster than the copied one; its log end is compared elsewhere."""
     now = TargetPartition(target.topic, topic.topic_id if topic else None, end.offset if topic else None)
     changed = target_cluster_change(position.clusters, clusters.ids())
     changed = changed or target_change(copied_to(position), now)

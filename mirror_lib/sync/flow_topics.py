@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionStore
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
+from mirror_lib.sync.stored_positions import stored_positions
 from mirror_lib.sync.topics import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.topology.selection import FlowTopology
 
@@ -105,10 +104,7 @@ def _positions(flow: FlowConfig) -> list[Position]:
     if flow.flow.work:
         # The flow's positions are not about the topics of a backfill, which finds its own out of place when it copies.
         return []
-    connection = Connection.from_settings(flow.clients.target_internal)
-    timeout = flow.admin_timeout_ms / 1000
-    with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=timeout) as store:
-        return [stored.position for stored in store.read_all().positions.values()]
+    return list(stored_positions(flow).values())
 
 
 def sync_flow_topics(flow: FlowConfig, topology: FlowTopology, *, dry_run: bool) -> dict[str, Any]:
@@ -142,11 +138,7 @@ def _tell(done: TopicSync, verb: str) -> None:
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
     _log.info("%d topics are as they should be.", done.plan.unchanged)
-    for name in done.plan.deleted[:_LINES_SHOWN]:
-        _log.warning(
-            "Flow %s: %s was deleted on the target after records were copied to it: not created.", done.plan.flow, name
-        )
-    for notice in done.notices:
+    for notice in (*done.plan.about_deleted[:_LINES_SHOWN], *done.notices):
         _log.warning("Flow %s: %s", done.plan.flow, notice)
     for conflict in done.plan.conflicts:
         _log.error("Flow %s: %s", done.plan.flow, conflict)

@@ -8,45 +8,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from mirror_lib.cluster.admin import OffsetSpec
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.admin_groups import GroupAdmin, GroupKind, GroupState, ListedGroup
 from mirror_lib.cluster.checkpoint_topics import read_checkpoints, read_offset_syncs
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Checkpoint
-from mirror_lib.cluster.internal_topics import PositionStore
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.flow_topology import group_filter
 from mirror_lib.config.model import FlowConfig, GroupTranslation
 from mirror_lib.config.name_patterns import named_groups, supposed_groups
 from mirror_lib.errors import (
+    LOSS_REASONS,
     AuthorizationError,
     MirrorError,
-    RetentionGapError,
-    SourceClusterChangedError,
-    SourceRecreatedError,
-    SourceTruncatedError,
     TopicMissingError,
     Where,
 )
 from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.ranges import united
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.admins import source_admin, target_admin
+from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupReason
 from mirror_lib.sync.groups import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
-from mirror_lib.sync.target_changes import (
-    TARGET_CHANGE_REASONS,
-    TargetPartition,
-    copied_to,
-    source_cluster_change,
-    target_change,
-    target_cluster_change,
-)
+from mirror_lib.sync.stored_positions import stored_positions
+from mirror_lib.sync.target_changes import TargetPartition, position_change
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 
@@ -86,10 +77,12 @@ def gather_group_facts(
     doubtful = Unseen.of({each: error for each, error in committed.errors.items() if each in unseen}, named).doubtful
     groups = select_groups(topology, accepted, committed.offsets)
     syncs, more_notices = _read_syncs(flow, LoadMode.LAST_ONLY if checkpoints is None else LoadMode.FULL)
-    positions = _positions(flow)
+    positions = stored_positions(flow)
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
-    targets = _targets(flow, topology, ledger, positions, partitions)
+    with flow_admins(flow) as admins:
+        targets = _targets(flow, topology, admins, ledger, positions, partitions)
+        hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
     return GroupFacts(
         committed=groups,
         syncs=syncs,
@@ -113,7 +106,7 @@ def gather_group_facts(
                 f"Whether {topic} is the topic that records were copied to is not known: {error}"
                 for topic, error in sorted(targets.refused.items())
             ),
-            *_about_hidden_topics(flow, topology, next_offsets, ledger),
+            *hidden,
         ),
     )
 
@@ -193,22 +186,18 @@ def _about_unreadable(count: int, topic: str, cluster: str) -> list[str]:
 
 
 def _about_hidden_topics(
-    flow: FlowConfig, topology: FlowTopology, copied_to: Iterable[TopicPartition], ledger: Ledger | None
+    flow: FlowConfig,
+    topology: FlowTopology,
+    admin: ClusterAdmin,
+    copied_to: Iterable[TopicPartition],
+    ledger: Ledger | None,
 ) -> Iterator[str]:
     """A group's offsets come without those on topics that we may not describe."""
     stopped = ledger.stopped_partitions(str(flow.flow)) if ledger is not None else ()
-    with source_admin(flow) as admin:
-        unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
+    unseen = unseen_topics(admin, flow, topology, admin.list_topics(), copied_to, stopped)
     for error in unseen.refused.values():
         yield f"Nothing is known of groups' offsets there: {error}"
     yield from in_words("Nothing is known of groups' offsets on {}", unseen.doubtful)
-
-
-def _positions(flow: FlowConfig) -> dict[TopicPartition, Position]:
-    connection = Connection.from_settings(flow.clients.target_internal)
-    with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=_timeout(flow)) as store:
-        positions = store.read_all().positions
-    return {partition: stored.position for partition, stored in positions.items()}
 
 
 class _Targets(NamedTuple):
@@ -222,40 +211,20 @@ class _Targets(NamedTuple):
     source_starts: Mapping[TopicPartition, int]
 
 
-#: Causes of gaps whose records nobody finds at the source any more.
-_LOST_AT_SOURCE = TARGET_CHANGE_REASONS | {
-    DISASTER,
-    RetentionGapError.reason,
-    SourceClusterChangedError.reason,
-    SourceRecreatedError.reason,
-    SourceTruncatedError.reason,
-}
-
-
 def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
     """Source offsets that were not copied though the source holds them."""
     found: dict[TopicPartition, list[tuple[int, int]]] = {}
     for gap in ledger.gaps(flow, limit=None):
-        if gap.cause not in _LOST_AT_SOURCE and gap.next_offset > gap.first_offset:
+        if gap.cause not in LOSS_REASONS and gap.cause != DISASTER and gap.next_offset > gap.first_offset:
             place = TopicPartition(gap.topic, gap.partition)
             found.setdefault(place, []).append((gap.first_offset, gap.next_offset))
-    return {place: _united(ranges) for place, ranges in found.items()}
-
-
-def _united(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges in order, without overlaps: a position may be set twice."""
-    united: list[tuple[int, int]] = []
-    for first, following in sorted(ranges):
-        if united and first <= united[-1][1]:
-            united[-1] = united[-1][0], max(united[-1][1], following)
-        else:
-            united.append((first, following))
-    return united
+    return {place: united(ranges) for place, ranges in found.items()}
 
 
 def _targets(
     flow: FlowConfig,
     topology: FlowTopology,
+    admins: tuple[ClusterAdmin, ClusterAdmin],
     ledger: Ledger | None,
     positions: Mapping[TopicPartition, Position],
     partitions: Iterable[TopicPartition],
@@ -275,20 +244,20 @@ def _targets(
     sharing: dict[TopicPartition, list[Position]] = {}
     for each, position in positions.items():
         sharing.setdefault(TopicPartition(topology.checkpointed_topic(each.topic), each.partition), []).append(position)
-    with source_admin(flow) as source, target_admin(flow) as target:
-        ids = cluster_pair(source, target)
-        check_clusters(flow, ledger, ids)
-        if not targets:
-            return _Targets({}, {}, {}, {}, {})
-        described = target.describe_topics({each.topic for each in targets.values()})
-        there = {
-            each
-            for each in targets.values()
-            if each.topic in described and each.partition < len(described[each.topic].partitions)
-        }
-        found = target.list_offsets(there, OffsetSpec.LATEST)
-        begins = target.list_offsets(there, OffsetSpec.EARLIEST)
-        source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
+    source, target = admins
+    ids = cluster_pair(source, target)
+    check_clusters(flow, ledger, ids)
+    if not targets:
+        return _Targets({}, {}, {}, {}, {})
+    described = target.describe_topics({each.topic for each in targets.values()})
+    there = {
+        each
+        for each in targets.values()
+        if each.topic in described and each.partition < len(described[each.topic].partitions)
+    }
+    found = target.list_offsets(there, OffsetSpec.LATEST)
+    begins = target.list_offsets(there, OffsetSpec.EARLIEST)
+    source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
     errors: dict[TopicPartition, MirrorError] = {}
     refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
@@ -313,9 +282,7 @@ def _targets(
             continue
         topic_id = described[place.topic].topic_id if place.topic in described else None
         now = TargetPartition(place.topic, topic_id, ends.get(each))
-        changed = source_cluster_change(own.clusters, ids)
-        changed = changed or target_cluster_change(own.clusters, ids)
-        changed = changed or target_change(copied_to(own, sharing[place]), now)
+        changed = position_change(own, now, ids, sharing[place])
         if changed is not None:
             changed.where = Where(flow=str(flow.flow), topic=each.topic, partition=each.partition)
             errors[each] = changed

@@ -7,7 +7,7 @@ those who may describe the name: of a topic that was deleted together with its A
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -20,6 +20,8 @@ from mirror_lib.topology.selection import FlowTopology
 
 #: A line for each of thousands of deleted topics helps nobody.
 _LINES_SHOWN = 50
+#: Of missing topics in a warning.
+_TOPICS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,16 @@ def in_words(what: str, doubtful: Mapping[str, MirrorError]) -> Iterator[str]:
         yield f"{what.format(name)}, which was deleted or is hidden: {error}"
     if len(doubtful) > _LINES_SHOWN:
         yield f"... and {len(doubtful) - _LINES_SHOWN} more."
+
+
+def about_missing(flow: FlowConfig, missing: Sequence[str]) -> Iterator[str]:
+    """A warning about topics that the configuration names and the source does not list, if there are any."""
+    if missing:
+        shown = ", ".join(missing[:_TOPICS_SHOWN]) + (", ..." if len(missing) > _TOPICS_SHOWN else "")
+        yield (
+            f"`topics` of flow {flow.flow} names {shown}, which cluster {flow.flow.source} does not have or does not "
+            "show: check the spelling; it is copied once it exists."
+        )
 
 
 def unseen_topics(

@@ -20,18 +20,6 @@ from mirror_lib.errors import (
     TargetTruncatedError,
 )
 
-#: `MirrorError.reason` of all that this module finds.
-TARGET_CHANGE_REASONS = frozenset(
-    kind.reason
-    for kind in (
-        TargetClusterChangedError,
-        TargetDeletedError,
-        TargetRecreatedError,
-        TargetRenamedError,
-        TargetTruncatedError,
-    )
-)
-
 
 class TargetPartition(NamedTuple):
     """A target partition as it is now."""
@@ -123,3 +111,23 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
             f"the log of {now.topic} ends at offset {now.log_end} on the target, but records were copied to it{until}.",
         )
     return None
+
+
+def position_change(
+    own: Position, now: TargetPartition, clusters: ClusterPair | None, sharing: Iterable[Position] = ()
+) -> ReplicationError | None:
+    """The error of a position that is about other clusters, or about a target that does not hold its records.
+
+    Its place is for the caller to set.
+
+    Args:
+        own: the position of the source partition.
+        now: the target partition that the flow's rules name.
+        clusters: the clusters that the flow's aliases name.
+        sharing: positions of all source partitions that go to the same target partition.
+    """
+    return (
+        source_cluster_change(own.clusters, clusters)
+        or target_cluster_change(own.clusters, clusters)
+        or target_change(copied_to(own, sharing), now)
+    )

@@ -108,11 +108,17 @@ class TopicPlan:
         """How many topics applying the plan would touch."""
         return len(self.create) + len(self.grow)
 
+    @property
+    def about_deleted(self) -> list[str]:
+        """What to say of `deleted`, a line for each topic."""
+        return [
+            f"{name} was deleted on the target after records were copied to it: not created (`mirror gaps list`)"
+            for name in self.deleted
+        ]
+
     def __str__(self) -> str:
         steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
-        steps += [
-            f"{name} was deleted on the target after records were copied to it: not created" for name in self.deleted
-        ]
+        steps += self.about_deleted
         return "\n".join([*steps, f"{self.unchanged} topics are as they should be"])
 
     def to_dict(self) -> dict[str, Any]:

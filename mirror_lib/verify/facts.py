@@ -34,13 +34,7 @@ from mirror_lib.offsets.runs import OffsetRun, Segment, merge
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.hidden import in_words, unseen_topics
-from mirror_lib.sync.target_changes import (
-    TargetPartition,
-    copied_to,
-    source_cluster_change,
-    target_change,
-    target_cluster_change,
-)
+from mirror_lib.sync.target_changes import TargetPartition, position_change
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
@@ -279,13 +273,8 @@ class _Gathering:
         if position is None:
             return None
         source, target = pair
-        ids = cluster_pair(self._source, self._target)
         now = TargetPartition(target.topic, self._target_ids.get(target.topic), log_end)
-        found = (
-            source_cluster_change(position.clusters, ids)
-            or target_cluster_change(position.clusters, ids)
-            or target_change(copied_to(position), now)
-        )
+        found = position_change(position, now, cluster_pair(self._source, self._target))
         if found is None or isinstance(found, TargetRecreatedError | TargetTruncatedError):
             return None
         found.where = Where(flow=self._name, topic=source.topic, partition=source.partition)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
+from mirror_lib.offsets.ranges import united
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.chains import ROUTED
 from mirror_lib.verify.findings import PartitionVerdict
@@ -309,7 +310,7 @@ def needed_shares(plan: RoutedPlan) -> dict[TopicPartition, list[tuple[int, int]
         for stretch in check.stretches:
             for share in stretch.shares:
                 wanted.setdefault(share.source, []).append((share.source_first, share.source_next))
-    return {source: _united(ranges) for source, ranges in wanted.items()}
+    return {source: united(ranges) for source, ranges in wanted.items()}
 
 
 def left_over(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -323,16 +324,6 @@ def left_over(wanted: Sequence[tuple[int, int]], read: Iterable[tuple[int, int]]
             if part[0] < part[1]
         ]
     return sorted(set(left))
-
-
-def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    united: list[tuple[int, int]] = []
-    for first, end in sorted(ranges):
-        if united and first <= united[-1][1]:
-            united[-1] = united[-1][0], max(united[-1][1], end)
-        else:
-            united.append((first, end))
-    return united
 
 
 def _cut_by_retention(group: _Together, what: str) -> Obstacle:

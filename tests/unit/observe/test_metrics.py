@@ -11,6 +11,7 @@ import pytest
 
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import LOSS_REASONS
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.flow_figures import (
     FlowFigures,
@@ -29,7 +30,6 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.observe import metrics
 from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
-from mirror_lib.relay.losses import LOSS_REASONS
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"
