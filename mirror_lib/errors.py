@@ -179,6 +179,14 @@ class UncleanStartError(ReplicationError):
     reason = "unclean-start"
 
 
+class OpenTransactionError(ReplicationError):
+    """A transaction on the target stays open, so that nobody knows yet which of its records count."""
+
+    reason = "target-transaction-open"
+    exit_code = 1
+    retriable = True
+
+
 class TargetNotEmptyError(ReplicationError):
     """The target topic holds records though nothing is known to have been copied there."""
 

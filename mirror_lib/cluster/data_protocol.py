@@ -142,9 +142,13 @@ _ONE = encode_varint(2)
 _LISTED_OFFSET = struct.Struct(">ihqq")
 
 
-def encode_list_end(topic: str, partition: int, *, replicated: bool) -> list[Buffer]:
-    """A ListOffsets request for the end of a partition: of what is replicated, or of the log of the broker asked."""
-    head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, 0, 1)
+def encode_list_end(topic: str, partition: int, *, replicated: bool, committed: bool = False) -> list[Buffer]:
+    """A ListOffsets request for the end of a partition: of what is replicated, or of the log of the broker asked.
+
+    Args:
+        committed: of what is replicated, the end of what readers of committed records get (last stable offset).
+    """
+    head = struct.pack(">ibi", _CONSUMER if replicated else _DEBUGGING, int(committed), 1)
     wanted = struct.pack(">iiiq", 1, partition, -1, _LATEST)
     return [head + encode_string(topic) + wanted]
 

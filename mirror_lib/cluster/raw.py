@@ -220,6 +220,17 @@ class RawClient(BrokerConnections):
             raise error_for_code(ErrorCode.NOT_LEADER_OR_FOLLOWER, where=where, doing="ask for the log's end")
         return after.offset, end.offset
 
+    async def last_stable_offset(self, node: int, partition: TopicPartition) -> int:
+        """The offset before which every transaction has ended, as the leader says.
+
+        Raises:
+            TransientError: the broker does not lead the partition.
+            MirrorError: it cannot be asked.
+        """
+        body = encode_list_end(*partition, replicated=True, committed=True)
+        told = parse_list_end(await self.ask(node, LIST_OFFSETS, LIST_OFFSETS_VERSION, body))
+        return self._listed(partition, told.error_code, told.offset)
+
     def _listed(self, partition: TopicPartition, code: int, offset: int) -> int:
         if code:
             where = Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)

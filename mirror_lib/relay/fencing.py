@@ -10,12 +10,13 @@ from collections.abc import Collection, Mapping
 from mirror_lib.cluster.producer_states import producer_states
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.cluster.retry import Backoff
 from mirror_lib.cluster.transaction_protocol import ProducerState
-from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError, Where
+from mirror_lib.errors import TargetTruncatedError, TransientError, Where
 from mirror_lib.relay.model import CopyJob, OpenPartition, Takeover
+from mirror_lib.relay.open_positions import names_of_flow
 from mirror_lib.relay.patient_reader import PatientReader
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.relay.stable_end import stable_end
+from mirror_lib.topology.names import FlowId, TopicPartition
 
 _log = logging.getLogger(__name__)
 _FENCING_SECONDS = 60.0
@@ -25,6 +26,8 @@ async def fence(
     job: CopyJob, opened: OpenPartition, client: RawClient, log: PatientReader
 ) -> tuple[ProducerIdentity, int]:
     """Fence the writer before; returns who writes from now on, and the end of the target's log.
+
+    No transaction is open before that end.
 
     Args:
         opened: with a take-over.
@@ -39,8 +42,18 @@ async def fence(
     assert takeover is not None
     where = Where(flow=str(job.flow), topic=opened.plan.source.topic, partition=opened.plan.source.partition)
     retry_seconds = job.settings.retry_max_seconds
-    identity = await _identity(opened, client, takeover, retry_seconds=retry_seconds, where=where)
-    end = await replicated_end(job, opened, client, log, where)
+    identity = await _identity(job, opened, client, takeover, retry_seconds=retry_seconds, where=where)
+
+    async def fence_open(writing: Collection[int]) -> None:
+        # A run that died in its first transaction is in no position.
+        if opened.transactional_id is not None:
+            await fence_producers(
+                job.flow, client, writing, opened.plan.target, retry_seconds=retry_seconds, where=where
+            )
+
+    end = await stable_end(
+        client, opened.plan.target, log, retry_seconds=retry_seconds, where=where, end_own=fence_open
+    )
     check_not_truncated(opened.plan.target, end, takeover.target_offset, where)
     return identity, end
 
@@ -104,16 +117,44 @@ def check_not_truncated(target: TopicPartition, end: int, written: int, where: W
 
 
 async def _identity(
-    opened: OpenPartition, client: RawClient, takeover: Takeover, *, retry_seconds: float, where: Where
+    job: CopyJob, opened: OpenPartition, client: RawClient, takeover: Takeover, *, retry_seconds: float, where: Where
 ) -> ProducerIdentity:
     """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
         identity = await client.producers.new_producer_id()
-    else:
-        identity = await fence_name(client, name, [opened.plan.target], retry_seconds=retry_seconds, where=where)
-    await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
+        await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
+        return identity
+    identity = await fence_name(client, name, [opened.plan.target], retry_seconds=retry_seconds, where=where)
+    fenced = {identity.producer_id}
+    if takeover.producer_id is not None and takeover.producer_id not in fenced:
+        # It may have had another name of the flow's: rows of a transform that chooses partitions share a producer.
+        fenced |= await fence_producers(
+            job.flow, client, {takeover.producer_id}, opened.plan.target, retry_seconds=retry_seconds, where=where
+        )
+    await asyncio.sleep(seconds_until_ended(takeover, fenced))
     return identity
+
+
+async def fence_producers(
+    flow: FlowId,
+    client: RawClient,
+    producer_ids: Collection[int],
+    target: TopicPartition,
+    *,
+    retry_seconds: float,
+    where: Where,
+) -> set[int]:
+    """Fence producers of a flow on a partition, whatever their names are; returns the ids of those that were fenced.
+
+    Kafka tells their names since 3.0.
+
+    Raises:
+        MirrorError: the cluster did not answer in time, or refused.
+    """
+    names = names_of_flow(flow, await client.producers.names_of(producer_ids))
+    fenced = [await fence_name(client, name, [target], retry_seconds=retry_seconds, where=where) for name in names]
+    return {each.producer_id for each in fenced}
 
 
 def seconds_until_ended(takeover: Takeover, fenced: Collection[int]) -> float:
@@ -127,27 +168,3 @@ def seconds_until_ended(takeover: Takeover, fenced: Collection[int]) -> float:
     """
     reached = takeover.producer_id is None or takeover.producer_id in fenced
     return 0.0 if reached else takeover.lease_seconds
-
-
-async def replicated_end(
-    job: CopyJob, opened: OpenPartition, client: RawClient, log: PatientReader, where: Where
-) -> int:
-    """The target's end once all of it is replicated: what is not might still vanish.
-
-    Raises:
-        MirrorError: the cluster did not answer in time, or refused.
-    """
-    backoff = Backoff(job.settings.retry_max_seconds)
-    target = opened.plan.target
-    while True:
-        try:
-            high_watermark, end = await client.log_ends(await log.leader(), target)
-            if high_watermark >= end:
-                return end
-            raise TransientError(
-                f"records up to offset {end - 1} of {target} are not replicated yet.",
-                where=where,
-                action="Check that the target's replicas are in sync.",
-            )
-        except MirrorError as error:
-            await log.pause(backoff, error)

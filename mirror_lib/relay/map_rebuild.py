@@ -26,6 +26,7 @@ from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
 from mirror_lib.relay.map_rebuild_plan import RebuildPlan
 from mirror_lib.relay.patient_reader import PatientReader
+from mirror_lib.relay.stable_end import until_stable
 from mirror_lib.relay.tail_match import MismatchError
 from mirror_lib.topology.names import TopicPartition
 
@@ -184,6 +185,9 @@ class _Logs:
     source: PatientReader
     target: PatientReader
     where: Where
+    #: Of the target.
+    client: RawClient
+    retry_seconds: float
 
     @classmethod
     def of(
@@ -193,8 +197,11 @@ class _Logs:
         return cls(
             plan,
             PatientReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
-            PatientReader(target, plan.target, flow.copy_settings, read_committed=False),
+            # What a transaction has written and taken back is on no reader's target.
+            PatientReader(target, plan.target, flow.copy_settings, read_committed=True),
             Where(flow=str(flow.flow), topic=plan.source.topic, partition=plan.source.partition),
+            target,
+            flow.copy_settings.retry_max_seconds,
         )
 
     async def match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
@@ -221,6 +228,14 @@ class _Logs:
 
     async def _match(self, left_out: Sequence[tuple[int, int]] | None, advance: Advance) -> LogMatch:
         plan = self.plan
+        await until_stable(
+            self.client,
+            plan.target,
+            self.target,
+            upto=plan.target_end,
+            retry_seconds=self.retry_seconds,
+            where=self.where,
+        )
         matcher = LogMatcher(
             await _shape(LogShape(plan.source_start, plan.source_end), self.source, advance),
             await _shape(LogShape(plan.target_start, plan.target_end), self.target, advance),

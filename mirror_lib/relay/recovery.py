@@ -103,7 +103,8 @@ class _Recovery:
         self._opened = opened
         self._takeover: Takeover = opened.takeover
         self._source = PatientReader(source, opened.plan.source, job.settings, read_committed=job.read_committed)
-        self._target = PatientReader(target, opened.plan.target, job.settings, read_committed=False)
+        # What a transaction has written and taken back is on no reader's target (MM2 with exactly-once support).
+        self._target = PatientReader(target, opened.plan.target, job.settings, read_committed=True)
         self._client = target
         self._now_ms = int(time.time() * 1000)
         plan = opened.plan
@@ -111,7 +112,7 @@ class _Recovery:
 
     async def run(self) -> Recovered:
         identity, end = await fence(self._job, self._opened, self._client, self._target)
-        if self._takeover.in_transactions:
+        if self._takeover.in_transactions and not await self._holds_records(end):
             # What was not committed is aborted by now.
             found = TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=())
             left_out: Sequence[OmittedRange] = self._takeover.left_out
@@ -139,6 +140,16 @@ class _Recovery:
         poison += [self._poison(record) for record in found.left_out]
         runs = merge((*self._takeover.runs, *found.runs))
         return Recovered(opened, runs, tuple(sorted(poison, key=lambda each: each.first_offset)))
+
+    async def _holds_records(self, end: int) -> bool:
+        """Whether a reader sees something behind the certain pair."""
+        offset = max(self._takeover.target_offset, self._takeover.target_log_start)
+        while offset < end:
+            stretches = await self._read_target(offset)
+            if any(not each.hidden and each.first < end for each in stretches):
+                return True
+            offset = stretches[-1].next_offset
+        return False
 
     async def _match(self, end: int) -> tuple[TailMatch, Sequence[OmittedRange]]:
         """Compare the target's tail with the source; also returns what was left out for certain."""

@@ -17,7 +17,6 @@ from typing import Any
 
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec, TopicDescription
 from mirror_lib.cluster.batches.codecs import CodecError
-from mirror_lib.cluster.batches.header import HEADER_SIZE, LOG_OVERHEAD, parse_header
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.positions import Position, PositionState
@@ -318,7 +317,7 @@ class _Tail:
         committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         self._partition = partition
         self._source = PatientReader(source, partition.source, flow.copy_settings, read_committed=committed)
-        self._target = PatientReader(target, partition.target, flow.copy_settings, read_committed=False)
+        self._target = PatientReader(target, partition.target, flow.copy_settings, read_committed=True)
         self._where = Where(flow=str(flow.flow), topic=partition.source.topic, partition=partition.source.partition)
 
     async def explained(self) -> ReturningPartition:
@@ -341,15 +340,13 @@ class _Tail:
         """Where the batches end that the run has written: no other producer has its id."""
         offset, reached = self._partition.target_next, -1
         while reached < offset < self._partition.target_end:
-            reached, position = offset, 0
-            records = (await self._target.fetch(offset)).records
-            while len(records) - position >= HEADER_SIZE:
-                header = parse_header(records, position)
-                position += LOG_OVERHEAD + header.length
-                following = header.base_offset + header.last_offset_delta + 1
-                if following > offset and header.producer_id != producer_id:
+            reached = offset
+            for each in await self._target.read(offset):
+                # Markers, and what transactions have taken back, are nobody's records.
+                own = each.hidden or (each.header is not None and each.header.producer_id == producer_id)
+                if each.next_offset > offset and not own:
                     return offset
-                offset = max(offset, following)
+                offset = max(offset, each.next_offset)
         return offset
 
     async def _read_target(self, end: int, offset: int) -> Sequence[Stretch]:

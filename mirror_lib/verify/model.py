@@ -232,8 +232,6 @@ class VerifyJob:
     target: Connection = field(repr=False)
     read_committed: bool
     bins: tuple[tuple[PartitionCheck, ...], ...]
-    #: Whether runs write in transactions: what they took back is no record.
-    target_committed: bool = False
     #: Bytes of the source's log that each task may read; None is no bound.
     bin_max_bytes: int | None = None
     #: Epoch seconds after which nothing more is read; None is no bound.

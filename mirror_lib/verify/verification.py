@@ -71,7 +71,6 @@ def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
         target=Connection.from_settings(flow.clients.data_producer),
         read_committed=flow.isolation_level is IsolationLevel.READ_COMMITTED,
         bins=plan.bins,
-        target_committed=flow.transactions,
         bin_max_bytes=None if max_bytes is None or not plan.bins else -(-max_bytes // len(plan.bins)),
         ends_at=None if max_seconds is None else time.time() + max_seconds,
         retry_seconds=flow.copy_settings.retry_max_seconds,

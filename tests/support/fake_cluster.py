@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -195,6 +195,14 @@ class FakeCluster:
             raise TransientError("not the leader.")
         end = self.partitions[partition].end
         return end - self.unreplicated, end
+
+    async def last_stable_offset(self, node: int, partition: TopicPartition) -> int:
+        """No transaction is ever open."""
+        return (await self.log_ends(node, partition))[0]
+
+    async def names_of(self, producer_ids: Collection[int]) -> list[str]:
+        """Those that were given out; they all have the same producer id."""
+        return sorted(self.epochs) if PRODUCER_ID in producer_ids else []
 
     async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
         await asyncio.sleep(0)

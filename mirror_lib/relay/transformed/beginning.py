@@ -16,11 +16,12 @@ from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun
-from mirror_lib.relay.fencing import check_not_truncated, fence, fence_name, replicated_end, seconds_until_ended
+from mirror_lib.relay.fencing import check_not_truncated, fence, fence_name, seconds_until_ended
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.recovery import known_poison
+from mirror_lib.relay.stable_end import replicated_end
 from mirror_lib.relay.transformed.hanging import Hanging
 from mirror_lib.relay.transformed.model import reading_start
 from mirror_lib.relay.transformed.outgoing import OutgoingBatches
@@ -99,8 +100,7 @@ class Beginning:
     async def _taken_over(self, opened: OpenPartition, recovered: Sequence[OffsetRun] | None = None) -> Outlet:
         takeover = opened.takeover
         assert takeover is not None
-        # What other writers' transactions have aborted counts for nobody.
-        log = self._log(opened.plan.target, read_committed=opened.transactions is not None)
+        log = self._log(opened.plan.target)
         identity, end = await fence(self._job, opened, self._client, log)
         taken = replace(
             opened,
@@ -209,7 +209,10 @@ class Beginning:
         assert position is not None
         plan = opened.plan
         where = Where(flow=str(self._job.flow), topic=plan.source.topic, partition=plan.source.partition)
-        end = await replicated_end(self._job, opened, self._client, self._log(plan.target, read_committed=False), where)
+        retry_seconds = self._job.settings.retry_max_seconds
+        end = await replicated_end(
+            self._client, plan.target, self._log(plan.target), retry_seconds=retry_seconds, where=where
+        )
         check_not_truncated(plan.target, end, position.target_offset or 0, where)
         taken = replace(
             opened,
@@ -228,8 +231,9 @@ class Beginning:
             sluice.routed[target] = new_outlet(self._job, replace(elsewhere, plan=start))
         return sluice
 
-    def _log(self, target: TopicPartition, *, read_committed: bool) -> PatientReader:
-        return PatientReader(self._client, target, self._job.settings, read_committed=read_committed)
+    def _log(self, target: TopicPartition) -> PatientReader:
+        # What a transaction has written and taken back counts for nobody, whoever wrote it.
+        return PatientReader(self._client, target, self._job.settings, read_committed=True)
 
 
 def ends_in_parts(job: CopyJob) -> bool:

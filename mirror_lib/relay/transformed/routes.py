@@ -18,10 +18,10 @@ from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.retry import Backoff, may_pass
 from mirror_lib.errors import ConfigurationError, Where
-from mirror_lib.relay.fencing import replicated_end
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.patient_reader import PatientReader
+from mirror_lib.relay.stable_end import replicated_end
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
@@ -96,7 +96,13 @@ class RouteOpener:
         await self._exist(main, target)
         log = PatientReader(self._client, target, self._job.settings, read_committed=False)
         identity = await self._identity(elsewhere)
-        log_end = await replicated_end(self._job, elsewhere, self._client, log, _where(self._job, main))
+        log_end = await replicated_end(
+            self._client,
+            target,
+            log,
+            retry_seconds=self._job.settings.retry_max_seconds,
+            where=_where(self._job, main),
+        )
         return replace(
             elsewhere,
             producer_id=identity.producer_id,

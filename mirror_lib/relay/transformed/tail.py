@@ -31,7 +31,7 @@ class Tail:
         self, log: PatientReader, partition: TopicPartition, first: int, end: int, *, retry_seconds: float
     ) -> None:
         """Args:
-        log: of the target partition.
+        log: of the target partition, read as a reader of committed records does.
         first: of the certain pair.
         end: of the log, once its writer before is fenced.
         """
@@ -71,7 +71,7 @@ class Tail:
                 partition=self._partition.partition,
                 start=self._next,
                 end=self._end,
-                read_committed=False,
+                read_committed=True,
             ):
                 self._next = next_offset
                 if records.num_rows:

@@ -227,7 +227,7 @@ class _Walk:
             target,
             self._job.target,
             self.check.target,
-            read_committed=self._job.target_committed,
+            read_committed=True,
             retry_seconds=self._job.retry_seconds,
             chunk_bytes=chunk_size(self.range, _LARGEST_CHUNK),
         )
