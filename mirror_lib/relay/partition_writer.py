@@ -66,6 +66,9 @@ class Outgoing:
     batch: ReadyBatch
     copy: PartitionCopy
     expected_offset: int
+    #: Whether a try went unanswered. Its request may still be on its way, and the broker takes it until a newer epoch has
+    #: written there: that the log does not hold the batch now does not say that it never will.
+    unanswered: bool = False
     answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)
     #: Whether the target may hold the batch although it has not said so.
@@ -81,6 +84,8 @@ class Outgoing:
     def answered(self, answer: ProducedPartition | MirrorError) -> None:
         """Note how the try ended."""
         self.answer = answer
+        if not isinstance(answer, ProducedPartition):
+            self.unanswered = True
         if isinstance(answer, ProducedPartition) and answer.error_code in _NOT_APPENDED:
             self.maybe_appended = self._maybe_before
 
@@ -176,12 +181,13 @@ class PartitionWriter:
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
         """Put several batches with the same records in the place of the first that waits."""
         outgoing = self.waiting.popleft()
-        self._place([Outgoing(part, outgoing.copy, 0) for part in parts], outgoing.expected_offset)
+        placed = [Outgoing(part, outgoing.copy, 0, outgoing.unanswered) for part in parts]
+        self._place(placed, outgoing.expected_offset)
 
     def drop_first(self) -> None:
         """Take out the first that waits; all behind it move. Nothing of them may be on the target."""
         outgoing = self.waiting.popleft()
-        behind = [Outgoing(each.batch, each.copy, 0) for each in self.waiting]
+        behind = [Outgoing(each.batch, each.copy, 0, each.unanswered) for each in self.waiting]
         self.waiting.clear()
         self.next_sequence = (self.next_sequence - outgoing.batch.count) % SEQUENCES
         self.next_offset -= outgoing.batch.count

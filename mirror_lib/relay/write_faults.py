@@ -115,7 +115,7 @@ class WriteFaults:
     def abandon(self, outgoing: Outgoing) -> None:
         """Give up a batch of a partition that has ended, or that is left out."""
         copy, size = outgoing.copy, len(outgoing.batch.payload)
-        if outgoing.maybe_appended:
+        if outgoing.maybe_appended or outgoing.unanswered:
             copy.certain = False
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size

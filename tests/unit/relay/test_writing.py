@@ -339,3 +339,47 @@ def test_a_target_that_refused_every_try_can_be_left_with_a_closed_position(
     assert isinstance(result.error, TransientError)
     assert (result.source_next, result.target_next, result.certain) == (2, 2, True)
     assert target.looks == 0
+
+
+def test_given_a_request_that_is_held_up_when_later_tries_are_refused_then_the_position_is_not_closed(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [100] * 5)
+    asked = 0
+
+    def hold_up(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            # A proxy keeps the request: it may hand it over when the run has long ended.
+            raise BrokerUnreachableError("the connection has ended.")
+
+    target.before_produce = hold_up
+    target.refuse = lambda request: ErrorCode.NOT_ENOUGH_REPLICAS if first_sequence(request) >= 2 else None
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=1.0))
+
+    # The log was looked at, and did not hold the batch.
+    assert target.looks == 1
+    assert (result.source_next, result.target_next, result.certain) == (2, 2, False)
+
+
+def test_given_an_unanswered_request_that_is_sent_again_and_acknowledged_then_the_position_may_be_closed(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    # The broker knows the sequence numbers by then: it refuses the request that was held up as a duplicate.
+    values = fill(source.add("orders"), [100] * 5)
+    asked = 0
+
+    def hold_up(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise BrokerUnreachableError("the connection has ended.")
+
+    target.before_produce = hold_up
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert target.partitions[REMOTE].values() == values
+    assert (result.error, result.certain) == (None, True)
