@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -14,16 +15,24 @@ from mirror_lib.cluster.formats import Heartbeat, OffsetSync, RecordFormatError
 from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import (
     SOURCE_CONNECTOR,
+    MapPart,
     Position,
     PositionKeys,
+    PositionState,
     claim_of,
+    decode_part,
     decode_value,
+    encode_part,
     encode_value,
+    split_map,
     supersedes,
 )
 from mirror_lib.cluster.small_topics import NewRecord, RecordPlace, SmallTopicReader, SmallTopicWriter, TopicRecord
 from mirror_lib.errors import TopicMissingError
+from mirror_lib.offsets.runs import OffsetRun, merge
 from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,8 @@ class PositionSnapshot:
     buried: frozenset[TopicPartition] = frozenset()
     #: For every partition of the position topic, the first offset that was not read.
     next_offsets: Mapping[int, int] = field(default_factory=dict)
+    #: Parts of maps that no open position needs any more.
+    unneeded_parts: frozenset[MapPart] = frozenset()
 
 
 class PositionStore:
@@ -85,6 +96,8 @@ class PositionStore:
         self._keys = PositionKeys(source_alias, connector)
         self._reader = SmallTopicReader(connection, topic, timeout=timeout)
         self._writer = SmallTopicWriter(connection, topic, timeout=timeout)
+        #: How many parts of the map of each claim are stored.
+        self._parts: dict[tuple[TopicPartition, int], int] = {}
 
     def __enter__(self) -> Self:
         self._writer.start()
@@ -132,12 +145,16 @@ class PositionStore:
         """
         records, _ = self._reader.read(snapshot.next_offsets)
         found = []
+        parts: Mapping[MapPart, bytes] | None = None
         for record in records:
             source = self._keys.decode(record.key)
             if source is None:
                 continue
             stored = _read(source, record)
             if isinstance(stored, StoredPosition):
+                if stored.position.map_parts:
+                    parts = _parts(self._keys, self._reader.read({})[0]) if parts is None else parts
+                    stored = _with_parts(stored, parts)
                 found.append(stored)
         return tuple(found)
 
@@ -152,11 +169,36 @@ class PositionStore:
         if not wanted:
             return ()
         partitions = self._writer.partitions()
-        records = []
-        for position in wanted:
+        records, parts = [], []
+        for whole in wanted:
+            split, position = split_map(whole)
+            claim = position.source, position.claim or 0
+            for part, runs in split[self._parts.get(claim, 0) :]:
+                key = self._keys.encode_part(part)
+                parts.append(NewRecord(partition_for(key, partitions), key, encode_part(runs)))
+            if split:
+                self._parts[claim] = len(split)
             key = self._keys.encode(position.source)
             records.append(NewRecord(partition_for(key, partitions), key, encode_value(position)))
+        if parts:
+            try:
+                # Before the positions that count on them.
+                self._writer.write(parts)
+            except BaseException:
+                self._parts.clear()
+                raise
         return self._writer.write(records)
+
+    def discard_parts(self, parts: Iterable[MapPart]) -> None:
+        """Delete parts of maps, and wait until that is acknowledged.
+
+        Raises:
+            MirrorError: a record was not acknowledged; others may have been.
+        """
+        keys = [self._keys.encode_part(part) for part in parts]
+        if keys:
+            partitions = self._writer.partitions()
+            self._writer.write([NewRecord(partition_for(key, partitions), key, None) for key in keys])
 
     def forget(self, sources: Iterable[TopicPartition]) -> None:
         """Delete the positions of partitions (by records without a value), and wait until that is acknowledged.
@@ -201,7 +243,50 @@ def snapshot_of(
             claims[source] = found.claim
         if found.buried:
             buried.add(source)
-    return PositionSnapshot(positions, unreadable, claims, frozenset(buried), next_offsets)
+    parts = _parts(keys, (record for written in by_key.values() for record in written))
+    if parts:
+        positions = {source: _with_parts(stored, parts) for source, stored in positions.items()}
+    unneeded = frozenset(part for part in parts if not _needed(part, positions, claims))
+    return PositionSnapshot(positions, unreadable, claims, frozenset(buried), next_offsets, unneeded)
+
+
+def _parts(keys: PositionKeys, records: Iterable[TopicRecord]) -> dict[MapPart, bytes]:
+    """The parts of maps among the records of a position topic."""
+    found: dict[MapPart, bytes] = {}
+    for record in records:
+        part = keys.decode_part(record.key)
+        if part is None:
+            continue
+        if record.value is None:
+            found.pop(part, None)
+        else:
+            found[part] = record.value
+    return found
+
+
+def _needed(
+    part: MapPart, positions: Mapping[TopicPartition, StoredPosition], claims: Mapping[TopicPartition, int]
+) -> bool:
+    """Whether a part may belong to a claim that is not closed, perhaps one that has begun since."""
+    stored, claimed = positions.get(part.source), claims.get(part.source, 0)
+    if part.claim != claimed:
+        return part.claim > claimed
+    return stored is not None and stored.position.state is PositionState.OPEN
+
+
+def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes]) -> StoredPosition:
+    """A position with its whole map, as far as the parts are there; `mirror map rebuild` finds the others."""
+    position = stored.position
+    if not position.map_parts:
+        return stored
+    wanted = [MapPart(position.source, position.claim or 0, number) for number in range(position.map_parts)]
+    runs: list[OffsetRun] = []
+    for part in wanted:
+        try:
+            runs += decode_part(parts[part])
+        except (KeyError, RecordFormatError):
+            _log.warning("part %d of the offset map of %s is missing: `mirror map rebuild`.", part.number, part.source)
+    return replace(stored, position=replace(position, runs=merge((*runs, *position.runs)), map_parts=0))
 
 
 class _Standing(NamedTuple):

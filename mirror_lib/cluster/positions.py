@@ -12,7 +12,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -92,6 +92,8 @@ class Position:
     left_out: tuple[OmittedRange, ...] = ()
     #: The same for where its records stand on the target: the part of the offset map that the ledger may not have yet.
     runs: tuple[OffsetRun, ...] = ()
+    #: How many records of their own hold the map before `runs`. Readers join them: 0 where all of the map is in `runs`.
+    map_parts: int = 0
     #: Of an open position of a flow: the backfill that may be writing to the target partition in its place.
     backfill: str | None = None
     #: Of an open position: where else its run has written since.
@@ -129,6 +131,48 @@ def supersedes(later: Position, current: Position, claimed: int) -> bool:
     return later.claim > claimed or (later.claim == claimed and current.state is PositionState.OPEN)
 
 
+class MapPart(NamedTuple):
+    """Which part of the map of a claim a record holds: `MAP_PART_RUNS` runs that no later acknowledgement changes."""
+
+    source: TopicPartition
+    claim: int
+    number: int
+
+
+#: Runs of an offset map in a record; they take some bytes each, and a broker takes a record of a megabyte.
+MAP_PART_RUNS = 5_000
+
+
+def split_map(position: Position) -> tuple[list[tuple[MapPart, tuple[OffsetRun, ...]]], Position]:
+    """A position whose map is too long for one record: parts of the map, and the position with the rest of it."""
+    count = max(len(position.runs) - 1, 0) // MAP_PART_RUNS
+    parts = [
+        (
+            MapPart(position.source, position.claim or 0, number),
+            position.runs[number * MAP_PART_RUNS : (number + 1) * MAP_PART_RUNS],
+        )
+        for number in range(count)
+    ]
+    return parts, replace(position, runs=position.runs[count * MAP_PART_RUNS :], map_parts=count)
+
+
+def encode_part(runs: Sequence[OffsetRun]) -> bytes:
+    """A part of a map as the JSON that goes into its record."""
+    return json.dumps({"runs": base64.b64encode(encode(runs)).decode()}, separators=(",", ":")).encode()
+
+
+def decode_part(value: bytes) -> tuple[OffsetRun, ...]:
+    """A part of a map from its record's value.
+
+    Raises:
+        RecordFormatError: the value is none.
+    """
+    try:
+        return _runs("runs", json.loads(value)["runs"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise RecordFormatError("the value is no part of an offset map", action=_ACTION) from None
+
+
 class PositionKeys:
     """The keys of one source cluster's positions."""
 
@@ -141,6 +185,26 @@ class PositionKeys:
         self._head = head.encode()
         # Kafka allows no other characters in a topic's name, so nothing in it needs an escape.
         self._pattern = re.compile(re.escape(self._head) + rb'(0|[1-9][0-9]{0,9}),"topic":"([a-zA-Z0-9._-]{1,249})"}\]')
+
+        # Connect keys records by connector: those of another name are nobody's positions, MirrorMaker 2's neither.
+        self._map_head = f'["{_json(connector)}#map",{{"claim":'.encode()
+        self._map_rest = f',"cluster":"{_json(source_alias)}","part":'.encode()
+        self._map_pattern = re.compile(
+            re.escape(self._map_head) + rb"([0-9]{1,18})" + re.escape(self._map_rest) + rb"([0-9]{1,9})"
+            rb',"partition":([0-9]{1,10}),"topic":"([a-zA-Z0-9._-]{1,249})"}\]'
+        )
+
+    def encode_part(self, part: MapPart) -> bytes:
+        """The key of a part of a map."""
+        place = f'{part.number},"partition":{part.source.partition},"topic":"{part.source.topic}"}}]'
+        return self._map_head + str(part.claim).encode() + self._map_rest + place.encode()
+
+    def decode_part(self, key: bytes | None) -> MapPart | None:
+        """The part of a map whose key this is; None for any other."""
+        match = self._map_pattern.fullmatch(key) if key is not None else None
+        if match is None:
+            return None
+        return MapPart(TopicPartition(match[4].decode(), int(match[3])), int(match[1]), int(match[2]))
 
     def encode(self, source: TopicPartition) -> bytes:
         """The key's bytes: JSON without blanks, fields in the order of Java's HashMap."""
@@ -178,6 +242,7 @@ def encode_value(position: Position) -> bytes:
         "claim": position.claim,
         "left_out": _list(position.left_out),
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
+        "map_parts": position.map_parts or None,
         "backfill": position.backfill,
         "routes": _list(position.routes),
         "in_transactions": position.in_transactions or None,
@@ -345,6 +410,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "claim": _natural,
     "left_out": _ranges,
     "runs": _runs,
+    "map_parts": _natural,
     "backfill": _text,
     "routes": _routes,
     "in_transactions": _flag,

@@ -66,8 +66,8 @@ class Outgoing:
     batch: ReadyBatch
     copy: PartitionCopy
     expected_offset: int
-    #: Whether a try went unanswered. Its request may still be on its way, and the broker takes it until a newer epoch has
-    #: written there: that the log does not hold the batch now does not say that it never will.
+    #: Whether a try went unanswered. Its request may still be on its way, and the broker takes it until a newer epoch
+    #: has written there: that the log does not hold the batch now does not say that it never will.
     unanswered: bool = False
     answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: A position is one record. Where more is left out than this, a restart has to judge by the records themselves.
 _MOST_OMISSIONS = 200
-#: Runs of the offset map take about a byte each.
-_MOST_RUNS = 5_000
 
 
 class PositionFlush:
@@ -75,11 +73,7 @@ class PositionFlush:
             MirrorError: a position was not acknowledged.
         """
         # A position must not pass records of which neither it nor the ledger says what became of them.
-        kept = [
-            copy
-            for copy in copies
-            if copy.source in self._stored and copy.omission_count <= _MOST_OMISSIONS and copy.run_count <= _MOST_RUNS
-        ]
+        kept = [copy for copy in copies if copy.source in self._stored and copy.omission_count <= _MOST_OMISSIONS]
         if not kept or self._job.positions is None:
             return
         async with self._turn:

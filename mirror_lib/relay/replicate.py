@@ -317,6 +317,9 @@ class _Run:
 
     def _restore_buried(self, clusters: FlowClusters) -> None:
         snapshot = clusters.positions_at_plan
+        if snapshot.unneeded_parts:
+            self._lease.check()
+            clusters.positions.discard_parts(snapshot.unneeded_parts)
         if snapshot.buried:
             self._lease.check()
             known = snapshot.buried & snapshot.positions.keys()

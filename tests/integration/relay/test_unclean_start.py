@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.cluster import positions
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import OffsetSync
 from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionStore
@@ -42,8 +43,8 @@ from tests.support.ledgers import ready_ledger
 
 
 def position_of(flow: Flow, topic: str, partition: int = 0) -> Position:
-    with store(flow) as positions:
-        return positions.read_all().positions[TopicPartition(topic, partition)].position
+    with store(flow) as stored:
+        return stored.read_all().positions[TopicPartition(topic, partition)].position
 
 
 def store(flow: Flow) -> PositionStore:
@@ -235,8 +236,8 @@ def test_a_target_that_holds_records_before_the_first_start_is_left_alone_unless
 
 def mirror_maker_position(flow: Flow, topic: str, offset: int) -> None:
     """What MirrorMaker 2 stores: an offset and nothing else."""
-    with store(flow) as positions:
-        positions.write([Position(topic, 0, offset)])
+    with store(flow) as stored:
+        stored.write([Position(topic, 0, offset)])
 
 
 def mirror_maker_sync(flow: Flow, topic: str, upstream: int, downstream: int) -> None:
@@ -312,6 +313,35 @@ def test_positions_are_stored_while_a_long_copy_runs(kafka_pair: KafkaPair, topi
     assert report.results[0].recovered == 400
     assert sum(row.records for row in flow.ledger.segments("A->B", topic_name, 0)) == 400
     assert len(consume(kafka_pair.target, f"A.{topic_name}")) == 400
+
+
+def test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position_is_stored_and_the_map_is_whole(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a source of many small transactions has them; each marker is a hole.
+    monkeypatch.setattr(positions, "MAP_PART_RUNS", 4)
+    create_topic(kafka_pair.source, topic_name)
+    for number in range(15):
+        transaction(kafka_pair.source, topic_name, [b"%d-%d" % (number, n) for n in range(2)], commit=True)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    interrupted(flow, killed_after())
+    # The take-over finds 15 runs, stores them, and dies too.
+    interrupted(flow, killed_after())
+    stored = position_of(flow, topic_name)
+    # What stands before the stored position needs no comparison: the target may lose it.
+    delete_records(kafka_pair.target, f"A.{topic_name}", before=30)
+
+    report = flow.run()
+
+    # The last record is the second of three offsets; behind it stands the fence's marker.
+    assert (stored.offset, stored.target_offset, len(stored.runs)) == (15 * 3 - 2, 30 + 1, 15)
+    assert report.errors == ()
+    assert sum(row.records for row in flow.ledger.segments("A->B", topic_name, 0)) == 30
+    # Parts of a map that was committed are deleted.
+    produce(kafka_pair.source, topic_name, records(1))
+    assert flow.run().records == 1
+    with store(flow) as now:
+        assert now.read_all().unneeded_parts == frozenset()
 
 
 def test_an_interrupted_copy_of_committed_records_skips_the_same_ones_again(
