@@ -82,6 +82,11 @@ class BackfillRange:
         return self.following - self.first
 
 
+def backfill_id(flow: FlowId, name: str) -> FlowId:
+    """By which the lock, the writers and the rows in the ledger of a flow's backfill are named."""
+    return FlowId(flow.source, flow.target, f"backfill-{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class Backfill:
     """A request whose topics, times and ends were looked up, once and for all its runs."""
@@ -97,8 +102,7 @@ class Backfill:
     @property
     def flow(self) -> FlowId:
         """By which its lock, its writers and its rows in the ledger are named."""
-        live = self.request.flow
-        return FlowId(live.source, live.target, f"backfill-{self.name}")
+        return backfill_id(self.request.flow, self.name)
 
     @property
     def connector(self) -> str:

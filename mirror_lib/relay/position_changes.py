@@ -29,6 +29,7 @@ from mirror_lib.errors import (
 )
 from mirror_lib.ledger.rows import POSITION_SET, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill_model import backfill_id
 from mirror_lib.relay.commit import position_row, segment_rows
 from mirror_lib.relay.fencing import fence_name
 from mirror_lib.relay.gather import FlowClusters, of_flow
@@ -244,25 +245,36 @@ def apply_changes(
 
 
 def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
-    """In a merge a position cannot be taken over: its writer is fenced here and now, and the position closed."""
-    interrupted = change.before is not None and change.before.state is PositionState.OPEN
-    if change.after is None or not (change.merged and interrupted):
+    """Fence here and now whom no take-over would: writers of a merge, and of a backfill into the flow's topic.
+
+    In a merge a position cannot be taken over, so it is closed as well. A backfill has names of its own, which a
+    take-over by the flow does not know.
+    """
+    before = change.before
+    if change.after is None or before is None or before.state is not PositionState.OPEN:
+        return change
+    names = [transactional_id(flow.flow, change.target)] if change.merged else []
+    if before.backfill is not None:
+        names.append(transactional_id(backfill_id(flow.flow, before.backfill), change.target))
+    if not names:
         return change
 
     async def fence() -> None:
-        name = transactional_id(flow.flow, change.target)
         async with open_clients(clusters.target_data) as (client,):
             retry_seconds = flow.copy_settings.retry_max_seconds
             where = Where(flow=str(flow.flow), cluster=client.cluster)
-            await fence_name(client, name, [change.target], retry_seconds=retry_seconds, where=where)
+            for name in names:
+                await fence_name(client, name, [change.target], retry_seconds=retry_seconds, where=where)
 
     if flow.fencing is Fencing.TRANSACTIONAL:
         asyncio.run(fence())
     end = clusters.target_admin.list_offsets([change.target], OffsetSpec.LATEST)[change.target]
     if end.error is not None:
         raise of_flow(flow, end.error, change.source)
-    closed = replace(change.after, state=PositionState.CLOSED, target_offset=end.offset, producer_id=None, epoch=None)
-    return replace(change, after=closed)
+    after = replace(change.after, target_offset=end.offset)
+    if change.merged:
+        after = replace(after, state=PositionState.CLOSED, producer_id=None, epoch=None)
+    return replace(change, after=after)
 
 
 def _another_target(change: PositionChange) -> bool:

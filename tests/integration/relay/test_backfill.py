@@ -14,6 +14,7 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import (
     ConfigurationError,
+    FencedError,
     RetentionGapError,
     RunLockedError,
     TargetDivergedError,
@@ -366,6 +367,35 @@ def test_a_person_may_let_the_flow_go_on_without_a_backfill_that_was_killed(
     assert (live.records, live.errors) == (2, ())
     assert [type(error) for error in refused.errors] == [TargetDivergedError]
     assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(10), *range(3), 10, 11]
+
+
+def test_given_a_backfill_that_was_given_up_when_it_wakes_up_then_the_broker_refuses_it(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(10))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.run()
+    name = prepare(flow, topic_name, "offset 0", "offset 5", name="asleep").backfill.name
+    asleep: list[CopyJob] = []
+
+    def sleep(job: CopyJob) -> list[PartitionResult]:
+        asleep.append(job)
+        raise DriverKilledError
+
+    with pytest.raises(DriverKilledError):
+        run(flow, name, runner=sleep)
+    with FlowClusters.connect(flow.config) as clusters:
+        changes = plan_changes(flow.config, clusters, topic_name, (), FirstStart(offset=10), run_id="person")
+        apply_changes(flow.config, clusters, flow.ledger, changes, by="person", run_id="person")
+
+    (woken,) = copy_here(asleep[0])
+    produce(kafka_pair.source, topic_name, records(2, start=10))
+    live = flow.run()
+
+    assert isinstance(woken.error, FencedError)
+    assert (live.records, live.errors) == (2, ())
+    assert numbers(consume(kafka_pair.target, f"A.{topic_name}")) == [*range(12)]
 
 
 def test_a_backfill_keeps_off_a_topic_of_which_the_flows_last_run_has_not_ended(
