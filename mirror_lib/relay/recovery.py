@@ -164,7 +164,23 @@ class _Recovery:
         left_out = _united(left_out, later)
         return await self._matched(end, left_out), left_out
 
+    def _check_held(self, end: int) -> None:
+        """See that the target still holds something behind the certain pair, if anything was written there.
+
+        Raises:
+            UncleanStartError: it does not.
+        """
+        if self._takeover.target_log_start >= end > self._takeover.target_offset:
+            raise UncleanStartError(
+                f"{self._opened.plan.target} has deleted all that was written from offset "
+                f"{self._takeover.target_offset} to {end - 1}: how far an interrupted copy came cannot be told.",
+                where=self._where,
+                action="Retention or DeleteRecords removed it. Say where copying continues (`mirror position set`), or "
+                "copy the topic again under another name (mirror.topics.rename).",
+            )
+
     async def _matched(self, end: int, left_out: Sequence[OmittedRange]) -> TailMatch:
+        self._check_held(end)
         matcher = TailMatcher(
             self._takeover.source_offset,
             self._takeover.target_offset,

@@ -407,6 +407,24 @@ def test_a_target_that_deleted_old_records_since_the_interruption_is_recognised(
     assert [record.value for record in copied] == [record.value for record in written[50:]]
 
 
+@pytest.mark.parametrize("fencing", ["transactional", "none"])
+def test_given_a_target_that_deleted_all_of_the_interrupted_copy_then_the_partition_needs_a_decision(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, fencing: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(100))
+    settings = {"mirror.fencing": fencing, "mirror.run.lease.seconds": "3"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    interrupted(flow, killed_after(up_to(60)))
+    delete_records(kafka_pair.target, f"A.{topic_name}", before=60)
+
+    (error,) = flow.run().errors
+
+    assert (error.exit_code, error.retriable) == (3, False)
+    assert "mirror position set" in error.action
+    assert consume(kafka_pair.target, f"A.{topic_name}") == []
+
+
 def test_an_interrupted_copy_that_left_records_out_leaves_out_the_same_ones(
     kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
