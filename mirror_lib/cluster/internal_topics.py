@@ -154,7 +154,8 @@ class PositionStore:
             if isinstance(stored, StoredPosition):
                 if stored.position.map_parts:
                     parts = _parts(self._keys, self._reader.read({})[0]) if parts is None else parts
-                    stored = _with_parts(stored, parts)
+                    # Parts of claims that have ended are deleted, and such positions are history.
+                    stored = _with_parts(stored, parts, told=False)
                 found.append(stored)
         return tuple(found)
 
@@ -274,7 +275,7 @@ def _needed(
     return stored is not None and stored.position.state is PositionState.OPEN
 
 
-def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes]) -> StoredPosition:
+def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes], *, told: bool = True) -> StoredPosition:
     """A position with its whole map, as far as the parts are there; `mirror map rebuild` finds the others."""
     position = stored.position
     if not position.map_parts:
@@ -285,7 +286,10 @@ def _with_parts(stored: StoredPosition, parts: Mapping[MapPart, bytes]) -> Store
         try:
             runs += decode_part(parts[part])
         except (KeyError, RecordFormatError):
-            _log.warning("part %d of the offset map of %s is missing: `mirror map rebuild`.", part.number, part.source)
+            level = logging.WARNING if told else logging.DEBUG
+            _log.log(
+                level, "part %d of the offset map of %s is missing: `mirror map rebuild`.", part.number, part.source
+            )
     return replace(stored, position=replace(position, runs=merge((*runs, *position.runs)), map_parts=0))
 
 

@@ -61,6 +61,8 @@ class FlowClusters:
     told_unseen: set[str] = field(default_factory=set)
     #: Topics that the configuration names and the source does not have.
     missing_topics: tuple[str, ...] = ()
+    #: Source topics with something to copy whose target replaces timestamps.
+    replaced_timestamps: Sequence[str] = ()
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -193,6 +195,9 @@ def gather_facts(
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
     rules = read_rules(clusters.source_admin, limits, limited)
+    clusters.replaced_timestamps = sorted(
+        topic for topic, target in limited.items() if target in limits and limits[target].log_append_time
+    )
     for pair in pairs:
         end = ends.get(pair[1])
         error = logs.error(pair[0]) or (end.error if end else None)

@@ -118,6 +118,7 @@ class LimitKind(StrEnum):
     KEY = "key"
 
 
+_REPLACES = "The target replaces timestamps (message.timestamp.type=LogAppendTime)."
 _ACTIONS = {
     LimitKind.SIZE: "raise max.message.bytes of the target topics",
     LimitKind.TIMESTAMP_BEFORE: "raise message.timestamp.before.max.ms of the target topics",
@@ -189,9 +190,14 @@ def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[Lim
             "source allows.",
         )
     if target.log_append_time:
-        yield LimitKind.LOG_APPEND_TIME, "The target replaces timestamps (message.timestamp.type=LogAppendTime)."
+        yield LimitKind.LOG_APPEND_TIME, _REPLACES
     if target.compacted and not source.compacted:
         yield LimitKind.KEY, "The target is compacted and refuses records without a key, the source is not."
+
+
+def timestamp_warnings(topics: Sequence[str], policy: PoisonPolicy) -> tuple[str, ...]:
+    """What a run says about topics whose target replaces timestamps."""
+    return (LimitWarning(LimitKind.LOG_APPEND_TIME, tuple(topics), _REPLACES).text(policy),) if topics else ()
 
 
 def _narrower(target: int | None, source: int | None) -> bool:

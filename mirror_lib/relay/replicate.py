@@ -19,7 +19,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
-from mirror_lib.relay.limits import limit_warnings
+from mirror_lib.relay.limits import limit_warnings, timestamp_warnings
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -55,6 +55,8 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         found = limit_warnings(clusters.source_admin, clusters.target_admin, remote)
         told = tuple(each.text(flow.copy_settings.poison_policy) for each in found)
+        # Timestamps that are replaced are in both.
+        told = tuple(each for each in told if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
         plan, warnings=(*plan.warnings, *told), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
@@ -161,7 +163,11 @@ def plan_with_facts(
         first_starts=first_starts(flow),
         problems=problems,
     )
-    return replace(plan, warnings=(*plan.warnings, *about_missing(flow, clusters.missing_topics))), tuple(facts)
+    told = (
+        *about_missing(flow, clusters.missing_topics),
+        *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
+    )
+    return replace(plan, warnings=(*plan.warnings, *told)), tuple(facts)
 
 
 class _Run:

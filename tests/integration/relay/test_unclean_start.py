@@ -425,6 +425,25 @@ def test_given_a_target_that_deleted_all_of_the_interrupted_copy_then_the_partit
     assert consume(kafka_pair.target, f"A.{topic_name}") == []
 
 
+def test_given_a_target_that_replaces_timestamps_when_resumed_then_nothing_repeats_and_the_report_says_it(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    create_topic(kafka_pair.target, f"A.{topic_name}", configs={"message.timestamp.type": "LogAppendTime"})
+    written = produce(kafka_pair.source, topic_name, records(60))
+    settings = {"sync.topic.configs.enabled": "false"}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    interrupted(flow, killed_after(up_to(20)))
+
+    report = flow.run()
+
+    assert report.errors == ()
+    assert [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")] == [r.value for r in written]
+    (warning,) = report.warnings
+    assert "message.timestamp.type=LogAppendTime" in warning
+    assert topic_name in warning
+
+
 def test_an_interrupted_copy_that_left_records_out_leaves_out_the_same_ones(
     kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
