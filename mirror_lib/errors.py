@@ -253,6 +253,13 @@ class SourceRecreatedError(ReplicationError):
     reason = "source-recreated"
 
 
+class WrittenAfterCutoverError(ReplicationError):
+    """Records were written to the source of a topic after a cutover has moved its writers to the target."""
+
+    reason = "written-after-cutover"
+    exit_code = 3
+
+
 #: Reasons by which records are lost at the source since they were copied, or before.
 SOURCE_LOSS_REASONS = frozenset(
     kind.reason for kind in (RetentionGapError, SourceClusterChangedError, SourceRecreatedError, SourceTruncatedError)
@@ -269,7 +276,7 @@ TARGET_CHANGE_REASONS = frozenset(
     )
 )
 #: Reasons that an operator decides about by `mirror gaps`.
-LOSS_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
+LOSS_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS | {WrittenAfterCutoverError.reason}
 
 
 class PlanChangedError(ReplicationError):

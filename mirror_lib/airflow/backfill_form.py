@@ -75,7 +75,13 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             ),
             section=_WHAT,
         ),
-        "from": Param("earliest", type="string", title="From", description_md=_BOUND, section=_WHAT),
+        "from": Param(
+            "earliest",
+            type="string",
+            title="From",
+            description_md=f"{_BOUND} **cutover**: only records that were written to the source after a cutover.",
+            section=_WHAT,
+        ),
         "to": Param("latest", type="string", title="To, not included", description_md=_BOUND, section=_WHAT),
         "name": Param(
             None,

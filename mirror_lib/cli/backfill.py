@@ -29,7 +29,9 @@ TopicsOption = Annotated[
     typer.Option("--topics", help="Source topics that match this Java regex; may be given several times."),
 ]
 _BOUND = "earliest, latest, an offset (`offset 4711`), or a time such as 2026-01-31T00:00:00Z."
-FromOption = Annotated[str, typer.Option("--from", help=f"Where it begins: {_BOUND}")]
+FromOption = Annotated[
+    str, typer.Option("--from", help=f"Where it begins: {_BOUND} `cutover`: records written after it.")
+]
 ToOption = Annotated[str, typer.Option("--to", help=f"Where it ends, that offset not included: {_BOUND}")]
 IntoOption = Annotated[str | None, typer.Option("--into", help="The target topic, for one source topic.")]
 SuffixOption = Annotated[

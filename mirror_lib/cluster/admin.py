@@ -7,11 +7,12 @@ not answer, or refuses us, is raised, and within the admin's timeout.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as NativePartition
@@ -40,7 +41,7 @@ from mirror_lib.cluster.admin_model import (
 )
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.kafka_errors import error_for_code, is_retriable
+from mirror_lib.cluster.kafka_errors import OperationTooLargeError, error_for_code, is_retriable
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.acls import AclBinding, AclResource
@@ -65,7 +66,22 @@ __all__ = [
 DEFAULT_TIMEOUT_SECONDS = 30.0
 #: Items in one request, so that no request of a large cluster grows beyond what brokers answer at once. A KRaft
 #: controller refuses requests that make more than 10,000 metadata records.
-_TOPICS_AT_ONCE, _PARTITIONS_AT_ONCE, _NEW_PARTITIONS_AT_ONCE = 500, 2_000, 2_000
+_TOPICS_AT_ONCE, _PARTITIONS_AT_ONCE = 500, 2_000
+#: Metadata records that one request to create topics or partitions makes. A KRaft controller refuses more than 10,000
+#: (Java `QuorumController.MAX_RECORDS_PER_USER_OP`); smaller requests leave it time for others.
+_NEW_RECORDS_AT_ONCE = 2_000
+#: Between tries to ask leaders that are announced, and do not lead yet.
+_SETTLING_PAUSE = 0.5
+#: How brokers say that they have not heard yet of partitions that they are to lead.
+_SETTLING = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
+_Item = TypeVar("_Item")
 
 #: How librdkafka says that it knows no leader of a partition, or of any that were asked for.
 _STALE = frozenset(
@@ -198,18 +214,17 @@ class ClusterAdmin:
         Args:
             validate_only: the cluster checks everything, policies too, and creates nothing.
         """
-        deadline = self._calls.begin()
-        outcome: dict[str, MirrorError | None] = {}
-        for part in batches(specs, _NEW_PARTITIONS_AT_ONCE, weight=lambda spec: max(spec.partitions, 1)):
-            seconds = _left(deadline)
-            answers = self._calls.client.create_topics(
+
+        def create(part: Sequence[TopicSpec], seconds: float) -> dict[str, Future[Any]]:
+            return self._calls.client.create_topics(
                 [NewTopic(s.name, s.partitions, s.replication_factor, config=dict(s.configs)) for s in part],
                 validate_only=validate_only,
                 operation_timeout=seconds,
                 request_timeout=seconds,
             )
-            outcome |= self._changed(answers, seconds, "create a topic", Operation.CREATE)
-        return outcome
+
+        parts = batches(specs, _NEW_RECORDS_AT_ONCE, weight=_metadata_records)
+        return self._in_parts(parts, create, "create a topic", Operation.CREATE)
 
     def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False
@@ -218,18 +233,17 @@ class ClusterAdmin:
 
         Brokers may show the new partitions a little later.
         """
-        deadline = self._calls.begin()
-        outcome: dict[str, MirrorError | None] = {}
-        for part in batches(sorted(counts.items()), _NEW_PARTITIONS_AT_ONCE, weight=lambda item: item[1]):
-            seconds = _left(deadline)
-            answers = self._calls.client.create_partitions(
+
+        def grow(part: Sequence[tuple[str, int]], seconds: float) -> dict[str, Future[Any]]:
+            return self._calls.client.create_partitions(
                 [NewPartitions(topic, count) for topic, count in part],
                 validate_only=validate_only,
                 operation_timeout=seconds,
                 request_timeout=seconds,
             )
-            outcome |= self._changed(answers, seconds, "add partitions to a topic", Operation.ALTER)
-        return outcome
+
+        parts = batches(sorted(counts.items()), _NEW_RECORDS_AT_ONCE, weight=lambda item: item[1])
+        return self._in_parts(parts, grow, "add partitions to a topic", Operation.ALTER)
 
     def alter_topic_configs(
         self, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
@@ -292,20 +306,39 @@ class ClusterAdmin:
         """
         deadline = self._calls.begin()
         found: dict[TopicPartition, Any] = {}
+        again = self._ask_again(question, wanted, self._calls.attempts(deadline), deadline, found)
+        # Of thousands of new partitions brokers announce leaders that need longer than that to hear of it.
+        while again and time.monotonic() < deadline:
+            time.sleep(_SETTLING_PAUSE)
+            still = self._ask_again(question, again, (_left(deadline),), deadline, found)
+            if len(still) < len(again):
+                deadline = self._calls.begin()
+            again = still
+        raise_if_unreachable(found.values())
+        return found
+
+    def _ask_again(
+        self,
+        question: Question[TopicPartition],
+        wanted: Sequence[TopicPartition],
+        attempts: Iterable[float],
+        deadline: float,
+        found: dict[TopicPartition, Any],
+    ) -> Sequence[TopicPartition]:
+        """Add what leaders answer to `found`; returns the partitions whose announced leader does not lead them yet."""
         again = wanted
-        for seconds in self._calls.attempts(deadline):
+        settling: list[TopicPartition] = []
+        for seconds in attempts:
             more, codes = self._calls.ask_once(question, again, seconds)
             found |= more
             doubtful = [partition for partition, code in codes.items() if code in _STALE or is_retriable(code)]
-            if not doubtful:
-                break
-            problems = self._leaderless(doubtful, question, deadline)
+            problems = self._leaderless(doubtful, question, deadline) if doubtful else {}
             found |= problems
             again = [partition for partition in doubtful if partition not in problems or problems[partition].retriable]
+            settling = [each for each in again if each not in problems and codes[each] in _SETTLING]
             if not again:
                 break
-        raise_if_unreachable(found.values())
-        return found
+        return settling
 
     def _leaderless(
         self, partitions: Sequence[TopicPartition], question: Question[TopicPartition], deadline: float
@@ -327,6 +360,27 @@ class ClusterAdmin:
                 problems[partition] = error_for_code(code, where=where, doing=question.doing)
         return problems
 
+    def _in_parts(
+        self,
+        parts: Iterable[Sequence[_Item]],
+        ask: Callable[[Sequence[_Item], float], dict[str, Future[Any]]],
+        doing: str,
+        operation: Operation,
+    ) -> dict[str, MirrorError | None]:
+        """Change topics a part at a time; a part that is too large for the controller is halved."""
+        deadline = self._calls.begin()
+        outcome: dict[str, MirrorError | None] = {}
+        left = deque(parts)
+        while left:
+            part, seconds = left.popleft(), _left(deadline)
+            changed = self._changed(ask(part, seconds), seconds, doing, operation)
+            if len(part) > 1 and any(isinstance(error, OperationTooLargeError) for error in changed.values()):
+                middle = len(part) // 2
+                left.extendleft((part[middle:], part[:middle]))
+            else:
+                outcome |= changed
+        return outcome
+
     def _changed(
         self, futures: Mapping[str, Future[Any]], seconds: float, doing: str, operation: Operation
     ) -> dict[str, MirrorError | None]:
@@ -346,6 +400,11 @@ class ClusterAdmin:
 
 def _described(topic: str) -> Grant:
     return Grant.on_topic(Operation.DESCRIBE, topic)
+
+
+def _metadata_records(spec: TopicSpec) -> int:
+    """What a KRaft controller writes to create a topic (Java `ReplicationControlManager.createTopic`)."""
+    return 1 + max(spec.partitions, 1) + len(spec.configs)
 
 
 def _left(deadline: float) -> float:

@@ -47,6 +47,10 @@ class RequestRefusedError(ClusterError):
     reason = "request-refused"
 
 
+class OperationTooLargeError(RequestRefusedError):
+    """The controller does not change so much in one operation."""
+
+
 class SecurityDisabledError(ClusterError):
     """The cluster has no authorizer: it keeps no ACLs."""
 
@@ -98,6 +102,10 @@ _KINDS: dict[int, type[ClusterError]] = {
     ErrorCode.INVALID_REQUEST: RequestRefusedError,
     ErrorCode.POLICY_VIOLATION: RequestRefusedError,
 }
+
+#: What a KRaft controller answers, as a policy violation, to an operation with more than 10,000 records (Java
+#: `EventHandlerExceptionInfo` for a `BoundedListTooLongException`), or with more partitions.
+_TOO_LARGE = "excessively large"
 
 _ACTIONS_BY_CODE: dict[int, str] = {
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
@@ -197,6 +205,17 @@ def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> 
     )
 
 
+def _names_size(error: KafkaError) -> bool:
+    return error.code() == ErrorCode.POLICY_VIOLATION and _TOO_LARGE in (error.str() or "").lower()
+
+
 def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Needed | None = None) -> MirrorError:
     """The named error for one that confluent-kafka reports."""
+    if _names_size(error):
+        return OperationTooLargeError(
+            f"could not {doing}: the controller refused to do so much at once ({error.str()}).",
+            where=where,
+            action="A KRaft controller makes at most 10,000 metadata records in one operation: create a topic with "
+            "more partitions than that with fewer, and add the others step by step.",
+        )
     return error_for_code(error.code(), where=where, doing=doing, detail=error.str(), needs=needs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,16 +16,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.positions import PositionState
+from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import ConfigurationError, MirrorError, RetentionGapError, TopicMissingError, Where
+from mirror_lib.errors import (
+    ConfigurationError,
+    MirrorError,
+    RetentionGapError,
+    TopicMissingError,
+    Where,
+    WrittenAfterCutoverError,
+)
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.backfill_define import backfill_flow, backfill_topology, stored_backfill
 from mirror_lib.relay.backfill_live import LiveSide
 from mirror_lib.relay.backfill_model import Backfill, BackfillRange
 from mirror_lib.relay.backfill_plan import bounded, within_budget
+from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gap_decisions import Decision
 from mirror_lib.relay.gather import FlowClusters, gather_facts
+from mirror_lib.relay.late_writes import find_late_writes
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, PartitionResult, RunPlan
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.replicate import replicate
@@ -72,6 +83,10 @@ def run_backfill(
         own = backfill_flow(flow, backfill)
         return replicate(own, ledger=ledger, make_runner=make_runner, options=options, planner=planner)
 
+    if backfill.request.after_cutover:
+        report = copy()
+        _settle_late_writes(flow, backfill, ledger, by=options.trigger)
+        return report
     if not backfill.into_live:
         return copy()
     run_id = options.run_id
@@ -89,6 +104,22 @@ def run_backfill(
             raise
         live.settle()
         return report
+
+
+def _settle_late_writes(flow: FlowConfig, backfill: Backfill, ledger: Ledger, *, by: str) -> None:
+    """Close the gaps of late records that are on the target now."""
+    own = backfill_flow(flow, backfill)
+    with FlowClusters.connect(flow, connector=backfill.connector) as clusters:
+        # A run that died behind its last position has not told the ledger.
+        stored = clusters.positions.read_all().positions
+        ledger.save_positions([position_row(own, each.position) for each in stored.values()])
+        names = [re.escape(topic) for topic in sorted(backfill.targets)]
+        late = {each.source for each in find_late_writes(flow_topology(flow, names), clusters, ledger)}
+    for gap in ledger.open_gaps(str(flow.flow)):
+        source = TopicPartition(gap.topic, gap.partition)
+        if gap.cause == WrittenAfterCutoverError.reason and source not in late and gap.topic in backfill.targets:
+            note = f"copied to {backfill.targets[gap.topic]} by backfill {backfill.name}"
+            ledger.decide_gap(gap.id, GapState.RECOPIED, by=by, note=note)
 
 
 class BackfillPlanner:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from mirror_lib.cluster.admin import OffsetFact, TopicDescription
@@ -16,9 +17,10 @@ from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.ledger.rows import BackfillRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.speeds import copy_speed
-from mirror_lib.relay.backfill_model import Backfill, BackfillRange, BackfillRequest, checked_name
+from mirror_lib.relay.backfill_model import FROM_CUTOVER, Backfill, BackfillRange, BackfillRequest, checked_name
 from mirror_lib.relay.backfill_plan import BackfillEstimate, bound_offset, estimate_range
 from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.late_writes import find_late_writes
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.flow_topics import TopicSync, apply_flow_topics
 from mirror_lib.sync.hidden import hidden_topics
@@ -31,15 +33,23 @@ _SPEED_RUNS = 20
 
 def backfill_flow(flow: FlowConfig, backfill: Backfill) -> FlowConfig:
     """The flow as a backfill sees it: with its own name and target topics, and without offset-syncs."""
+    appends = backfill.into_live or backfill.request.after_cutover
     return flow.model_copy(
         update={
             "flow": backfill.flow,
             "rename": Rename(explicit=backfill.targets),
             # A sync with a lower offset would make every reader forget those of the flow.
             "emit_offset_syncs_enabled": False,
-            "existing_target": ExistingTarget.APPEND if backfill.into_live else flow.existing_target,
+            # Late records are fetched again and again into the same topic, as long as their writer is not found.
+            "existing_target": ExistingTarget.APPEND if appends else flow.existing_target,
+            "handovers": _with_handed_over(flow).handovers,
         }
     )
+
+
+def _with_handed_over(flow: FlowConfig) -> FlowConfig:
+    """The flow with the topics that cutovers took from it: into other topics a backfill may still copy them."""
+    return flow.model_copy(update={"handovers": replace(flow.handovers, away=frozenset())})
 
 
 def backfill_topology(flow: FlowConfig, backfill: Backfill) -> FlowTopology:
@@ -74,8 +84,20 @@ def request_of(
             "a backfill needs topics.",
             action="Name source topics by Java regexes (--topics), '.*' for all of the flow.",
         )
+    after_cutover = begin.strip().lower() == FROM_CUTOVER
+    if after_cutover and into_same:
+        raise ConfigurationError(
+            "records that were written after a cutover cannot go into the moved topics: applications write there.",
+            action="Copy them into topics of their own (--into-suffix .late); the application decides about them.",
+        )
     return BackfillRequest(
-        flow.flow, tuple(topics), _bound("--from", begin), _bound("--to", end), into or None, into_suffix or None
+        flow.flow,
+        tuple(topics),
+        _bound("--from", "earliest" if after_cutover else begin),
+        _bound("--to", end),
+        into or None,
+        into_suffix or None,
+        after_cutover,
     )
 
 
@@ -127,6 +149,8 @@ def find_backfill(
                 "nothing says what to copy.",
                 action="Give --topics, --from, --to and --into or one like it, or the --name of a backfill.",
             )
+        if request.after_cutover:
+            return _of_late_writes(flow, clusters, ledger, request)
         name = request.derived_name
     stored = stored_backfill(flow, ledger, checked_name(name)) if ledger is not None else None
     if stored is None:
@@ -135,13 +159,29 @@ def find_backfill(
                 f"flow {flow.flow} has no backfill {name!r}.",
                 action="Say what it is to copy: --topics, --from, --to, and --into or one like it.",
             )
-        return _resolve(flow, clusters, request, name), False
+        return _resolve(flow, clusters, ledger, request, name), False
     if request is not None and stored.request != request:
         raise ConfigurationError(
             f"backfill {name!r} of flow {flow.flow} is another one: {stored.request}.",
             action="Take another --name, or give none and it gets one of its own.",
         )
     return stored, True
+
+
+def _of_late_writes(
+    flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest
+) -> tuple[Backfill, bool]:
+    """The backfill of the late records that nobody has fetched yet: one that was begun is ended first."""
+    for row in ledger.backfills.of_flow(str(flow.flow)) if ledger else ():
+        if ledger is None or row.definition["request"] != request.to_dict():
+            continue
+        known = Backfill.from_dict(row.definition, request)
+        fetched = {TopicPartition(each.topic, each.partition): each for each in ledger.positions(str(known.flow))}
+        if any(each.source not in fetched or fetched[each.source].offset + 1 < each.following for each in known.ranges):
+            return known, True
+    found = _resolve(flow, clusters, ledger, request, request.derived_name)
+    # The same request fetches others the next time.
+    return replace(found, name=found.name_by_ranges), False
 
 
 def prepare_backfill(
@@ -207,12 +247,18 @@ def _logs(clusters: FlowClusters, sources: Sequence[TopicPartition], begin: Firs
     )
 
 
-def _resolve(flow: FlowConfig, clusters: FlowClusters, request: BackfillRequest, name: str) -> Backfill:
+def _resolve(
+    flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest, name: str
+) -> Backfill:
     topics, targets = _targets(flow, clusters, request)
+    late = {}
+    if request.after_cutover:
+        late = {each.source: each for each in find_late_writes(flow_topology(flow, request.topics), clusters, ledger)}
     sources = [
         TopicPartition(topic, partition.partition)
         for topic, described in sorted(topics.items())
         for partition in described.partitions
+        if not request.after_cutover or TopicPartition(topic, partition.partition) in late
     ]
     logs = _logs(clusters, sources, request.begin)
     until: Mapping[TopicPartition, OffsetFact] = {}
@@ -225,6 +271,8 @@ def _resolve(flow: FlowConfig, clusters: FlowClusters, request: BackfillRequest,
             raise error
         log_start, log_end = logs.starts[source].offset, logs.ends[source].offset
         first = bound_offset(request.begin, log_start, log_end, logs.firsts.get(source))
+        if source in late:
+            first = max(late[source].first, log_start)
         following = bound_offset(request.end, log_start, log_end, until.get(source))
         if first < following:
             target = TopicPartition(targets[source.topic], source.partition)
@@ -243,6 +291,7 @@ def _targets(
         ConfigurationError: none is selected, or a target is not free for them.
     """
     where = Where(flow=str(flow.flow))
+    moved, flow = flow.handovers.away, _with_handed_over(flow)
     live = flow_topology(flow)
     listed = clusters.source_admin.list_topics()
     replicated = [topic for topic in listed if live.replicates(topic)]
@@ -271,6 +320,12 @@ def _targets(
         writers.setdefault(live.remote_topic(topic), []).append(topic)
     targets = {topic: request.into or live.remote_topic(topic) + (request.into_suffix or "") for topic in names}
     for topic, target in targets.items():
+        if topic in moved and target == live.remote_topic(topic):
+            raise ConfigurationError(
+                f"{topic} cannot go into {target}: a cutover has moved its writers there.",
+                where=where,
+                action="Copy it into a topic of its own (--into-suffix .late); the application decides about it.",
+            )
         others = [writer for writer in writers.get(target, ()) if writer != topic]
         if others:
             raise ConfigurationError(

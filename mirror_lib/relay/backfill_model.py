@@ -14,6 +14,8 @@ from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId, TopicPartition
 
+#: What `--from` says for the records that were written after a cutover.
+FROM_CUTOVER = "cutover"
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,80}")
 _DERIVED_LENGTH = 12
 
@@ -33,6 +35,8 @@ class BackfillRequest:
     into: str | None = None
     #: Behind the name that each topic has on the target.
     into_suffix: str | None = None
+    #: Only records that were written after a cutover (`late_writes`), instead of all from `begin` on.
+    after_cutover: bool = False
 
     @property
     def derived_name(self) -> str:
@@ -45,15 +49,20 @@ class BackfillRequest:
         return {
             "flow": str(self.flow),
             "topics": list(self.topics),
-            "from": shown_bound(self.begin),
+            "from": self.begins,
             "to": shown_bound(self.end),
             "into": self.into,
             "into_suffix": self.into_suffix,
         }
 
+    @property
+    def begins(self) -> str:
+        """The beginning as it can be written again."""
+        return FROM_CUTOVER if self.after_cutover else shown_bound(self.begin)
+
     def __str__(self) -> str:
         where = self.into or (f"*{self.into_suffix}" if self.into_suffix else "the flow's own topics")
-        return f"{', '.join(self.topics)} from {shown_bound(self.begin)} to {shown_bound(self.end)} into {where}"
+        return f"{', '.join(self.topics)} from {self.begins} to {shown_bound(self.end)} into {where}"
 
 
 def shown_bound(bound: FirstStart) -> str:
@@ -98,6 +107,13 @@ class Backfill:
     #: None of them is empty.
     ranges: tuple[BackfillRange, ...]
     created_at: datetime
+
+    @property
+    def name_by_ranges(self) -> str:
+        """A name that depends on the request and on what it means today."""
+        ranges = [[*each.source, each.first, each.following] for each in self.ranges]
+        content = json.dumps([self.request.to_dict(), ranges], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:_DERIVED_LENGTH]
 
     @property
     def flow(self) -> FlowId:

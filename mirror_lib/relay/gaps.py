@@ -15,10 +15,18 @@ from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError, RetentionGapError, SourceTruncatedError, TopicMissingError, Where
+from mirror_lib.errors import (
+    MirrorError,
+    RetentionGapError,
+    SourceTruncatedError,
+    TopicMissingError,
+    Where,
+    WrittenAfterCutoverError,
+)
 from mirror_lib.ledger.gaps import LastCopy
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.backfill_model import FROM_CUTOVER
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gap_decisions import STATES, Decision, Resolution, check_tail, decide
 from mirror_lib.relay.gather import FlowClusters, Truncation, gather_facts, of_flow
@@ -119,6 +127,14 @@ def plan_decisions(
     Args:
         run_id: whom the new positions are to name as their writer.
     """
+    late = [gap for gap in gaps if gap.cause == WrittenAfterCutoverError.reason]
+    gaps = [gap for gap in gaps if gap.cause != WrittenAfterCutoverError.reason]
+    resolutions = []
+    for source, rows in sorted(_by_partition(late).items()):
+        error = _not_by_recopying(flow, source) if decision is Decision.RECOPY else None
+        resolutions.append(Resolution(decision, source, rows, error=error))
+    if not gaps:
+        return tuple(resolutions)
     chosen = _by_partition(gaps)
     check_clusters(flow, ledger, clusters.ids())
     topology = flow_topology(flow, [re.escape(topic) for topic in sorted({source.topic for source in chosen})])
@@ -134,7 +150,6 @@ def plan_decisions(
     deleted = {fact.target for fact in facts.values() if _is_deleted(fact)}
     there = {fact.target for fact in facts.values()} - deleted
     ends = clusters.target_admin.list_offsets(there, OffsetSpec.LATEST) | dict.fromkeys(deleted, OffsetFact(offset=0))
-    resolutions = []
     for source, rows in sorted(chosen.items()):
         before = clusters.positions_at_plan.positions.get(source)
         changed = False
@@ -190,6 +205,15 @@ def _known(clusters: FlowClusters, fact: PartitionFacts) -> dict[TopicPartition,
 
 def _where(flow: FlowConfig, source: TopicPartition) -> Where:
     return Where(flow=str(flow.flow), topic=source.topic, partition=source.partition)
+
+
+def _not_by_recopying(flow: FlowConfig, source: TopicPartition) -> MirrorError:
+    return WrittenAfterCutoverError(
+        "the flow does not copy the topic any more, since a cutover has moved its writers.",
+        where=_where(flow, source),
+        action=f"`mirror backfill run --flow '{flow.flow}' --topics '{source.topic}' --from {FROM_CUTOVER} "
+        "--into-suffix .late` copies the records into a topic next to the moved one.",
+    )
 
 
 def _not_there(flow: FlowConfig, source: TopicPartition) -> MirrorError:

@@ -19,6 +19,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
+from mirror_lib.relay.late_writes import find_late_writes, late_writes_on_target
 from mirror_lib.relay.limits import limit_warnings, timestamp_warnings
 from mirror_lib.relay.model import (
     CopyJob,
@@ -156,12 +157,18 @@ def plan_with_facts(
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
     )
+    late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
+    home = late_writes_on_target(flow, clusters, facts, ledger)
+    if home.moved:
+        known = clusters.positions_at_plan
+        clusters.positions_at_plan = replace(known, positions={**known.positions, **home.moved})
+    refused = {problem.source for problem in home.problems}
     plan = plan_round(
         flow.flow,
-        facts,
+        [fact for fact in facts if fact.source not in refused],
         tasks_max=options.tasks_max or flow.tasks_max,
         first_starts=first_starts(flow),
-        problems=problems,
+        problems=(*problems, *home.problems, *(each.problem(flow.flow) for each in late)),
     )
     told = (
         *about_missing(flow, clusters.missing_topics),

@@ -297,3 +297,52 @@ def test_a_warm_admin_answers_in_a_few_milliseconds(kafka_pair: KafkaPair, topic
                 taken.append(time.perf_counter() - begun)
             best.append(min(taken))
     assert max(best) < 0.05
+
+
+# A KRaft controller refuses an operation that makes more than 10,000 metadata records (`QuorumController`
+# `.MAX_RECORDS_PER_USER_OP`): each topic, each partition and each config is one.
+_CONFIGS = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "delete.retention.ms": "86400000",
+    "file.delete.delay.ms": "60000",
+    "flush.messages": "9223372036854775807",
+    "flush.ms": "9223372036854775807",
+    "index.interval.bytes": "4096",
+    "max.message.bytes": "1048588",
+    "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.jitter.ms": "0",
+    "segment.ms": "604800000",
+}
+
+
+def test_given_topics_with_many_configs_when_created_together_then_no_request_is_too_large_for_the_controller(
+    kafka_pair: KafkaPair,
+) -> None:
+    specs = [TopicSpec(f"many-configs-{number}", 1, 1, _CONFIGS) for number in range(700)]
+
+    with administer(kafka_pair.target) as client:
+        outcome = client.create_topics(specs, validate_only=True)
+
+    assert {str(error) for error in outcome.values() if error is not None} == set()
+    assert len(outcome) == 700
+
+
+def test_given_a_topic_with_more_partitions_than_the_controller_creates_at_once_then_the_error_does_not_blame_a_policy(
+    kafka_pair: KafkaPair,
+) -> None:
+    with administer(kafka_pair.target) as client:
+        outcome = client.create_topics(
+            [TopicSpec("small", 1, 1), TopicSpec("too-many-partitions", 10_001, 1)], validate_only=True
+        )
+
+    assert outcome["small"] is None
+    error = outcome["too-many-partitions"]
+    assert error is not None
+    assert "10,000" in error.action
+    assert "policy" not in error.action

