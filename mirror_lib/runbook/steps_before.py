@@ -11,11 +11,11 @@ from mirror_lib.ledger.rows import AclKind, AclState
 from mirror_lib.observe.forecast import Outlook
 from mirror_lib.relay.flow_forecast import forecast_plan
 from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.runbook import gates
+from mirror_lib.runbook import fences, gates
 from mirror_lib.runbook.belonging import Belonging, find_splits, nothing_split
 from mirror_lib.runbook.belonging_reading import read_belonging
 from mirror_lib.runbook.desk import Desk
-from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState, VerifyScope
+from mirror_lib.runbook.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
 from mirror_lib.runbook.wave import WaveTopic, log_ends, wave_groups, wave_topics
@@ -132,6 +132,7 @@ def preflight(desk: Desk) -> Outcome:
                 "groups can be translated.",
                 "Enable checkpoints and offset syncs of the flow.",
             ),
+            *([fences.can_fence(flow)] if desk.definition.fence is Fence.ACL else []),
             _way_back(desk, flow),
         ),
         {"lag": sum(each.end - each.start for each in plan.partitions), "problems": len(plan.problems)},
@@ -175,6 +176,7 @@ def rehearse(desk: Desk) -> Outcome:
             gates.is_equal(report),
             gates.lag_is_small(log_ends(flow, desk.topics), copied_to(flow), wanted.max_lag),
             gates.groups_can_move(plan, rows),
+            gates.would_be_in_place(rows),
             belongs_together(desk),
             Gate("read again", True, f"{read_again:,} records would be read again if the groups moved now."),
             # Nothing that comes later makes it better: the records are not on the target.
