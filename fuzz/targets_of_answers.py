@@ -133,6 +133,7 @@ def _others() -> tuple[tuple[_Reader, bytes], ...]:
         (group_protocol.parse_commit, commit),
         (acl_protocol.parse_describe_acls, acls),
         (transaction_protocol.parse_describe_producers, producers),
+        (transaction_protocol.parse_describe_all_producers, producers),
         (transaction_protocol.parse_describe_transaction, transaction),
         (transaction_protocol.parse_list_transactions, names),
     )

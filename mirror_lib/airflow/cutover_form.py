@@ -95,6 +95,14 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
         "max_lag": Param(10_000, type="integer", minimum=0, title="Offsets left when writers stop", section=_LIMITS),
         "max_read_again": Param(0, type="integer", minimum=0, title="Records that may be read again", section=_LIMITS),
         "max_skipped": Param(0, type="integer", minimum=0, title="Records that may be skipped", section=_LIMITS),
+        "may_split": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string"},
+            title="Groups and transactional ids that may be split",
+            description_md="Java regexes, one a line. They use topics that move and others that stay on the source.",
+            section=_LIMITS,
+        ),
         "require_way_back": Param(True, type="boolean", title="A way back is a condition", section=_LIMITS),
         "with_withdrawn": Param(
             False,
@@ -140,6 +148,7 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
         max_lag=int(params["max_lag"]),
         max_read_again=int(params["max_read_again"]),
         max_skipped=int(params["max_skipped"]),
+        may_split=tuple(text.strip() for text in params.get("may_split") or () if text.strip()),
         require_way_back=bool(params["require_way_back"]),
         with_withdrawn=bool(params["with_withdrawn"]),
     )

@@ -70,6 +70,10 @@ def new(
     max_skipped: Annotated[
         int, typer.Option("--max-skipped", min=0, help="Records that all groups together may skip.")
     ] = 0,
+    may_split: Annotated[
+        list[str] | None,
+        typer.Option("--may-split", help="Java regex for groups and transactional ids that may be split; repeatable."),
+    ] = None,
     still_seconds: Annotated[
         float, typer.Option("--still-seconds", min=0, help="How long the source must have stood still.")
     ] = 10.0,
@@ -106,6 +110,7 @@ def new(
             scope=compare,
             max_read_again=max_read_again,
             max_skipped=max_skipped,
+            may_split=tuple(may_split or ()),
             still_seconds=still_seconds,
             drain_seconds=drain_seconds,
             max_lag=max_lag,

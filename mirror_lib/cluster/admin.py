@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from confluent_kafka.admin import OffsetSpec as NativeOffsetSpec  # type: ignore[attr-defined]
 
 from mirror_lib.cluster import admin_acls, admin_configs
-from mirror_lib.cluster.admin_answers import batches, configs, description, offset_fact, per_topic
+from mirror_lib.cluster.admin_answers import assignment, batches, configs, description, offset_fact, per_topic
 from mirror_lib.cluster.admin_calls import AdminCalls, Question, raise_if_unreachable
 from mirror_lib.cluster.admin_configs import ConfigChange, ConfigOperation
 from mirror_lib.cluster.admin_model import (
@@ -82,6 +82,8 @@ _SETTLING = frozenset(
     }
 )
 _Item = TypeVar("_Item")
+#: librdkafka sends a request for each of them.
+_GROUPS_AT_ONCE = 100
 
 #: How librdkafka says that it knows no leader of a partition, or of any that were asked for.
 _STALE = frozenset(
@@ -281,6 +283,25 @@ class ClusterAdmin:
             SecurityDisabledError: the cluster has no authorizer.
         """
         return admin_acls.delete_acls(self._calls, self.cluster, acls)
+
+    def group_assignments(self, groups: Iterable[str]) -> dict[str, frozenset[TopicPartition] | MirrorError]:
+        """What the members of groups of consumers are assigned now, or why that is not told."""
+
+        def ask(names: Sequence[str], seconds: float) -> Mapping[str, Future[Any]]:
+            futures: Mapping[str, Future[Any]] = self._calls.client.describe_consumer_groups(
+                list(names), request_timeout=seconds
+            )
+            return futures
+
+        question = Question(
+            "read what the members of a group are assigned",
+            _GROUPS_AT_ONCE,
+            ask,
+            lambda _: Where(cluster=self.cluster),
+            partial(Grant.on_group, Operation.DESCRIBE),
+            read=lambda _, native: assignment(native),
+        )
+        return self._calls.answers(question, sorted(set(groups)), self._calls.begin())
 
     def _describe(self, names: Iterable[str], deadline: float) -> PerTopic[TopicDescription]:
         def ask(topics: Sequence[str], seconds: float) -> dict[str, Future[Any]]:

@@ -20,6 +20,7 @@ from mirror_lib.cluster.admin_model import (
     TopicDescription,
 )
 from mirror_lib.errors import MirrorError
+from mirror_lib.topology.names import TopicPartition
 
 _Item = TypeVar("_Item")
 
@@ -72,6 +73,16 @@ def offset_fact(answer: Any) -> OffsetFact:
     if isinstance(answer, MirrorError):
         return OffsetFact(-1, error=answer)
     return OffsetFact(answer.offset, answer.leader_epoch)
+
+
+def assignment(native: Any) -> frozenset[TopicPartition]:
+    """The partitions of all members of a group of DescribeConsumerGroups."""
+    return frozenset(
+        TopicPartition(each.topic, each.partition)
+        for member in native.members
+        if member.assignment is not None
+        for each in member.assignment.topic_partitions
+    )
 
 
 def description(native: Any) -> TopicDescription:

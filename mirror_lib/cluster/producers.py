@@ -158,12 +158,24 @@ class Producers:
         Raises:
             MirrorError: a broker did not answer, or refused.
         """
-        found = await asyncio.gather(*(self._names_of(node, producer_ids) for node in self._brokers.brokers()))
-        return sorted(name for names in found for name in names)
+        return sorted(await self.transactional_ids(producer_ids) or ()) if producer_ids else []
 
-    async def _names_of(self, node: int, producer_ids: Collection[int]) -> list[str]:
+    async def transactional_ids(self, producer_ids: Collection[int] = ()) -> dict[str, int] | None:
+        """The producer ids of transactional ids, as far as this user may know them; None before Kafka 3.0.
+
+        Args:
+            producer_ids: of these producers alone; empty for all.
+
+        Raises:
+            MirrorError: a broker did not answer, or refused.
+        """
+        found = await asyncio.gather(*(self._names_of(node, producer_ids) for node in self._brokers.brokers()))
+        told = [names for names in found if names is not None]
+        return {name: each for names in told for name, each in names.items()} if told else None
+
+    async def _names_of(self, node: int, producer_ids: Collection[int]) -> dict[str, int] | None:
         if not await self._brokers.speaks(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION):
-            return []
+            return None
         question = encode_list_transactions(producer_ids)
         answer = await self._brokers.ask(node, LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION, question)
         code, names = parse_list_transactions(answer)

@@ -61,10 +61,15 @@ class TransactionState(NamedTuple):
         return {_COMMITTED: True, _ABORTED: False}.get(self.state)
 
 
-def encode_describe_producers(partition: TopicPartition) -> list[Buffer]:
-    """A request for the producers of a partition, to its leader."""
-    one, number = encode_varint(2), _INT32.pack(partition.partition)
-    return [NO_TAGS + one + encode_compact(partition.topic) + one + number + NO_TAGS + NO_TAGS]
+def encode_describe_producers(*partitions: TopicPartition) -> list[Buffer]:
+    """A request for the producers of partitions, to their common leader."""
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    body = [NO_TAGS, encode_varint(len(numbers) + 1)]
+    for topic, found in numbers.items():
+        body += [encode_compact(topic), encode_varint(len(found) + 1), *map(_INT32.pack, found), NO_TAGS]
+    return [b"".join((*body, NO_TAGS))]
 
 
 class DescribedProducers(NamedTuple):
@@ -76,17 +81,39 @@ class DescribedProducers(NamedTuple):
 
 @answer_of("DescribeProducers")
 def parse_describe_producers(view: memoryview) -> DescribedProducers:
-    """Read the answer to `encode_describe_producers`."""
+    """Read the answer to `encode_describe_producers` of one partition."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     _throttle, _topics, _topic, _partitions = reader.int32(), reader.count(), reader.string(), reader.count()
-    _number, error_code, _message = reader.int32(), reader.int16(), reader.string()
+    return _read_producers(reader)[1]
+
+
+@answer_of("DescribeProducers")
+def parse_describe_all_producers(view: memoryview) -> dict[TopicPartition, DescribedProducers]:
+    """Read the answer to `encode_describe_producers` of any number of partitions."""
+    reader = FieldReader(view, flexible=True)
+    reader.skip_tags()
+    _throttle = reader.int32()
+    found = {}
+    for _ in range(reader.count()):
+        topic = reader.string()
+        for _ in range(reader.count()):
+            number, described = _read_producers(reader)
+            reader.skip_tags()
+            found[TopicPartition(topic, number)] = described
+        reader.skip_tags()
+    return found
+
+
+def _read_producers(reader: FieldReader) -> tuple[int, DescribedProducers]:
+    """The number of a partition and its producers."""
+    number, error_code, _message = reader.int32(), reader.int16(), reader.string()
     states = {}
     for _ in range(reader.count()):
         producer_id, epoch, _sequence, _timestamp, _coordinator, open_from = reader.numbers(_PRODUCER)
         reader.skip_tags()
         states[producer_id] = ProducerState(producer_id, epoch, open_from if open_from >= 0 else None)
-    return DescribedProducers(error_code, states)
+    return number, DescribedProducers(error_code, states)
 
 
 def encode_describe_transaction(transactional_id: str) -> list[Buffer]:
@@ -111,21 +138,21 @@ def parse_describe_transaction(view: memoryview) -> TransactionState:
 
 
 def encode_list_transactions(producer_ids: Collection[int]) -> list[Buffer]:
-    """A request for the transactions of some producers that the broker coordinates."""
+    """A request for the transactions of some producers that the broker coordinates; without ids, of all."""
     wanted = b"".join(map(_INT64.pack, producer_ids))
     return [NO_TAGS + EMPTY_ARRAY + encode_varint(len(producer_ids) + 1) + wanted + NO_TAGS]
 
 
 @answer_of("ListTransactions")
-def parse_list_transactions(view: memoryview) -> tuple[int, list[str]]:
-    """Read the answer to `encode_list_transactions`: its error code, and the transactional ids."""
+def parse_list_transactions(view: memoryview) -> tuple[int, dict[str, int]]:
+    """Read the answer to `encode_list_transactions`: its error code, and the transactional ids' producer ids."""
     reader = FieldReader(view, flexible=True)
     reader.skip_tags()
     _throttle, error_code = reader.int32(), reader.int16()
     _unknown = [reader.string() for _ in range(reader.count())]
-    names = []
+    names = {}
     for _ in range(reader.count()):
-        names.append(reader.string())
-        _producer_id, _state = reader.int64(), reader.string()
+        name, names[name] = reader.string(), reader.int64()
+        _state = reader.string()
         reader.skip_tags()
     return error_code, names

@@ -18,6 +18,7 @@ from mirror_lib.config.connect_transforms import (
 from mirror_lib.config.derive import TOP_LEVEL, FileSettings, FlowSettings, Settings
 from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.model import Fencing, Provenance
+from mirror_lib.config.router_renames import router_problems
 from mirror_lib.problems import Problem, Severity
 from mirror_lib.transform.model import NO_TRANSFORMS, Determinism, FlowTransforms, Transform
 from mirror_lib.transform.setting_keys import PREFIX, SUB_KEYS, is_transform_key
@@ -103,6 +104,7 @@ class TransformsReader:
         places = _Places(settings, effective)
         self._problems += (places.placed(each) for each in found.problems)
         self._problems += converter_problems(settings, connect, self._file)
+        self._problems += (places.placed(each) for each in router_problems(settings, found.transforms.smt))
         if not _in_transactions(settings):
             self._problems += _not_deterministic(found.transforms, places)
         elif found.transforms:

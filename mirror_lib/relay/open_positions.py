@@ -22,6 +22,12 @@ def names_of_flow(flow: FlowId, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(_prefix(flow))]
 
 
+def is_own_transactional_id(name: str) -> bool:
+    """Whether a transactional id is that of a writer of any flow or backfill of this program."""
+    flow, end, _ = name.removeprefix("mirror:").partition(":")
+    return name.startswith("mirror:") and bool(end) and "->" in flow
+
+
 def _prefix(flow: FlowId) -> str:
     return f"mirror:{flow}:"
 

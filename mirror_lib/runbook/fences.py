@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror_lib.cluster.kafka_errors import SecurityDisabledError
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import AuthorizationError
 from mirror_lib.runbook.gates import named
 from mirror_lib.runbook.model import Gate
 from mirror_lib.sync.admins import source_admin
@@ -23,6 +24,26 @@ def fence_acls(topics: Iterable[str], writers: Sequence[str]) -> tuple[AclBindin
         for topic in sorted(topics)
         for writer in writers
     )
+
+
+def can_fence(flow: FlowConfig) -> Gate:
+    """Whether the source has an authorizer whose ACLs this user may read: asked while the writers still write.
+
+    Raises:
+        MirrorError: the source cannot be reached.
+    """
+    with source_admin(flow) as source:
+        try:
+            source.acls([AclResource.TOPIC])
+        except SecurityDisabledError:
+            return Gate("fence", False, _no_authorizer(flow), _ACTION)
+        except AuthorizationError as error:
+            return Gate("fence", False, f"the fence cannot be raised: {error}", _ACTION)
+    return Gate("fence", True, "ACLs can keep the writers from the topics.")
+
+
+def _no_authorizer(flow: FlowConfig) -> str:
+    return f"cluster {flow.flow.source} has no authorizer: nobody can be forbidden to write."
 
 
 def raise_fence(
@@ -49,8 +70,7 @@ def raise_fence(
         try:
             present = source.acls([AclResource.TOPIC])
         except SecurityDisabledError:
-            text = f"cluster {flow.flow.source} has no authorizer: nobody can be forbidden to write."
-            return Gate("fence", False, text, _ACTION)
+            return Gate("fence", False, _no_authorizer(flow), _ACTION)
         lacking = [acl for acl in wanted if acl not in present]
         keep({"fence": [asdict(acl) for acl in sorted(before | set(lacking))]})
         outcome = source.create_acls(lacking) if lacking else {}

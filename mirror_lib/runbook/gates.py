@@ -26,6 +26,7 @@ _LASTING = frozenset[GroupReason | None](
         GroupReason.GROUP_ACTIVE_ON_TARGET,
         GroupReason.OTHER_GROUP_ON_TARGET,
         GroupReason.MERGED_TARGET,
+        GroupReason.ROUTED_BY_TRANSFORM,
         GroupReason.UNREADABLE,
         GroupReason.TARGET_CHANGED,
         GroupReason.BEYOND_TARGET_END,
@@ -207,7 +208,21 @@ def groups_can_move(plan: GroupPlan, rows: Sequence[GroupRow]) -> Gate:
         "groups can move",
         [*plan.problems, *lasting],
         f"nothing stands against {len({row.group for row in rows}):,} groups.",
-        "See `mirror groups status`; stop members on the target, or reset what is further on there.",
+        "See `mirror groups status`; stop members on the target, reset what is further on there, or write a transform "
+        "that only renames topics as mirror.topics.rename.regex.",
+    )
+
+
+def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
+    """What a move of the groups would not settle as they stand now; it may pass until then, so it only informs."""
+    missing = [row for row in rows if row.reason not in _SETTLED and row.reason not in _LASTING]
+    return Gate(
+        "groups in place",
+        True,
+        f"{len(rows) - len(missing):,} positions would be in place if the groups moved now."
+        if not missing
+        else f"{len(missing):,} positions would not be in place if the groups moved now: "
+        f"{named(f'{row.group} on {row.source} ({row.reason})' for row in missing)}",
     )
 
 

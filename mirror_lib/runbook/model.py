@@ -120,6 +120,8 @@ class CutoverDefinition:
     max_read_again: int = 0
     #: Records that all groups together may not read at all: they are not on the target.
     max_skipped: int = 0
+    #: Java regexes for whole names of groups and transactional ids that use topics of which only some move.
+    may_split: tuple[str, ...] = ()
     #: How long the source must have stood still. Writers that hold metadata try for some seconds after they lost the
     #: right to write.
     still_seconds: float = 10.0
@@ -146,9 +148,10 @@ class CutoverDefinition:
             raise ConfigurationError(
                 "a fence of ACLs needs to know whom to keep out.", action="Name the writers' principals: User:app."
             )
-        for patterns in (self.topics, self.groups):
+        for patterns in (self.topics, self.groups, self.may_split):
             try:
-                compile_list(patterns)
+                if patterns:
+                    compile_list(patterns)
             except ValueError as error:
                 raise ConfigurationError(f"{error}.", action="Correct the regular expression.") from error
         for name in ("max_read_again", "max_skipped", "still_seconds", "drain_seconds", "max_lag", "watch_seconds"):
@@ -164,7 +167,7 @@ class CutoverDefinition:
         """The inverse of `to_dict`; settings of a newer version are ignored, missing ones have their defaults."""
         known = {each.name for each in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
-        for name in ("topics", "groups", "writers"):
+        for name in ("topics", "groups", "writers", "may_split"):
             if name in values:
                 values[name] = tuple(values[name])
         for name, kind in (("style", Style), ("fence", Fence), ("scope", VerifyScope)):

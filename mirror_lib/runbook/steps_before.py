@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from mirror_lib.cluster.admin_groups import GroupState
 from mirror_lib.config.model import FlowConfig
@@ -10,9 +11,11 @@ from mirror_lib.ledger.rows import AclKind, AclState
 from mirror_lib.observe.forecast import Outlook
 from mirror_lib.relay.flow_forecast import forecast_plan
 from mirror_lib.relay.replicate import plan_flow
-from mirror_lib.runbook import gates
+from mirror_lib.runbook import fences, gates
+from mirror_lib.runbook.belonging import Belonging, find_splits, nothing_split
+from mirror_lib.runbook.belonging_reading import read_belonging
 from mirror_lib.runbook.desk import Desk
-from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState, VerifyScope
+from mirror_lib.runbook.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
 from mirror_lib.runbook.wave import WaveTopic, log_ends, wave_groups, wave_topics
@@ -30,7 +33,7 @@ def inventory(desk: Desk) -> Outcome:
     topics = wave_topics(flow, wanted.topics, desk.ledger)
     groups = wave_groups(flow, topics, wanted.groups) if topics else ()
     staged = [row for row in desk.ledger.acls(str(flow.flow)) if row.kind == AclKind.STAGED]
-    facts = {
+    facts: dict[str, Any] = {
         "topics": [asdict(topic) for topic in topics],
         "groups": [
             {
@@ -42,8 +45,18 @@ def inventory(desk: Desk) -> Outcome:
         ],
         "staged_grants": sum(row.state == AclState.WAITING for row in staged),
     }
+    use = read_belonging(flow, desk.opposite, topics, wanted.groups) if topics else Belonging()
+    mine = {topic.source for topic in topics}
+    facts["splits"] = [asdict(each) for each in find_splits(use, mine)]
+    together = nothing_split(use, mine, wanted.may_split)
     found = Gate("groups", True, f"{len(groups):,} groups: {gates.named(group.name for group in groups) or 'none'}")
-    return Outcome((gates.topics_found(topics), found, _no_other_cutover(desk, topics)), facts)
+    return Outcome((gates.topics_found(topics), found, together, _no_other_cutover(desk, topics)), facts)
+
+
+def belongs_together(desk: Desk) -> Gate:
+    """Whether the cutover splits a group or a transactional id, looked at now."""
+    use = read_belonging(desk.flow, desk.opposite, desk.topics, desk.definition.groups)
+    return nothing_split(use, {topic.source for topic in desk.topics}, desk.definition.may_split)
 
 
 def inventory_holds(desk: Desk) -> tuple[Gate, ...]:
@@ -63,7 +76,12 @@ def _no_other_cutover(desk: Desk, topics: tuple[WaveTopic, ...]) -> Gate:
         if other.name == desk.definition.name or CutoverState(other.state).ended:
             continue
         steps = [row for row in desk.ledger.cutovers.steps(other.name) if row.step == Step.INVENTORY.value]
-        if steps and mine & {topic["source"] for topic in steps[-1].facts.get("topics", ())}:
+        # An inventory that has not passed holds nothing: what it named is begun anew under another name.
+        if (
+            steps
+            and steps[-1].state == StepState.PASSED
+            and mine & {topic["source"] for topic in steps[-1].facts.get("topics", ())}
+        ):
             clashes.append(other.name)
     return gates.counts(
         "only cutover", clashes, "no other cutover moves these topics.", "Finish the other one, or roll it back."
@@ -114,6 +132,7 @@ def preflight(desk: Desk) -> Outcome:
                 "groups can be translated.",
                 "Enable checkpoints and offset syncs of the flow.",
             ),
+            *([fences.can_fence(flow)] if desk.definition.fence is Fence.ACL else []),
             _way_back(desk, flow),
         ),
         {"lag": sum(each.end - each.start for each in plan.partitions), "problems": len(plan.problems)},
@@ -157,6 +176,8 @@ def rehearse(desk: Desk) -> Outcome:
             gates.is_equal(report),
             gates.lag_is_small(log_ends(flow, desk.topics), copied_to(flow), wanted.max_lag),
             gates.groups_can_move(plan, rows),
+            gates.would_be_in_place(rows),
+            belongs_together(desk),
             Gate("read again", True, f"{read_again:,} records would be read again if the groups moved now."),
             # Nothing that comes later makes it better: the records are not on the target.
             gates.skips_few(rows, wanted.max_skipped),

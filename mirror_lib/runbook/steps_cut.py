@@ -12,7 +12,7 @@ from mirror_lib.runbook.model import Fence, Gate, Step
 from mirror_lib.runbook.order import has_passed
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
-from mirror_lib.runbook.steps_before import preflight
+from mirror_lib.runbook.steps_before import belongs_together, preflight
 from mirror_lib.runbook.wave import LogEnds, log_ends, wave_topics
 from mirror_lib.verify.model import VerifyMode
 
@@ -29,7 +29,7 @@ def before_freeze(desk: Desk) -> Outcome:
         ends = log_ends(flow, desk.topics)
         lag = gates.lag_is_small(ends, copied_to(flow), desk.definition.max_lag)
     # The rehearsal may be days ago.
-    ready = preflight(desk).gates
+    ready = (*preflight(desk).gates, belongs_together(desk))
     expected = desk.facts_of(Step.REHEARSE).get("expected_stop_seconds")
     told = Gate("duration", True, f"the writers will stand still for about {expected} s, and as long as people take.")
     return Outcome((*ready, lag, told) if expected is not None else (*ready, lag))

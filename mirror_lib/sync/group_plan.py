@@ -34,6 +34,8 @@ class GroupReason(StrEnum):
     NO_COMMITTED_OFFSET = "no-committed-offset"
     #: Nothing of the partition was copied yet.
     NO_OFFSET_SYNC_YET = "no-offset-sync-yet"
+    #: Transforms send the topic's records to other topics or partitions: no offset there stands for one here.
+    ROUTED_BY_TRANSFORM = "routed-by-transform"
     #: The group is behind everything that is known of the copy: it stood still since before the copy began.
     BEHIND_OLDEST_SYNC = "behind-oldest-sync"
     #: The group goes on a little too early, and reads some records again.

@@ -97,6 +97,7 @@ def gather_group_facts(
         maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
+        routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
         unreadable={GroupPartition(*key): error for key, error in committed.partition_errors.items()},
         notices=(
             *notices,

@@ -77,6 +77,8 @@ class GroupFacts:
     left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not told.
     unreadable: Mapping[GroupPartition, MirrorError] = field(default_factory=dict)
+    #: Source topics whose transforms may send records elsewhere.
+    routed: Container[str] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -199,6 +201,10 @@ class _Planner:
         if current == previous and last is not None:
             row = replace(row, metadata=last.metadata)
         reason = _PRECISION_REASONS.get(translation.precision)
+        # What a transform leaves where it would be without it has offset syncs.
+        is_copied = row.source in self._facts.copied_to
+        if reason is GroupReason.NO_OFFSET_SYNC_YET and is_copied and row.source.topic in self._facts.routed:
+            reason = GroupReason.ROUTED_BY_TRANSFORM
         if reason is GroupReason.NO_OFFSET_SYNC_YET and self._topology.exclusion(row.source.topic) is not None:
             reason = GroupReason.TOPIC_NOT_REPLICATED
         if current is not None and self._is_beyond_end(row.source, current.downstream_offset):

@@ -122,7 +122,7 @@ def committed(cluster: KafkaCluster, group: str, topic: str, partitions: int) ->
 class Reader:
     """A member of a group that reads and commits until it is stopped."""
 
-    def __init__(self, cluster: KafkaCluster, group: str, topic: str) -> None:
+    def __init__(self, cluster: KafkaCluster, group: str, *topics: str) -> None:
         """Joins at once."""
         self.values: list[bytes] = []
         self._consumer = Consumer(
@@ -134,7 +134,7 @@ class Reader:
                 "log_level": 3,
             }
         )
-        self._consumer.subscribe([topic])
+        self._consumer.subscribe(list(topics))
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()

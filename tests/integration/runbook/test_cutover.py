@@ -9,7 +9,7 @@ import pytest
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.runbook.machine import create
-from mirror_lib.runbook.model import CutoverState, Step, StepState, Style
+from mirror_lib.runbook.model import CutoverState, Fence, Step, StepState, Style
 from mirror_lib.runbook.opening import failback_of
 from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
 from mirror_lib.runbook.rollback import NoWayBackError, roll_back
@@ -263,3 +263,15 @@ def test_an_empty_topic_moves_too(tmp_path: Path, kafka_pair: KafkaPair, topic_n
     produce(kafka_pair.target, topic_name, numbered(0, 5))
     assert made.back.run().records == 5
     assert watermarks(kafka_pair.source, topic_name) == (0, 5)
+
+
+def test_a_fence_of_acls_that_the_source_can_raise_is_asked_for_before_the_writers_are_stopped(
+    moving: Migration, topic_name: str
+) -> None:
+    wave = moving.define("wave", topic_name, fence=Fence.ACL, writers=("User:app",))
+
+    done = moving.run(wave, until=Step.PREFLIGHT)
+
+    gates = {gate.name: gate for gate in last_attempts(done.attempts)[Step.PREFLIGHT].gates}
+    assert done.state is CutoverState.RUNNING
+    assert gates["fence"].passed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from mirror_lib.cluster.garbled import GarbledAnswerError
@@ -11,6 +13,7 @@ from mirror_lib.cluster.transaction_protocol import (
     encode_describe_producers,
     encode_describe_transaction,
     encode_list_transactions,
+    parse_describe_all_producers,
     parse_describe_producers,
     parse_describe_transaction,
     parse_list_transactions,
@@ -26,6 +29,29 @@ def test_the_question_who_writes_to_a_partition_is_in_the_compact_encoding() -> 
     assert b"".join(encode_describe_producers(ORDERS)) == b"\0\x02\x07orders\x02\0\0\0\x03\0\0"
 
 
+def test_the_producers_of_many_partitions_are_asked_for_topic_by_topic() -> None:
+    places = [ORDERS, TopicPartition("bills", 0), TopicPartition("orders", 1)]
+
+    assert b"".join(encode_describe_producers(*places)) == (
+        b"\0\x03\x07orders\x03\0\0\0\x03\0\0\0\x01\0\x06bills\x02\0\0\0\0\0\0"
+    )
+
+
+def test_the_producers_of_many_partitions_are_told_by_partition() -> None:
+    def partition(number: int, code: int, producers: bytes) -> bytes:
+        return number.to_bytes(4, "big") + code.to_bytes(2, "big") + b"\0" + producers + b"\0"
+
+    nobody, one = b"\x01", b"\x02" + struct.pack(">qiiqiq", 7, 4, 0, 0, 0, -1) + b"\0"
+    orders = b"\x07orders\x03" + partition(3, 0, one) + partition(1, 0, nobody) + b"\0"
+    bills = b"\x06bills\x02" + partition(0, 29, nobody) + b"\0"
+
+    assert parse_describe_all_producers(memoryview(b"\0" + bytes(4) + b"\x03" + orders + bills + b"\0")) == {
+        ORDERS: DescribedProducers(0, {7: ProducerState(7, 4, None)}),
+        TopicPartition("orders", 1): DescribedProducers(0, {}),
+        TopicPartition("bills", 0): DescribedProducers(29, {}),
+    }
+
+
 def test_the_question_for_a_transaction_is_in_the_compact_encoding() -> None:
     name = "m" * 200
 
@@ -39,11 +65,11 @@ def test_the_question_for_the_names_of_producers_is_in_the_compact_encoding() ->
 
 
 def test_names_of_producers_are_told() -> None:
-    one, two = (b"\x03" + name + bytes(8) + b"\x06Empty\0" for name in (b"t1", b"t2"))
+    one, two = (b"\x03" + name + bytes(7) + number + b"\x06Empty\0" for name, number in ((b"t1", b"7"), (b"t2", b"8")))
 
     assert parse_list_transactions(memoryview(b"\0" + bytes(4) + bytes(2) + b"\x01\x03" + one + two + b"\0")) == (
         0,
-        ["t1", "t2"],
+        {"t1": ord("7"), "t2": ord("8")},
     )
 
 

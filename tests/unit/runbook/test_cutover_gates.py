@@ -169,6 +169,15 @@ def test_groups_that_have_read_on_where_they_moved_first_are_in_place() -> None:
 def test_what_will_not_pass_by_itself_is_told_before_the_writers_stop() -> None:
     assert gates.groups_can_move(plan(), [ROW, replace(ROW, reason=GroupReason.BETWEEN_SYNCS)]).passed
     assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.TARGET_AHEAD)]).passed
+    assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.ROUTED_BY_TRANSFORM)]).passed
+
+
+def test_the_rehearsal_names_positions_that_would_not_be_in_place_now_and_may_be_later() -> None:
+    behind = replace(ROW, reason=GroupReason.BEHIND_OLDEST_SYNC)
+
+    assert gates.would_be_in_place([ROW]).what == "1 positions would be in place if the groups moved now."
+    assert gates.would_be_in_place([ROW, behind]).passed
+    assert "billing on orders-0 (behind-oldest-sync)" in gates.would_be_in_place([ROW, behind]).what
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.none() | st.integers(0, 20))

@@ -518,3 +518,13 @@ class TestAPlanForOneGroup:
         made = plan(30, findings=(left_out,)).of_group("g2", taken=True)
 
         assert (made.rows, made.findings) == ((), (left_out,))
+
+
+def test_a_copied_topic_without_syncs_whose_records_are_routed_has_a_lasting_reason() -> None:
+    routed = plan(points=(), copied_to={ORDERS: 60}, routed={"orders"})
+    not_yet = plan(points=(), routed={"orders"})
+    with_syncs = plan(copied_to={ORDERS: 60}, routed={"orders"})
+
+    assert [row.reason for row in routed.rows] == [GroupReason.ROUTED_BY_TRANSFORM]
+    assert [row.reason for row in not_yet.rows] == [GroupReason.NO_OFFSET_SYNC_YET]
+    assert GroupReason.ROUTED_BY_TRANSFORM not in [row.reason for row in with_syncs.rows]

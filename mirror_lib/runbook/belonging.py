@@ -1,0 +1,110 @@
+"""What belongs together and would be split by a cutover: groups and transactional ids. Pure.
+
+A consumer reads all of its topics on one cluster, and a transaction is of one cluster. A group of which only some
+topics move begins on the target at its own `auto.offset.reset` in the others, or stays behind with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mirror_lib.runbook.model import Gate
+from mirror_lib.topology.java_regex import compile_list
+
+_NAMED = 3
+#: `__consumer_offsets` takes part in transactions that commit a group's offsets; it moves with the group.
+_INTERNAL = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Who uses topics of the source, as far as it concerns the topics that move."""
+
+    #: Topics that each group has committed offsets on, or that its members are assigned.
+    read: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Topics that each transactional id has written to.
+    written: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Groups that the flow's filter and the cutover take.
+    moving: frozenset[str] = frozenset()
+    #: Topics that do not stay behind: they move, have moved, or are copied from the target.
+    gone: frozenset[str] = frozenset()
+    #: What could not be read, in words.
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One group or transactional id of which only a part moves."""
+
+    #: `group` or `transactional id`.
+    kind: str
+    name: str
+    #: Its topics that move, and those that stay on the source.
+    moves: tuple[str, ...]
+    stays: tuple[str, ...]
+    #: Its offsets are left where they are, whatever becomes of its topics.
+    left_out: bool = False
+
+    def __str__(self) -> str:
+        if self.left_out:
+            return f"group {self.name} reads {_listed(self.moves)} and does not move"
+        does = "reads" if self.kind == "group" else "writes in transactions to"
+        return f"{self.kind} {self.name} {does} {_listed(self.moves)}, and {_listed(self.stays)}, which stays"
+
+
+def find_splits(use: Belonging, topics: Collection[str]) -> tuple[Split, ...]:
+    """The groups and transactional ids that the cutover of some source topics would split, by kind and name."""
+    return (
+        *_splits("group", use.read, use, topics, use.moving),
+        *_splits("transactional id", use.written, use, topics, use.written.keys()),
+    )
+
+
+def _splits(
+    kind: str,
+    used: Mapping[str, frozenset[str]],
+    use: Belonging,
+    topics: Collection[str],
+    moving: Collection[str],
+) -> Iterable[Split]:
+    for name in sorted(used):
+        moves = tuple(sorted(used[name] & set(topics)))
+        stays = tuple(
+            sorted(each for each in used[name] if each not in topics and each not in use.gone and each[:2] != _INTERNAL)
+        )
+        left_out = name not in moving
+        if moves and (stays or left_out):
+            yield Split(kind, name, moves, stays, left_out=left_out)
+
+
+def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[str]) -> Gate:
+    """Nothing is split but what an operator has named.
+
+    Args:
+        may_split: Java regexes for whole names of groups and transactional ids.
+    """
+    allowed = compile_list(tuple(may_split)) if may_split else None
+    found = find_splits(use, topics)
+    accepted = [each for each in found if allowed is not None and allowed.fullmatch(each.name)]
+    left = [each for each in found if each not in accepted]
+    users = sum(bool(each & set(topics)) for each in (*use.read.values(), *use.written.values()))
+    what = f"{users:,} groups and transactional ids use the topics, none of them is split."
+    if left:
+        more = f"; and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
+        what = f"{len(left):,} would be split: {'; '.join(map(str, left[:_NAMED]))}{more}."
+    elif accepted:
+        what = f"{len(accepted):,} are split, as may_split allows: {'; '.join(map(str, accepted[:_NAMED]))}."
+    unknown = f" Not known: {'; '.join(use.unknown)}." if use.unknown else ""
+    return Gate(
+        "belongs together",
+        not left,
+        what + unknown,
+        "Move their topics together (`--topics`, `--groups`, `groups.exclude` of the flow), or begin the cutover with "
+        "may_split for these names.",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,127 @@
+"""Cutovers that would move a part of what belongs together, on real brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from mirror_lib.runbook.model import CutoverState, Gate, Step
+from mirror_lib.runbook.order import last_attempts
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import Migration, Reader, commit, has_members, migration, numbered, wait_for
+from tests.support.kafka import create_topic, produce
+
+TOGETHER = "belongs together"
+
+
+@pytest.fixture
+def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Migration:
+    """Two topics that are copied; only the first is meant to move."""
+    for name in (topic_name, f"{topic_name}-stays"):
+        create_topic(kafka_pair.source, name)
+        produce(kafka_pair.source, name, numbered(0, 20))
+    made = migration(tmp_path, kafka_pair, f"{topic_name}.*", {"groups.exclude": "connect-.*"})
+    made.there.run()
+    return made
+
+
+def gate_of(moving: Migration, definition: object, step: Step, name: str = TOGETHER) -> Gate:
+    gates = last_attempts(moving.where(definition).attempts)[step].gates  # type: ignore[arg-type]
+    return next(gate for gate in gates if gate.name == name)
+
+
+def test_a_group_with_a_topic_that_stays_stops_the_cutover_until_an_operator_names_it(
+    moving: Migration, topic_name: str
+) -> None:
+    # Given a group that reads both topics, and one that the flow leaves out and that reads the one that moves
+    group, sink = f"g-{topic_name}", f"connect-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 10})
+    commit(moving.pair.source, group, f"{topic_name}-stays", {0: 10})
+    commit(moving.pair.source, sink, topic_name, {0: 10})
+
+    # When only one of them moves
+    careless = moving.define("careless", topic_name)
+    done = moving.run(careless, until=Step.REHEARSE)
+
+    # Then the inventory names both groups
+    gate = gate_of(moving, careless, Step.INVENTORY)
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.INVENTORY)
+    assert f"group {group} reads {topic_name}, and {topic_name}-stays, which stays" in gate.what
+    assert f"group {sink} reads {topic_name} and does not move" in gate.what
+
+    # And a cutover whose definition names them goes on to its end
+    bold = moving.define("bold", topic_name, may_split=(group, "connect-.*"))
+    assert moving.run_to_the_end(bold).state is CutoverState.FINISHED
+    assert gate_of(moving, bold, Step.REHEARSE).passed
+
+
+def test_a_group_whose_members_have_committed_nothing_yet_is_named(moving: Migration, topic_name: str) -> None:
+    other = f"g-{topic_name}"
+    reader = Reader(moving.pair.source, other, topic_name, f"{topic_name}-stays")
+    try:
+        wait_for(lambda: has_members(moving.pair.source, other) and len(reader.values) >= 40)
+        wave = moving.define("wave", topic_name)
+        moving.run(wave, until=Step.INVENTORY)
+    finally:
+        reader.stop()
+
+    assert other in gate_of(moving, wave, Step.INVENTORY).what
+    assert not gate_of(moving, wave, Step.INVENTORY).passed
+
+
+def test_a_group_that_appears_after_the_inventory_stops_the_cutover_before_the_writers_are_stopped(
+    moving: Migration, topic_name: str
+) -> None:
+    wave = moving.define("wave", topic_name)
+    assert moving.run(wave, until=Step.REHEARSE).state is CutoverState.RUNNING
+    commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 20})
+    commit(moving.pair.source, f"g-{topic_name}", f"{topic_name}-stays", {0: 20})
+
+    done = moving.run(wave)
+
+    assert (done.state, done.step) == (CutoverState.FAILED, Step.FREEZE)
+    assert not gate_of(moving, wave, Step.FREEZE).passed
+
+
+def test_transactions_over_a_topic_that_stays_are_named_when_they_have_long_ended(
+    moving: Migration, topic_name: str
+) -> None:
+    # Given one producer whose transactions hold records of both topics, and one that writes to the first alone
+    both, one = f"t-both-{topic_name}", f"t-one-{topic_name}"
+    write_in_transaction(moving, both, topic_name, f"{topic_name}-stays")
+    write_in_transaction(moving, one, topic_name)
+    moving.there.run()
+
+    wave = moving.define("wave", topic_name)
+    moving.run(wave, until=Step.INVENTORY)
+
+    gate = gate_of(moving, wave, Step.INVENTORY)
+    assert not gate.passed
+    assert f"transactional id {both} writes in transactions to {topic_name}, and {topic_name}-stays" in gate.what
+    assert one not in gate.what
+
+
+def test_a_topic_that_has_moved_before_does_not_stay(moving: Migration, topic_name: str) -> None:
+    # Given a group over two topics, one of which has moved by an operator's word
+    group = f"g-{topic_name}"
+    commit(moving.pair.source, group, topic_name, {0: 20})
+    commit(moving.pair.source, group, f"{topic_name}-stays", {0: 20})
+    assert moving.run_to_the_end(moving.define("first", topic_name, may_split=(group,))).state is CutoverState.FINISHED
+
+    # Then the second moves without another word
+    second = moving.define("second", f"{topic_name}-stays")
+    moving.run(second, until=Step.INVENTORY)
+    assert gate_of(moving, second, Step.INVENTORY).passed
+
+
+def write_in_transaction(moving: Migration, name: str, *topics: str) -> None:
+    producer = Producer(
+        {"bootstrap.servers": moving.pair.source.bootstrap_servers, "transactional.id": name, "log_level": 3}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for topic in topics:
+        producer.produce(topic, b"paid", partition=0)
+    producer.commit_transaction(30)

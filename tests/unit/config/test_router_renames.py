@@ -1,0 +1,72 @@
+"""RegexRouters that only rename topics, and the lines that say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.load import check
+from mirror_lib.config.model import Problem
+
+_ROUTER = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+A->B.transforms = route
+A->B.transforms.route.type = org.apache.kafka.connect.transforms.RegexRouter
+"""
+_IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
+
+
+def warnings(folder: Path, text: str) -> list[Problem]:
+    path = folder / "mirror.properties"
+    path.write_text(_ROUTER + text)
+    return [each for each in check(path) if each.key == "A->B.transforms.route.regex"]
+
+
+@pytest.mark.parametrize(
+    ("regex", "more", "source"),
+    [
+        (r"A\\.(.*)", "", "(.*)"),
+        ("A.(.*)", "", "(.*)"),
+        (r"A\\.(.*)\\.v1", "", r"(.*)\\.v1"),
+        (r"A\\.(orders-.*)", "", "(orders-.*)"),
+        ("(.*)", _IDENTITY, "(.*)"),
+        ("A_(.*)", "replication.policy.separator = _\n", "(.*)"),
+    ],
+)
+def test_the_lines_of_the_rename_are_given_for_names_of_the_source(
+    tmp_path: Path, regex: str, more: str, source: str
+) -> None:
+    text = f"A->B.transforms.route.regex = {regex}\nA->B.transforms.route.replacement = $1\n{more}"
+
+    (problem,) = warnings(tmp_path, text)
+
+    assert problem.suggestion is not None
+    assert problem.suggestion.startswith(
+        f"write A->B.mirror.topics.rename.regex = {source} and A->B.mirror.topics.rename.replacement = $1, "
+    )
+    assert problem.line == 7
+
+
+def test_no_lines_are_invented_where_the_prefix_cannot_be_told(tmp_path: Path) -> None:
+    text = "A->B.transforms.route.regex = (.*)[.](.*)\nA->B.transforms.route.replacement = $2\n"
+
+    (problem,) = warnings(tmp_path, text)
+
+    assert problem.suggestion is not None
+    assert problem.suggestion.startswith("write A->B.mirror.topics.rename.regex for the names of source topics")
+
+
+def test_a_router_with_a_predicate_chooses_records_and_is_no_rename(tmp_path: Path) -> None:
+    text = """\
+A->B.transforms.route.regex = (.*)
+A->B.transforms.route.replacement = $1
+A->B.transforms.route.predicate = empty
+A->B.predicates = empty
+A->B.predicates.empty.type = org.apache.kafka.connect.transforms.predicates.RecordIsTombstone
+"""
+
+    assert not warnings(tmp_path, text)

@@ -1,0 +1,80 @@
+"""What a cutover would split, from what is known of groups and transactional ids."""
+
+from __future__ import annotations
+
+from mirror_lib.relay.open_positions import is_own_transactional_id
+from mirror_lib.runbook.belonging import Belonging, find_splits, nothing_split
+
+WAVE = {"orders"}
+
+
+def readers(*topics: str, moving: bool = True, gone: frozenset[str] = frozenset()) -> Belonging:
+    return Belonging({"app": frozenset(topics)}, moving=frozenset({"app"} if moving else ()), gone=gone)
+
+
+def test_a_group_whose_topics_all_move_is_not_split() -> None:
+    gate = nothing_split(readers("orders"), WAVE, [])
+
+    assert gate.passed
+    assert gate.what == "1 groups and transactional ids use the topics, none of them is split."
+
+
+def test_a_group_that_reads_a_topic_that_stays_is_named_with_both() -> None:
+    gate = nothing_split(readers("orders", "payments"), WAVE, [])
+
+    assert not gate.passed
+    assert "group app reads orders, and payments, which stays" in gate.what
+    assert "may_split" in gate.action
+
+
+def test_a_group_that_reads_and_does_not_move_is_named() -> None:
+    gate = nothing_split(readers("orders", moving=False), WAVE, [])
+
+    assert not gate.passed
+    assert "group app reads orders and does not move" in gate.what
+
+
+def test_a_group_that_reads_only_what_stays_is_nobodys_concern() -> None:
+    assert not find_splits(readers("payments", moving=False), WAVE)
+
+
+def test_topics_that_have_moved_or_come_from_the_target_do_not_stay() -> None:
+    assert not find_splits(readers("orders", "moved", gone=frozenset({"moved"})), WAVE)
+
+
+def test_a_transactional_id_that_writes_to_a_topic_that_stays_is_named() -> None:
+    use = Belonging(written={"pay-1": frozenset({"orders", "ledger"}), "pay-2": frozenset({"orders"})})
+
+    gate = nothing_split(use, WAVE, [])
+
+    assert not gate.passed
+    assert "transactional id pay-1 writes in transactions to orders, and ledger, which stays" in gate.what
+    assert "pay-2" not in gate.what
+
+
+def test_offsets_that_are_committed_in_the_transaction_are_no_topic_that_stays() -> None:
+    assert not find_splits(Belonging(written={"t": frozenset({"orders", "__consumer_offsets"})}), WAVE)
+
+
+def test_only_whole_names_that_an_operator_has_given_may_be_split() -> None:
+    use = readers("orders", "payments")
+
+    assert nothing_split(use, WAVE, ["app"]).passed
+    assert nothing_split(use, WAVE, ["a.*"]).passed
+    assert not nothing_split(use, WAVE, ["ap"]).passed
+
+
+def test_what_could_not_be_read_is_told_beside_the_result() -> None:
+    use = Belonging(unknown=("the offsets of secret",))
+
+    gate = nothing_split(use, WAVE, [])
+
+    assert gate.passed
+    assert gate.what.endswith("Not known: the offsets of secret.")
+
+
+def test_own_writers_are_told_from_applications() -> None:
+    assert is_own_transactional_id("mirror:A->B:orders-0")
+    assert is_own_transactional_id("mirror:A->B#backfill-1:orders-0")
+    assert not is_own_transactional_id("mirror:app")
+    assert not is_own_transactional_id("billing")
