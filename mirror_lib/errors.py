@@ -260,6 +260,12 @@ class WrittenAfterCutoverError(ReplicationError):
     exit_code = 3
 
 
+class DeletionsPossiblyLostError(ReplicationError):
+    """A compacted source may have removed deletions before they were copied: keys may live on the target for ever."""
+
+    reason = "deletions-possibly-lost"
+
+
 #: Reasons by which records are lost at the source since they were copied, or before.
 SOURCE_LOSS_REASONS = frozenset(
     kind.reason for kind in (RetentionGapError, SourceClusterChangedError, SourceRecreatedError, SourceTruncatedError)

@@ -64,7 +64,8 @@ def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> Mi
 
 
 def _problems(report: JobReport) -> tuple[Failure, ...]:
-    return report.failures if report.error is None else (report.error, *report.failures)
+    found = (*report.failures, *report.deletions)
+    return found if report.error is None else (report.error, *found)
 
 
 def _text(failure: Failure) -> str:

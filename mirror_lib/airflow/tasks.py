@@ -265,14 +265,14 @@ def _limit_warnings(settings: FlowConfig, topology: FlowTopology, topics: list[s
     """What target topics that exist already may refuse."""
     from mirror_lib.cluster.admin import ClusterAdmin
     from mirror_lib.cluster.connection import Connection
-    from mirror_lib.relay.limits import limit_warnings
+    from mirror_lib.relay.limits import topic_warnings
 
     source = ClusterAdmin(Connection.from_settings(settings.clients.source_admin), _CONTACT_SECONDS)
     target = ClusterAdmin(Connection.from_settings(settings.clients.target_admin), _CONTACT_SECONDS)
     remote = {topic: topology.remote_topic(topic) for topic in topics}
     with source, target:
-        found = limit_warnings(source, target, remote)
-    return [warning.text(settings.copy_settings.poison_policy) for warning in found]
+        policy = settings.copy_settings.poison_policy
+        return topic_warnings(source, target, remote, policy=policy, schedule=settings.schedule)
 
 
 def _forecast_warnings(config: MirrorConfig, settings: FlowConfig, choices: TriggerChoices) -> list[str]:

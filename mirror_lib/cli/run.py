@@ -212,6 +212,8 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     show_totals(output, rows)
     failures = [_failure(failure) for failure in report.failures]
     capped_table(output, "failures", FAILURE_COLUMNS, [tuple(each.values()) for each in failures])
+    deletions = [_failure(failure) for failure in report.deletions]
+    capped_table(output, "deletions", FAILURE_COLUMNS, [tuple(each.values()) for each in deletions])
     capped_table(output, "left_out", _LEFT_OUT_COLUMNS, [_left_out(each) for each in report.left_out_ranges])
     output.values(
         "run",
@@ -234,7 +236,14 @@ def show_report(output: Output, report: JobReport, rows: Sequence[PartitionRunRo
     # A path in a table would be cut at a narrow terminal.
     output.note(f"Log of the job: {files.log}")
     told = {name: getattr(report, name) for name in _TOLD}
-    output.document({"failures": failures, "run": {**told, "log": str(files.log)}, "warnings": list(report.warnings)})
+    output.document(
+        {
+            "failures": failures,
+            "deletions": deletions,
+            "run": {**told, "log": str(files.log)},
+            "warnings": list(report.warnings),
+        }
+    )
     if not report.exit_code and not report.records:
         output.note("There was nothing new to copy.")
     # What could not be set up counts even if there was nothing to copy.

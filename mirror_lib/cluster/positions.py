@@ -107,6 +107,9 @@ class Position:
     clusters: ClusterPair | None = None
     #: Number of partitions that the source topic had when it was copied first: those behind them were added since.
     first_partitions: int | None = None
+    #: Epoch milliseconds: when the copy was at the end of the source's log for the last time before this position, or
+    #: began. Deletions behind the position may have been waiting for the copy since then.
+    caught_up_at: int | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -239,6 +242,7 @@ def encode_value(position: Position) -> bytes:
         "source_cluster": position.clusters.source if position.clusters is not None else None,
         "target_cluster": position.clusters.target if position.clusters is not None else None,
         "first_partitions": position.first_partitions,
+        "caught_up_at": position.caught_up_at,
         "claim": position.claim,
         "left_out": _list(position.left_out),
         "runs": base64.b64encode(encode(position.runs)).decode() if position.runs else None,
@@ -289,7 +293,7 @@ _USUAL_VALUE = re.compile(
     rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"leader_epoch":%(n)b)?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?'
-    rb'(?:,"first_partitions":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
+    rb'(?:,"first_partitions":%(n)b)?(?:,"caught_up_at":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
 )
 
 
@@ -419,4 +423,5 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "source_cluster": _text,
     "target_cluster": _text,
     "first_partitions": _natural,
+    "caught_up_at": _natural,
 }

@@ -7,7 +7,7 @@ known, and how fast is copied, it can be said when the copy comes to each of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isinf
 from typing import Any
@@ -149,6 +149,34 @@ def forecast(backlog: Backlog, retention: Retention | None, pace: Pace) -> Parti
         deleted_by_size_seconds=None if retention is None else deleted_by_size(backlog, retention),
         outlook=outlook,
         reason=reason,
+    )
+
+
+def with_deletions(
+    found: PartitionForecast, retention: Retention | None, age_seconds: float | None, wait_seconds: float
+) -> PartitionForecast:
+    """A forecast that also minds the deletions that may be waiting in a compacted topic.
+
+    Which records of the log are deletions nobody knows without reading it, so no more is said than that it is tight.
+
+    Args:
+        age_seconds: since the copy was at the end of the log, None where that is not known.
+        wait_seconds: until the copy begins, at most.
+    """
+    kept = None if retention is None else retention.tombstone_seconds
+    if kept is None or age_seconds is None or found.lag == 0:
+        return found
+    left = max(kept - age_seconds, 0.0)
+    others = found.deleted_by_time_seconds
+    found = replace(found, deleted_by_time_seconds=left if others is None else min(others, left))
+    copied_in = wait_seconds if found.catch_up_seconds is None else found.catch_up_seconds
+    if copied_in < left or found.outlook.severity >= Outlook.TIGHT.severity:
+        return found
+    return replace(
+        found,
+        outlook=Outlook.TIGHT,
+        reason=f"the source keeps deletions for {duration(kept)} (delete.retention.ms), and the copy was at the end of "
+        f"the partition {duration(age_seconds)} ago: keys that were deleted since may live on the target for ever",
     )
 
 

@@ -9,6 +9,7 @@ from mirror_lib.cluster.admin_model import TopicConfigs
 #: Kafka's own defaults, for brokers that do not tell one of them (Java `LogConfig`).
 _WEEK_MS = 7 * 24 * 3600 * 1000
 _GIB = 1024**3
+_DAY_MS = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Retention:
         remote: the log is in tiered storage (KIP-405). `retention.ms` and `retention.bytes` count for the whole log,
             `local.retention.*` only for what brokers keep beside it; sizes that brokers tell are of that part alone.
         append_time: record times are those of the broker's clock.
+        tombstone_seconds: how long a record that deletes a key stays at least; None where the topic is not compacted.
     """
 
     seconds: float | None = None
@@ -35,6 +37,7 @@ class Retention:
     segment_bytes: int = _GIB
     remote: bool = False
     append_time: bool = False
+    tombstone_seconds: float | None = None
 
     @property
     def deletes(self) -> bool:
@@ -57,7 +60,32 @@ class Retention:
             segment_bytes=_number(configs, "segment.bytes") or _GIB,
             remote=configs.value("remote.storage.enable") == "true",
             append_time=configs.value("message.timestamp.type") == "LogAppendTime",
+            tombstone_seconds=None if (kept := tombstones_kept_ms(configs)) is None else kept / 1000,
         )
+
+
+def is_compacted(configs: TopicConfigs) -> bool:
+    """Return True if `compact` is one of the topic's cleanup policies."""
+    return "compact" in [part.strip() for part in (configs.value("cleanup.policy") or "").split(",")]
+
+
+def tombstones_kept_ms(configs: TopicConfigs) -> int | None:
+    """Shortest time from the append of a record without a value to its removal, in milliseconds.
+
+    When the cleaner cleans a batch for the first time it gives it a delete horizon, `delete.retention.ms` from then
+    (KIP-534, Java `Cleaner`, `MemoryRecords.filterTo`), and that may be right after it was written.
+    `min.compaction.lag.ms` delays that by the record's timestamp, so it only counts where the broker sets timestamps.
+    `max.compaction.lag.ms`, segment sizes and the dirty ratio decide how soon the cleaner comes, and promise nothing.
+
+    Returns:
+        None for a topic that is not compacted.
+    """
+    if not is_compacted(configs):
+        return None
+    kept = _number(configs, "delete.retention.ms")
+    lag = _number(configs, "min.compaction.lag.ms") or 0
+    append_time = configs.value("message.timestamp.type") == "LogAppendTime"
+    return (_DAY_MS if kept is None else kept) + (lag if append_time else 0)
 
 
 def _bound(configs: TopicConfigs, name: str) -> int | None:

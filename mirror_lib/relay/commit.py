@@ -20,8 +20,9 @@ from mirror_lib.ledger import offset_rows, rows
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.offsets.syncs import EmissionState, flush_syncs
+from mirror_lib.relay.deletions import find_lost_deletions, note_lost_deletions
 from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionResult, RoutedRecords
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionProblem, PartitionResult, RoutedRecords
 from mirror_lib.relay.quarantine import gap_rows
 from mirror_lib.topology.names import TopicPartition
 
@@ -37,14 +38,20 @@ def commit_round(
     ledger: Ledger,
     *,
     round_number: int,
-) -> None:
-    """Store what a round did. Partitions whose end is not certain keep their `open` position."""
+) -> tuple[PartitionProblem, ...]:
+    """Store what a round did. Partitions whose end is not certain keep their `open` position.
+
+    Returns the partitions in which deletions may be lost.
+    """
     opened = {partition.plan.source: partition for bin_ in job.bins for partition in bin_}
     positions = closed_positions(opened, results, job.run_id)
     stored: list[Position] = []
     # First of all: no position may pass records of which nobody would know that they were left out.
     for gap in gap_rows(job.flow, job.run_id, results, job.settings.poison_policy):
         ledger.record_gap(gap)
+    plans = {source: each.plan for source, each in opened.items()}
+    late = find_lost_deletions(job.flow, results, plans, clusters, ledger)
+    note_lost_deletions(job.flow, late, plans, ledger, run_id=job.run_id)
     # Nor any whose place on the target nobody would know. If the run dies here, the next one finds the same again.
     ledger.append_segments(
         [row for result in results for row in segment_rows(flow, job.run_id, result.source, result.runs)]
@@ -60,6 +67,7 @@ def commit_round(
     finally:
         ledger.save_positions([position_row(flow, position) for position in stored])
         ledger.save_partition_runs([partition_row(job.run_id, round_number, result) for result in results])
+    return late
 
 
 def closed_positions(

@@ -23,6 +23,7 @@ from mirror_lib.observe.forecast import (
     Pace,
     PartitionForecast,
     forecast,
+    with_deletions,
     worst_first,
 )
 from mirror_lib.observe.retention import Retention
@@ -35,6 +36,7 @@ from mirror_lib.observe.speeds import (
     shared_rates,
     write_rate,
 )
+from mirror_lib.relay.deletions import last_caught_up
 from mirror_lib.relay.hot_partitions import hot_partition_warnings
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import plan_flow
@@ -94,14 +96,15 @@ class FlowForecast:
 _SAID = {
     Outlook.ALREADY_LOST: "lost records to the source's retention before they were copied",
     Outlook.WILL_BE_LOST: "will lose records to the source's retention before they are copied",
-    Outlook.TIGHT: "may lose records to the source's retention before they are copied",
+    Outlook.TIGHT: "may lose records, or deletions of compacted topics, before they are copied",
     Outlook.UNKNOWN: "cannot be forecast",
 }
 _TODO = {
     Outlook.ALREADY_LOST: " `mirror gaps list` shows them, and `mirror gaps accept|recopy|stop` decides about them.",
     Outlook.WILL_BE_LOST: " Raise retention.ms or retention.bytes of the source topics until they are copied, or copy "
     "faster (tasks.max) or more often (mirror.schedule).",
-    Outlook.TIGHT: " Run the flow soon, or raise the source topics' retention until it has caught up.",
+    Outlook.TIGHT: " Run the flow soon, or raise retention.ms (of compacted topics delete.retention.ms) on the source "
+    "until it has caught up.",
     Outlook.UNKNOWN: "",
 }
 
@@ -139,14 +142,20 @@ def forecast_plan(
     wait = 0.0 if run_begins else history.interval_seconds or 0.0
     rates = _rates(backlogs, history.speed)
     at_least = history.speed is None or history.speed.at_least
+    ages = _deletion_ages(flow, plan, facts, ledger, history.now)
     forecasts = [
-        _explained(
-            facts,
-            forecast(
-                backlog,
-                facts.retentions.get(backlog.source.topic),
-                Pace(wait, rates.get(backlog.source, 0.0), at_least=at_least),
+        with_deletions(
+            _explained(
+                facts,
+                forecast(
+                    backlog,
+                    facts.retentions.get(backlog.source.topic),
+                    Pace(wait, rates.get(backlog.source, 0.0), at_least=at_least),
+                ),
             ),
+            facts.retentions.get(backlog.source.topic),
+            ages.get(backlog.source),
+            wait,
         )
         for backlog in backlogs
     ]
@@ -155,6 +164,25 @@ def forecast_plan(
         speed=history.speed,
         interval_seconds=history.interval_seconds,
     )
+
+
+def _deletion_ages(
+    flow: FlowConfig, plan: RunPlan, facts: _Facts, ledger: Ledger | None, now: datetime
+) -> Mapping[TopicPartition, float]:
+    """Seconds since the copy was at the end of compacted partitions, as far as that is known."""
+    compacted = {topic for topic, each in facts.retentions.items() if each.tombstone_seconds is not None}
+    # A first copy has nothing on the target yet that could have been deleted.
+    times = {
+        each.source: (each.start, each.caught_up_at)
+        for each in plan.partitions
+        if each.source.topic in compacted and each.caught_up_at != each.asked_at
+    }
+    if not times:
+        return {}
+    at = {source: stored for source, (_, stored) in times.items()}
+    if ledger is not None:
+        at = last_caught_up(ledger, flow.flow, times)
+    return {source: now.timestamp() - stored / 1000 for source, stored in at.items() if stored is not None}
 
 
 @dataclass(frozen=True, slots=True)

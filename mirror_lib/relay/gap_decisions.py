@@ -16,6 +16,7 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.errors import (
     LOSS_REASONS,
     TARGET_CHANGE_REASONS,
+    DeletionsPossiblyLostError,
     MirrorError,
     ReplicationError,
     RetentionGapError,
@@ -130,6 +131,13 @@ def decide(
     Raises:
         ReplicationError: something else is lost by now than what is decided about.
     """
+    if decision is Decision.RECOPY and any(gap.cause == DeletionsPossiblyLostError.reason for gap in gaps):
+        raise ReplicationError(
+            "copying again does not delete the keys that only the target has.",
+            where=Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition),
+            action="`mirror gaps accept` leaves it at that. To copy afresh, delete the target topic and run the flow: "
+            "then recopy is a way on.",
+        )
     changed = find_target_change(flow, fact)
     found = changed or find_loss(flow, fact)
     if decision is Decision.RECOPY:
@@ -152,6 +160,8 @@ def decide(
         target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
         clusters=fact.clusters,
         first_partitions=fact.first_partitions,
+        # To copy again from the start deletes nothing on the target: what was waiting goes on to wait.
+        caught_up_at=fact.caught_up_at,
     )
     if changed is not None and decision is Decision.ACCEPT:
         decided = _same_source(decided, fact)

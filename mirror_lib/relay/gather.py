@@ -399,6 +399,8 @@ def _facts(
         copied_to=on_target.copied_to,
         clusters=on_target.clusters,
         first_partitions=on_target.first_partitions,
+        caught_up_at=position.caught_up_at if position else None,
+        asked_at=logs.asked_at,
     )
 
 

@@ -36,7 +36,7 @@ def main(argv: Sequence[str], make_runner: Callable[[str], CopyRunner]) -> int:
         return error.exit_code
     if report is None:
         return 0
-    for failure in report.errors:
+    for failure in (*report.errors, *(problem.error for problem in report.deletions)):
         _log.error("%s", failure)
     return report.exit_code
 

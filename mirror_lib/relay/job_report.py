@@ -124,6 +124,8 @@ class JobReport:
     round_lags: tuple[Mapping[str, Any], ...] = ()
     #: What the plans had to say, such as partitions that the run waited for.
     warnings: tuple[str, ...] = ()
+    #: Partitions that were copied, and in which deletions may be lost.
+    deletions: tuple[Failure, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -158,6 +160,7 @@ class JobReport:
             left_out=data.get("left_out", 0),
             left_out_ranges=tuple(_left_out(data["partitions"])),
             round_lags=tuple(data.get("round_lags", ())),
+            deletions=tuple(_at_source(row, row) for row in data.get("deletions", ())),
             warnings=tuple(data.get("warnings", ())),
         )
 

@@ -10,6 +10,9 @@ from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs
 from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.batches.rules import RecordRules
 from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.config.schedule import longest_interval_seconds
+from mirror_lib.observe.forecast import duration
+from mirror_lib.observe.retention import is_compacted, tombstones_kept_ms
 
 #: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
@@ -30,6 +33,7 @@ class TopicLimits:
         timestamp_after_max_ms: how far in the future.
         log_append_time: the broker replaces the records' timestamps.
         compacted: records need a key.
+        tombstones_kept_ms: how long a record that deletes a key stays at least, None where nothing is compacted.
     """
 
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
@@ -37,6 +41,7 @@ class TopicLimits:
     timestamp_after_max_ms: int | None = None
     log_append_time: bool = False
     compacted: bool = False
+    tombstones_kept_ms: int | None = None
 
     @classmethod
     def of(cls, configs: TopicConfigs) -> TopicLimits:
@@ -47,7 +52,8 @@ class TopicLimits:
             timestamp_before_max_ms=None if append_time else _bound(configs, "message.timestamp.before.max.ms"),
             timestamp_after_max_ms=None if append_time else _bound(configs, "message.timestamp.after.max.ms"),
             log_append_time=append_time,
-            compacted="compact" in [part.strip() for part in (configs.value("cleanup.policy") or "").split(",")],
+            compacted=is_compacted(configs),
+            tombstones_kept_ms=tombstones_kept_ms(configs),
         )
 
 
@@ -206,6 +212,58 @@ def _narrower(target: int | None, source: int | None) -> bool:
 
 def limit_warnings(source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str]) -> Sequence[LimitWarning]:
     """Read the limits of both sides, a request for some hundred topics each, and compare them."""
+    return compare_limits(remote, *_both_limits(source, target, remote))
+
+
+def _both_limits(
+    source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str]
+) -> tuple[Mapping[str, TopicLimits], Mapping[str, TopicLimits]]:
     targets = read_limits(target, remote.values())
-    sources = read_limits(source, [topic for topic, there in remote.items() if there in targets])
-    return compare_limits(remote, sources, targets)
+    return read_limits(source, [topic for topic, there in remote.items() if there in targets]), targets
+
+
+def topic_warnings(
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    remote: Mapping[str, str],
+    *,
+    policy: PoisonPolicy,
+    schedule: str | None,
+) -> list[str]:
+    """Read the limits of both sides, a request for some hundred topics each, and compare them and the schedule.
+
+    Args:
+        remote: target topic by source topic.
+        policy: of the flow, for what its target topics refuse.
+        schedule: of the flow.
+    """
+    sources, targets = _both_limits(source, target, remote)
+    told = [each.text(policy) for each in compare_limits(remote, sources, targets)]
+    return told + deletion_warnings(sources, schedule)
+
+
+def deletion_warnings(sources: Mapping[str, TopicLimits], schedule: str | None) -> list[str]:
+    """What is to be said of compacted topics that forget deletions before the next run of the schedule.
+
+    Args:
+        sources: limits by source topic.
+        schedule: as `parse_schedule` takes it.
+    """
+    interval = longest_interval_seconds(schedule)
+    if interval is None:
+        return []
+    short = sorted(
+        (each.tombstones_kept_ms, topic)
+        for topic, each in sources.items()
+        if each.tombstones_kept_ms is not None and each.tombstones_kept_ms < interval * 1000
+    )
+    if not short:
+        return []
+    named = ", ".join(topic for _, topic in short[:_TOPICS_NAMED])
+    more = f" and {len(short) - _TOPICS_NAMED} more" if len(short) > _TOPICS_NAMED else ""
+    return [
+        f"Between two runs of mirror.schedule={schedule} there may be {duration(interval)}, and the source keeps "
+        f"deletions in compacted topics for {duration(short[0][0] / 1000)} only (delete.retention.ms). "
+        f"Topics: {named}{more}. Keys that are deleted and cleaned in between live on the target for ever; raise "
+        "delete.retention.ms of the source topics above the longest pause of the flow, or run it more often."
+    ]

@@ -170,7 +170,8 @@ def _left_out(flow: FlowConfig, plan: RebuildPlan, gaps: Iterable[GapRow]) -> Se
     ranges = sorted(
         (gap.first_offset, gap.next_offset)
         for gap in gaps
-        if (gap.topic, gap.partition) == plan.source and gap.next_offset > plan.source_start
+        # An empty range says that something is lost, and not what.
+        if (gap.topic, gap.partition) == plan.source and gap.next_offset > max(plan.source_start, gap.first_offset)
     )
     if not ranges and flow.copy_settings.poison_policy is not PoisonPolicy.FAIL:
         return None

@@ -61,6 +61,10 @@ class PartitionFacts:
     clusters: ClusterPair | None = None
     #: Number of partitions that the topic had when it was copied first; None where nobody knows.
     first_partitions: int | None = None
+    #: As in the position.
+    caught_up_at: int | None = None
+    #: Epoch milliseconds, right before `log_end` was asked for; None where nobody asked.
+    asked_at: int | None = None
 
     @property
     def added(self) -> bool:
@@ -89,15 +93,25 @@ class PartitionPlan:
     clusters: ClusterPair | None = None
     #: Number of partitions that the topic had when it was copied first.
     first_partitions: int | None = None
+    #: Where the source's log ended, and when that was asked (epoch milliseconds); None in a backfill.
+    log_end: int | None = None
+    asked_at: int | None = None
+    #: Epoch milliseconds: when the copy was at the end of the log before, or begins; None where that is not known.
+    caught_up_at: int | None = None
 
     def named(self, position: Position) -> Position:
-        """A position of the partition with what it is about: target topic, clusters, partitions at the first copy."""
+        """A position of the partition with what it is about: target topic, clusters, partitions at the first copy.
+
+        And since when deletions behind it may be waiting: only a copy up to the log's end moves that moment.
+        """
+        caught_up = self.log_end is not None and position.offset + 1 >= self.log_end
         return replace(
             position,
             target_topic=self.target.topic,
             target_topic_id=self.target_topic_id,
             clusters=self.clusters,
             first_partitions=self.first_partitions,
+            caught_up_at=self.asked_at if caught_up else self.caught_up_at,
         )
 
     @property

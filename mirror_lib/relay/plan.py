@@ -111,6 +111,10 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         target_topic_id=fact.target_now.topic_id if fact.target_now else None,
         clusters=fact.clusters,
         first_partitions=fact.first_partitions,
+        log_end=fact.log_end,
+        asked_at=fact.asked_at,
+        # A first copy finds no records on the target that could have been deleted before it.
+        caught_up_at=fact.asked_at if fact.position is None else fact.caught_up_at,
         estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
     )
 

@@ -152,6 +152,8 @@ def plan_changes(
                     target_topic_id=there.topic_id if there is not None else None,
                     clusters=clusters.ids(),
                     first_partitions=None if change.before is None else change.before.first_partitions,
+                    # What was deleted while nothing was copied is not copied by moving the position.
+                    caught_up_at=None if change.before is None else change.before.caught_up_at,
                 )
                 change = replace(change, after=after)
         changes.append(change)

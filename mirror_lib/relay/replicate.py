@@ -20,7 +20,7 @@ from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.late_writes import find_late_writes, late_writes_on_target
-from mirror_lib.relay.limits import limit_warnings, timestamp_warnings
+from mirror_lib.relay.limits import timestamp_warnings, topic_warnings
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -54,8 +54,9 @@ def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = Non
         check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
-        found = limit_warnings(clusters.source_admin, clusters.target_admin, remote)
-        told = tuple(each.text(flow.copy_settings.poison_policy) for each in found)
+        policy, schedule = flow.copy_settings.poison_policy, flow.schedule
+        admins = clusters.source_admin, clusters.target_admin
+        told = tuple(topic_warnings(*admins, remote, policy=policy, schedule=schedule))
         # Timestamps that are replaced are in both.
         told = tuple(each for each in told if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
@@ -205,6 +206,7 @@ class _Run:
         self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
+        self._deletions: dict[object, PartitionProblem] = {}
 
     def waits(self, until: float) -> bool:
         """Wait for new records where the flow polls; False where the run ends, having caught up or not.
@@ -285,7 +287,9 @@ class _Run:
         # Whoever has the lock now takes over from what the positions say, so they are not ours to close.
         self._lease.check()
         with account.measured(Step.COMMITTING):
-            commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
+            late = commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
+        for problem in late:
+            self._deletions.setdefault(problem.source, problem)
         account.committed(bins, results, datetime.now(UTC))
         self._results += results
         if self._planner is not None:
@@ -355,4 +359,5 @@ class _Run:
             problems=tuple(self._problems.values()),
             round_lags=tuple(account.row for account in self._accounts),
             warnings=self._warnings,
+            deletions=tuple(self._deletions.values()),
         )

@@ -70,6 +70,8 @@ class RunReport:
     round_lags: tuple[RoundRow, ...] = ()
     #: Of the plans, each once: partitions that the run waited for.
     warnings: tuple[str, ...] = ()
+    #: Partitions that were copied, and in which deletions may be lost.
+    deletions: tuple[PartitionProblem, ...] = ()
 
     @property
     def records(self) -> int:
@@ -95,6 +97,8 @@ class RunReport:
     @property
     def exit_code(self) -> int:
         """0 when everything was copied; 3 when a person has to decide something, else 1."""
+        if self.deletions:
+            return 3
         if not self.errors:
             return 0
         return 3 if any(error.exit_code == 3 for error in self.errors) else 1
@@ -116,4 +120,5 @@ class RunReport:
             "problems": [problem.to_dict() for problem in self.problems],
             "round_lags": [row.to_dict() for row in self.round_lags],
             "warnings": list(self.warnings),
+            "deletions": [problem.to_dict() for problem in self.deletions],
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ class SourceLogs:
     sizes: Mapping[TopicPartition, int]
     #: Topics that have something new.
     behind: frozenset[str]
+    #: Epoch milliseconds, right before the ends were asked for.
+    asked_at: int
 
     def error(self, source: TopicPartition) -> MirrorError | None:
         """Why a partition cannot be planned now, None if it can."""
@@ -69,6 +72,7 @@ def read_source_logs(
 ) -> SourceLogs:
     """Ask the source about partitions; sizes and leader epochs only where there is something to copy."""
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
+    asked_at = int(time.time() * 1000)
     ends = dict(admin.list_offsets(partitions, OffsetSpec.LAST_STABLE if read_committed else OffsetSpec.LATEST))
     if read_committed:
         ends.update(_hidden_ends(admin, ends, positions))
@@ -82,7 +86,7 @@ def read_source_logs(
     )
     epochs = dict(_epochs(ends, positions))
     sizes, epoch_ends = asyncio.run(_ask_leaders(data, behind, epochs)) if behind or epochs else ({}, {})
-    return SourceLogs(starts, ends, admin.offsets_at(times) if times else {}, epoch_ends, sizes, behind)
+    return SourceLogs(starts, ends, admin.offsets_at(times) if times else {}, epoch_ends, sizes, behind, asked_at)
 
 
 def _hidden_ends(
