@@ -9,7 +9,7 @@ from enum import StrEnum
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs
 from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.batches.rules import RecordRules
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.config.model import CopySettings, PoisonPolicy
 
 #: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
@@ -49,6 +49,10 @@ class TopicLimits:
             log_append_time=append_time,
             compacted="compact" in [part.strip() for part in (configs.value("cleanup.policy") or "").split(",")],
         )
+
+    def max_batch_bytes(self, settings: CopySettings) -> int:
+        """Bytes of a batch that the topic accepts and that a request of the flow may have."""
+        return min(self.max_message_bytes, settings.request_max_bytes or self.max_message_bytes)
 
 
 def _bound(configs: TopicConfigs, name: str) -> int | None:
