@@ -297,7 +297,10 @@ class BrokerConnections:
 
     def silent(self, node: int, error: BaseException) -> BrokerUnreachableError:
         """A broker's silence, as an error of ours."""
-        return self.unreachable(error, f"broker {node} did not answer")
+        told = self.unreachable(error, f"broker {node} did not answer")
+        # Whether the connection ended or no answer came in time matters to who sends batches.
+        told.__cause__ = error
+        return told
 
     def unreachable(self, error: BaseException, what: str) -> BrokerUnreachableError:
         """An error that keeps requests from being answered, as one of ours."""

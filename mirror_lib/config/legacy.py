@@ -18,6 +18,7 @@ from mirror_lib.config.legacy_text import COMMAND, CONSUMER, PRODUCER, Listed, P
 from mirror_lib.config.model import Severity
 from mirror_lib.config.properties import PropertiesFile, parse_properties
 from mirror_lib.config.security_check import MECHANISMS
+from mirror_lib.config.values import REQUEST_SIZE
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.java_regex import compile_java
 from mirror_lib.topology.java_types import ValueType, parse_value
@@ -28,7 +29,7 @@ _PROVIDERS = "config.providers"
 #: Client settings beyond the connection that have an effect here.
 _APPLIED = {
     "consumer": frozenset({"client.id", "request.timeout.ms", "isolation.level", "client.rack"}),
-    "producer": frozenset({"client.id", "request.timeout.ms"}),
+    "producer": frozenset({"client.id", "request.timeout.ms", REQUEST_SIZE}),
 }
 _RESETS = ("earliest", "latest")
 _ALIAS = re.compile(r"[A-Za-z0-9_-]+")

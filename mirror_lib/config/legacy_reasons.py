@@ -93,7 +93,6 @@ _OF_PRODUCER = {
     "max.block.ms": _RETRIES,
     "batch.size": _BATCHES,
     "linger.ms": _BATCHES,
-    "max.request.size": _BATCHES,
     "buffer.memory": "memory is bounded by mirror.task.memory.bytes",
     "compression.type": _CODEC,
     "compression.gzip.level": _CODEC,

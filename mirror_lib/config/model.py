@@ -144,6 +144,8 @@ class CopySettings(_Frozen):
     fetch_max_bytes: int = 8 * 1024 * 1024
     fetch_partition_max_bytes: int = 4 * 1024 * 1024
     produce_max_in_flight: int = 5
+    #: `max.request.size` of the data producer: bytes of the batches in a request to the target; None: not set.
+    request_max_bytes: int | None = None
     #: Of a task, for data, each way; 0: by how far away the broker is.
     connections_per_broker: int = 0
     #: Bytes that all tasks of the flow read from the source in a second; 0: no limit.

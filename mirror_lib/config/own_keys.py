@@ -286,6 +286,9 @@ TOP_KEYS = (
 
 OWN_BY_NAME = {definition.name: definition for definition in (*FLOW_KEYS, *TOP_KEYS, *CLUSTER_KEYS)}
 
+#: The field of `CopySettings` that a setting of the data producer fills, and no `mirror.*` key.
+REQUEST_MAX_BYTES = "request_max_bytes"
+
 #: The text of an effective setting, None when it has neither a value nor a default.
 Lookup = Callable[[str], str | None]
 
@@ -297,7 +300,7 @@ def copy_settings(lookup: Lookup) -> CopySettings:
         ValueError: a value is not valid.
     """
     values = {}
-    for field in CopySettings.model_fields:
+    for field in CopySettings.model_fields.keys() - {REQUEST_MAX_BYTES}:
         name = PREFIX + field.replace("_", ".")
         text = lookup(name)
         if text is not None:

@@ -73,7 +73,9 @@ every client of the cluster, and at the top level to all clusters that have none
 | reads and writes positions on B | connection of B |
 
 Of a client's settings these have an effect: the connection, `client.id`, `request.timeout.ms`, and of the client that
-reads the data `isolation.level`, `auto.offset.reset`, `client.rack` and `metadata.max.age.ms`. With `client.rack`
+reads the data `isolation.level`, `auto.offset.reset`, `client.rack` and `metadata.max.age.ms`, and of the one that
+writes it `max.request.size`: no request holds batches of more bytes, and a record that is larger alone is
+`record-too-large` (its default, 1 MiB, is not assumed: the limit of the target topic counts). With `client.rack`
 partitions are read from a replica in the same rack, where the source's brokers have a `replica.selector.class`
 (KIP-392); they are asked for it again after `metadata.max.age.ms`. What tunes Java's clients (`fetch.*`, `batch.size`,
 `linger.ms`, `compression.type` and so on) is accepted without effect: `mirror.fetch.*`, `mirror.batch.*` and

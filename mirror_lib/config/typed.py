@@ -23,6 +23,7 @@ from mirror_lib.config.model import (
 from mirror_lib.config.own_keys import OWN_BY_NAME
 from mirror_lib.config.rate_keys import READ_RATE_LIMIT, WRITE_RATE_LIMIT
 from mirror_lib.config.schedule import parse_schedule
+from mirror_lib.config.values import REQUEST_SIZE, parse_request_size
 from mirror_lib.topology.java_types import parse_raw_boolean
 from mirror_lib.transform.model import NO_TRANSFORMS, FlowTransforms
 
@@ -58,10 +59,14 @@ def flow_config(settings: FlowSettings, transforms: FlowTransforms = NO_TRANSFOR
     isolation = settings.clients["data_consumer"].get("isolation.level")
     if isolation is not None:
         values["isolation_level"] = IsolationLevel(isolation.value.strip().lower())
+    values |= _own(settings.connector)
+    request_size = settings.clients["data_producer"].get(REQUEST_SIZE)
+    if request_size is not None:
+        update = {own_keys.REQUEST_MAX_BYTES: parse_request_size(request_size.value)}
+        values["copy_settings"] = values["copy_settings"].model_copy(update=update)
     return FlowConfig(
         flow=settings.flow,
         **values,
-        **_own(settings.connector),
         transforms=transforms,
         clients=flow_clients(settings),
     )

@@ -14,8 +14,10 @@ from mirror_lib.config.foreign_names import FOREIGN_CLASSES
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.topology.java_regex import compile_java, compile_list
-from mirror_lib.topology.java_types import parse_list
+from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
 
+#: Of the producer that writes the data.
+REQUEST_SIZE = "max.request.size"
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9_+]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):([0-9]{1,5})\Z", re.ASCII)
@@ -61,6 +63,20 @@ def check_client_value(name: str, text: str) -> None:
         raise ValueError("one of " + ", ".join(SECURITY_PROTOCOLS))
     elif name == "isolation.level" and text.strip().lower() not in list(IsolationLevel):
         raise ValueError("one of " + ", ".join(IsolationLevel))
+    elif name == REQUEST_SIZE:
+        parse_request_size(text)
+
+
+def parse_request_size(text: str) -> int:
+    """Bytes of the batches in a produce request, as Java's producer limits them (`ProducerConfig`).
+
+    Raises:
+        ValueError: the text is not a number of bytes; the message completes "must be".
+    """
+    size = parse_value(ValueType.INT, text)
+    if not isinstance(size, int) or size < 1:
+        raise ValueError("a whole number of bytes, at least 1")
+    return size
 
 
 def check_bootstrap_servers(text: str) -> None:

@@ -212,8 +212,8 @@ def gather_facts(
                 ids,
                 first_counts[pair[0].topic],
             )
-            source = sources[pair[0].topic]
-            facts.append(_facts(pair, source, logs, position, truncations.get(pair[0]), limit, demands, target))
+            source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
+            facts.append(_facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target))
         else:
             problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
@@ -371,7 +371,7 @@ def _facts(
     logs: SourceLogs,
     position: Position | None,
     truncation: Truncation | None,
-    limits: TopicLimits,
+    max_batch_bytes: int,
     rules: RecordRules,
     on_target: _Target,
 ) -> PartitionFacts:
@@ -387,7 +387,7 @@ def _facts(
         position=next_offset,
         position_topic_id=position.topic_id if position else None,
         log_bytes=logs.sizes.get(source),
-        target_max_message_bytes=limits.max_message_bytes,
+        target_max_message_bytes=max_batch_bytes,
         target_rules=rules,
         position_leader_epoch=position.leader_epoch if position else None,
         leader_epoch_end=logs.epoch_end(source),

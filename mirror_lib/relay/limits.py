@@ -9,7 +9,7 @@ from enum import StrEnum
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs
 from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.batches.rules import RecordRules
-from mirror_lib.config.model import PoisonPolicy
+from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.observe.forecast import duration
 from mirror_lib.observe.retention import is_compacted, tombstones_kept_ms
@@ -55,6 +55,10 @@ class TopicLimits:
             compacted=is_compacted(configs),
             tombstones_kept_ms=tombstones_kept_ms(configs),
         )
+
+    def max_batch_bytes(self, settings: CopySettings) -> int:
+        """Bytes of a batch that the topic accepts and that a request of the flow may have."""
+        return min(self.max_message_bytes, settings.request_max_bytes or self.max_message_bytes)
 
 
 def _bound(configs: TopicConfigs, name: str) -> int | None:

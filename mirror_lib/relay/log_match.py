@@ -193,6 +193,7 @@ class LogMatcher:
             left_out: ranges of source offsets, ascending, of which records may not have been copied although they are
                 there; None where anything may have been left out.
         """
+        self._shapes = source, target
         timestamps = not target.own_timestamps
         self._source, self._target = _Side(source, timestamps=timestamps), _Side(target, timestamps=timestamps)
         self._left_out = None if left_out is None else _Ranges(left_out, source.start)
@@ -229,6 +230,12 @@ class LogMatcher:
     def finished(self) -> bool:
         """Whether both logs have been walked through."""
         return self._source.over and self._target.over
+
+    @property
+    def as_shaped(self) -> bool:
+        """Whether both logs, walked through, had the holes and the hidden offsets that their shapes say."""
+        sides = zip(self._shapes, (self._source, self._target), strict=True)
+        return all((shape.hidden, shape.holes) == (side.hidden, side.holes) for shape, side in sides)
 
     def feed_source(self, stretches: Iterable[Stretch]) -> None:
         """Give what the source holds from `source_offset` on; nothing when it holds nothing more."""

@@ -1,7 +1,8 @@
 """Deriving the offset map again from the two logs, for when the ledger is lost or does not say the truth.
 
 Both logs are read from what they still hold, twice: first their shape (markers, holes), then their records, which are
-matched with one another (`log_match`). The end is the partition's position, a pair of offsets that is
+matched with one another (`log_match`). Brokers may compact a log between the two readings: then both logs are read
+again (`match_logs`). The end is the partition's position, a pair of offsets that is
 certain; it tells how far the source is ahead there. Memory is bounded by a fetch and a look-ahead of each side.
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config.model import FlowConfig, PoisonPolicy
-from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, Where
+from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, TransientError, Where
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.ledger.store import Ledger
@@ -34,6 +36,8 @@ from mirror_lib.topology.names import TopicPartition
 _AT_A_TIME = 2
 #: Runs in one row of the ledger.
 _RUNS_PER_ROW = 50_000
+#: Times that both logs are read when they change between two readings; a cleaner is rarely back so soon.
+_READINGS = 5
 
 #: Told how many offsets were read; each of both logs is read twice.
 Advance = Callable[[int], None]
@@ -237,24 +241,72 @@ class _Logs:
             retry_seconds=self.retry_seconds,
             where=self.where,
         )
-        matcher = LogMatcher(
-            await _shape(LogShape(plan.source_start, plan.source_end), self.source, advance),
-            await _shape(LogShape(plan.target_start, plan.target_end), self.target, advance),
-            certain_end=plan.certain_end,
-            left_out=left_out,
-        )
-        while not matcher.finished:
-            before = matcher.source_offset + matcher.target_offset
-            if matcher.needs_target:
-                matcher.feed_target(await self.target.read(matcher.target_offset))
-            if matcher.needs_source:
-                matcher.feed_source(await self.source.read(matcher.source_offset))
-            advance(matcher.source_offset + matcher.target_offset - before)
-            matcher.walk()
-        return matcher.match()
+        return await match_logs(plan, self.source, self.target, left_out, advance)
 
 
-async def _shape(shape: LogShape, log: PatientReader, advance: Advance) -> LogShape:
+class LogReader(Protocol):
+    """One log, a fetch at a time."""
+
+    async def read(self, offset: int) -> Sequence[Stretch]:
+        """Return the stretches from `offset` on; empty at the end of the log."""
+        ...
+
+
+async def match_logs(
+    plan: RebuildPlan,
+    source: LogReader,
+    target: LogReader,
+    left_out: Sequence[tuple[int, int]] | None,
+    advance: Advance,
+) -> LogMatch:
+    """Match the records of both logs, and begin again when a broker compacts one of them meanwhile.
+
+    Raises:
+        MismatchError: the logs do not match although neither of them changes.
+        TransientError: a log changes at each reading.
+    """
+    shapes = await _shapes(plan, source, target, advance)
+    for _ in range(_READINGS):
+        matcher = LogMatcher(*shapes, certain_end=plan.certain_end, left_out=left_out)
+        mismatch: MismatchError | None = None
+        try:
+            await _walk(matcher, source, target, advance)
+            match = matcher.match()
+            if matcher.as_shaped:
+                return match
+        except MismatchError as error:
+            mismatch = error
+        before, shapes = shapes, await _shapes(plan, source, target, advance)
+        if mismatch is not None and shapes == before:
+            raise mismatch
+    raise TransientError(
+        f"the brokers removed records of {plan.source} or {plan.target} each of the {_READINGS} times that both logs "
+        "were read, so the logs cannot be compared. The ledger is unchanged.",
+        action="Run the command again when the log cleaner has caught up.",
+    )
+
+
+async def _walk(matcher: LogMatcher, source: LogReader, target: LogReader, advance: Advance) -> None:
+    while not matcher.finished:
+        before = matcher.source_offset + matcher.target_offset
+        if matcher.needs_target:
+            matcher.feed_target(await target.read(matcher.target_offset))
+        if matcher.needs_source:
+            matcher.feed_source(await source.read(matcher.source_offset))
+        advance(matcher.source_offset + matcher.target_offset - before)
+        matcher.walk()
+
+
+async def _shapes(
+    plan: RebuildPlan, source: LogReader, target: LogReader, advance: Advance
+) -> tuple[LogShape, LogShape]:
+    return (
+        await _shape(LogShape(plan.source_start, plan.source_end), source, advance),
+        await _shape(LogShape(plan.target_start, plan.target_end), target, advance),
+    )
+
+
+async def _shape(shape: LogShape, log: LogReader, advance: Advance) -> LogShape:
     offset = shape.start
     while offset < shape.end:
         stretches = [each for each in await log.read(offset) if each.next_offset > offset]

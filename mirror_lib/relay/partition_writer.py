@@ -50,6 +50,8 @@ NOT_ALONE = frozenset(
         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     }
 )
+#: Connections that end while a batch is on its way until it is sent alone: one of them is an accident.
+_SUSPECTED = 2
 
 
 class Lane(NamedTuple):
@@ -74,6 +76,14 @@ class Outgoing:
     #: Whether the target may hold the batch although it has not said so.
     maybe_appended: bool = field(default=False, init=False)
     _maybe_before: bool = field(default=False, init=False)
+    #: Connections that ended while it was on its way (`torn_connections`), and those of them with nothing else on them.
+    torn: int = 0
+    torn_alone: int = 0
+
+    @property
+    def suspected(self) -> bool:
+        """Whether it may be what ends connections, so that it goes with nothing else on its connection."""
+        return self.torn >= _SUSPECTED
 
     def sent(self) -> None:
         """Note another try."""
@@ -181,7 +191,8 @@ class PartitionWriter:
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
         """Put several batches with the same records in the place of the first that waits."""
         outgoing = self.waiting.popleft()
-        placed = [Outgoing(part, outgoing.copy, 0, outgoing.unanswered) for part in parts]
+        torn, alone = outgoing.torn, min(outgoing.torn_alone, 1)
+        placed = [Outgoing(part, outgoing.copy, 0, outgoing.unanswered, torn=torn, torn_alone=alone) for part in parts]
         self._place(placed, outgoing.expected_offset)
 
     def drop_first(self) -> None:
@@ -218,7 +229,7 @@ def first_of_each(queue: deque[PartitionWriter], lane: Lane, connection: object,
     Args:
         queue: partitions that may have something to send over the lane.
         connection: that the lane is now; None before it is made.
-        most: no more batches are taken once they have so many bytes.
+        most: bytes of all batches together, unless one alone is larger.
     """
     chosen: Chosen = {}
     transactional_id: str | None = None
@@ -227,6 +238,8 @@ def first_of_each(queue: deque[PartitionWriter], lane: Lane, connection: object,
         writer = queue[0]
         if chosen and writer.transactional_id != transactional_id:
             # A request speaks for one producer's transaction, or for none.
+            break
+        if chosen and writer.waiting and not _joins(writer.waiting[0], size, most):
             break
         queue.popleft()
         outgoing = writer.next_over(connection)
@@ -240,6 +253,10 @@ def first_of_each(queue: deque[PartitionWriter], lane: Lane, connection: object,
         transactional_id = writer.transactional_id
         chosen[writer.target] = writer, outgoing
         size += len(outgoing.batch.payload)
-        if size >= most:
+        if size >= most or outgoing.suspected:
             break
     return chosen
+
+
+def _joins(outgoing: Outgoing, size: int, most: int) -> bool:
+    return not outgoing.suspected and size + len(outgoing.batch.payload) <= most

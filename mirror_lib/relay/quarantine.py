@@ -27,10 +27,13 @@ from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.relay.model import CopyJob, PartitionResult, Poison
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.patient_writer import PatientWriter
+from mirror_lib.relay.torn_connections import LEAST_REQUEST_BYTES
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 #: Bytes of one record's value; what is longer is cut.
 PART_BYTES = 512 * 1024
+#: The same where the target takes only small requests.
+SMALL_PART_BYTES = LEAST_REQUEST_BYTES // 2
 #: Kafka's default for `max.message.bytes`, which the topic is created with.
 MAX_MESSAGE_BYTES = 1_048_588
 _NO_PRODUCER = (-1, -1, -1)
@@ -51,6 +54,7 @@ class Omissions:
         self._kept = kept
         self._policy = job.settings.poison_policy
         self._topic = job.quarantine_topic
+        self._part_bytes = min(PART_BYTES, max((job.settings.request_max_bytes or 2 * PART_BYTES) // 2, 1))
         self._writer = PatientWriter(
             target,
             TopicPartition(self._topic, 0),
@@ -64,10 +68,15 @@ class Omissions:
         """Whether anything may be left out."""
         return self._policy is not PoisonPolicy.FAIL
 
-    async def leave_out(self, copy: PartitionCopy, left_out: Sequence[LeftOut]) -> None:
+    async def leave_out(
+        self, copy: PartitionCopy, left_out: Sequence[LeftOut], *, small_requests: bool = False
+    ) -> None:
         """Note what does not go to the target; with `quarantine`, after copies of it are acknowledged.
 
         When this returns, a run that takes over from this one will know of it.
+
+        Args:
+            small_requests: whether the target takes only small requests.
 
         Raises:
             MirrorError: the quarantine topic or the position topic does not take it; the partition must stop.
@@ -75,7 +84,8 @@ class Omissions:
         quarantined = self._policy is PoisonPolicy.QUARANTINE
         if quarantined:
             now_ms = int(time.time() * 1000)
-            for batch in quarantine_batches(self._flow, copy.source, left_out, now_ms=now_ms):
+            part_bytes = min(self._part_bytes, SMALL_PART_BYTES) if small_requests else self._part_bytes
+            for batch in quarantine_batches(self._flow, copy.source, left_out, now_ms=now_ms, part_bytes=part_bytes):
                 await self._append(batch)
         copy.note_poison([poison_of(each, quarantined=quarantined) for each in left_out])
         await self._kept([copy])
@@ -111,15 +121,24 @@ def poison_of(left_out: LeftOut, *, quarantined: bool) -> Poison:
 
 
 def quarantine_batches(
-    flow: FlowId, source: TopicPartition, left_out: Sequence[LeftOut], *, now_ms: int
+    flow: FlowId,
+    source: TopicPartition,
+    left_out: Sequence[LeftOut],
+    *,
+    now_ms: int,
+    part_bytes: int = PART_BYTES,
 ) -> Iterator[ReadyBatch]:
-    """Batches for the quarantine topic, in order."""
-    records = (record for each in left_out for record in _records(flow, source, each, now_ms))
-    return rebuild(records, codec=Codec.NONE, batch_max_bytes=PART_BYTES, max_message_bytes=MAX_MESSAGE_BYTES)
+    """Batches for the quarantine topic, in order.
+
+    Args:
+        part_bytes: of one record's value; longer values are cut.
+    """
+    records = (record for each in left_out for record in _records(flow, source, each, now_ms, part_bytes))
+    return rebuild(records, codec=Codec.NONE, batch_max_bytes=part_bytes, max_message_bytes=MAX_MESSAGE_BYTES)
 
 
-def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: int) -> Iterator[Record]:
-    parts = max(-(-len(left_out.raw) // PART_BYTES), 1)
+def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: int, part_bytes: int) -> Iterator[Record]:
+    parts = max(-(-len(left_out.raw) // part_bytes), 1)
     headers = {
         "flow": str(flow),
         "topic": source.topic,
@@ -134,7 +153,7 @@ def _records(flow: FlowId, source: TopicPartition, left_out: LeftOut, now_ms: in
     }
     key = f"{source}-{left_out.first_offset}".encode()
     for number in range(parts):
-        value = left_out.raw[number * PART_BYTES : (number + 1) * PART_BYTES]
+        value = left_out.raw[number * part_bytes : (number + 1) * part_bytes]
         named = {**headers, "part": f"{number + 1}/{parts}"}
         yield Record(left_out.first_offset, now_ms, sized(key) + sized(value) + _headers(named))
 

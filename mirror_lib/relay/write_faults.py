@@ -14,6 +14,7 @@ from mirror_lib.errors import MirrorError, TargetDivergedError, Where
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
+from mirror_lib.relay.torn_connections import too_large_to_send
 from mirror_lib.topology.access import Grant, Operation
 
 #: These tell of a record in the batch, which is then looked for by halves.
@@ -121,13 +122,18 @@ class WriteFaults:
         copy.unacknowledged_bytes -= size
         self._acknowledged(copy, size)
 
+    def _torn_apart(self, writer: PartitionWriter, outgoing: Outgoing) -> MirrorError:
+        where = outgoing.copy.where(outgoing.batch.source_runs[0][0])
+        return too_large_to_send(outgoing, cluster=self._client.cluster, target=str(writer.target), where=where)
+
     async def divide(self, writer: PartitionWriter, omissions: Omissions) -> None:
         """Send the first batch that waits in halves, or see to its only record: the target refuses something in it."""
         if writer.failed is not None:
             return
         outgoing = writer.waiting[0]
         copy, size, answer = outgoing.copy, len(outgoing.batch.payload), outgoing.answer
-        assert isinstance(answer, ProducedPartition)
+        # Finding the record is progress: the pauses begin anew.
+        writer.backoff.progressed()
         parts = halves(outgoing.batch) if outgoing.batch.count > 1 else None
         if parts is not None:
             writer.divide_first(parts)
@@ -138,15 +144,20 @@ class WriteFaults:
             self._acknowledged(copy, size - now)
             self._go_on(writer)
             return
-        error = self.refusal(writer, outgoing, answer)
+        refused = isinstance(answer, ProducedPartition)
+        if isinstance(answer, ProducedPartition):
+            error = self.refusal(writer, outgoing, answer)
+        else:
+            error = self._torn_apart(writer, outgoing)
         try:
             if not omissions.allowed:
                 error.action = f"{error.action} {POLICIES}".strip()
                 raise error
-            await omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)])
+            await omissions.leave_out(copy, [left_out_batch(outgoing.batch, error)], small_requests=not refused)
         except MirrorError as failure:
             writer.dividing = False
-            self.fail(writer, failure, certain=True)
+            # A request that got no answer may still be on its way.
+            self.fail(writer, failure, certain=refused)
             return
         writer.dividing = False
         if writer.failed is None:

@@ -33,6 +33,7 @@ from mirror_lib.relay.lanes import Lanes
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import NOT_ALONE, Chosen, Lane, Outgoing, PartitionWriter, first_of_each
 from mirror_lib.relay.quarantine import Omissions
+from mirror_lib.relay.torn_connections import TornConnections
 from mirror_lib.relay.write_faults import WriteFaults, about_records
 from mirror_lib.topology.names import TopicPartition
 
@@ -74,6 +75,10 @@ class TargetWriter:
         self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[Lane, int] = {}
+        self._torn = TornConnections()
+        #: Connections that carry a batch which may be what ends connections, and nothing else.
+        self._alone: set[Lane] = set()
+        self._request_bytes = min(_REQUEST_BYTES, settings.request_max_bytes or _REQUEST_BYTES)
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -134,6 +139,7 @@ class TargetWriter:
         writer = self._writers[copy.target]
         if writer.failed is not None:
             return 0
+        batches = self._torn.divided(batches)
         taken = writer.append(copy, batches)
         copy.unacknowledged_batches += len(batches)
         copy.unacknowledged_bytes += taken
@@ -171,10 +177,19 @@ class TargetWriter:
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
         while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
-            chosen = first_of_each(queue, lane, connection, most=_REQUEST_BYTES)
+            if self._must_wait(lane, queue[0]):
+                return
+            chosen = first_of_each(queue, lane, connection, most=self._request_bytes)
             if chosen:
+                if any(outgoing.suspected for _, outgoing in chosen.values()):
+                    self._alone.add(lane)
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._produce(lane, connection, chosen)
+
+    def _must_wait(self, lane: Lane, writer: PartitionWriter) -> bool:
+        if lane in self._alone:
+            return True
+        return self._outstanding.get(lane, 0) > 0 and bool(writer.waiting) and writer.waiting[0].suspected
 
     def _produce(self, lane: Lane, connection: object, chosen: Chosen) -> None:
         produced = self._client.produce(
@@ -200,12 +215,14 @@ class TargetWriter:
                 self._settle_with(writer, outgoing, missing)
         elif isinstance(error, MirrorError):
             without_frames(error)
+            self._torn.note(error, (outgoing for _, outgoing in chosen.values()))
             for writer, outgoing in chosen.values():
                 self._settle_with(writer, outgoing, error)
         else:
             raise error
         # Only now, so that the next request takes the batches of all partitions that can go on.
         self._outstanding[lane] -= 1
+        self._alone.discard(lane)
         self._send_over(lane)
 
     def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
@@ -310,10 +327,13 @@ class TargetWriter:
         writer.waiting.extendleft(reversed(writer.resend))
         writer.resend.clear()
         if not writer.unsure and about_records(writer.waiting[0]):
-            writer.dividing = True
-            self._background.start(self._faults.divide(writer, self._omissions))
+            self._divide(writer)
             return
         self._faults.postpone(writer, cause)
+
+    def _divide(self, writer: PartitionWriter) -> None:
+        writer.dividing = True
+        self._background.start(self._faults.divide(writer, self._omissions))
 
     async def _look(self, writer: PartitionWriter) -> None:
         """Ask where the log ends, and settle the batches that it holds."""
@@ -375,7 +395,10 @@ class TargetWriter:
                 outgoing.maybe_appended = False
             writer.unsure = False
             writer.known_over = None
-            self._pump(writer)
+            if writer.waiting and self._torn.is_refused(writer.waiting[0]):
+                self._divide(writer)
+            else:
+                self._pump(writer)
 
     def _refresh_leaders(self) -> None:
         if self._refreshing is None or self._refreshing.done():

@@ -112,6 +112,9 @@ class FakeCluster:
         self.lanes_produced: dict[TopicPartition, set[int]] = {}
         #: What a topic's metadata says instead of its leaders.
         self.topic_errors: dict[str, int] = {}
+        #: Bytes of batches in a request above which a broker closes the connection, and how often it did.
+        self.request_max_bytes = 2**31
+        self.torn = 0
         #: Called before a batch is appended; a code refuses it.
         self.refuse: Callable[[Produced], int | None] = lambda _: None
         #: Called after a batch was appended; a code or exception is answered instead of success.
@@ -289,6 +292,9 @@ class FakeCluster:
         async with turns.setdefault((node, lane, restarts), asyncio.Lock()):
             await _awaited(self.before_produce(node, keys))
             await asyncio.sleep(0)
+            if sum(len(raw) for _, _, raw in batches) > self.request_max_bytes:
+                self.torn += 1
+                self.restart(node, forget=False)
             self._check_running(node, restarts)
             self._appending = True
             answers = [self._append(node, key, bytes(raw)) for key, (_, _, raw) in zip(keys, batches, strict=True)]
@@ -305,7 +311,7 @@ class FakeCluster:
 
     def _check_running(self, node: int, restarts: int | None) -> None:
         if self.restarts.get(node) != restarts:
-            raise BrokerUnreachableError("the broker restarts.")
+            raise BrokerUnreachableError("the broker restarts.") from ConnectionResetError("closed")
 
     def _append(self, node: int, key: TopicPartition, raw: bytes) -> ProducedPartition | Exception:
         request = (node, key, raw)

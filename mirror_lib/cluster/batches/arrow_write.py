@@ -194,7 +194,8 @@ def _too_large(size: int, accepted: int, source_offset: int) -> RecordTooLargeEr
     return RecordTooLargeError(
         f"the record takes {HEADER_SIZE + size} bytes, the target accepts {HEADER_SIZE + accepted}.",
         where=Where(offset=source_offset),
-        action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers.",
+        action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and "
+        "max.request.size of the data producer where it is lower.",
     )
 
 

@@ -192,7 +192,8 @@ class BatchBuilder:
             raise RecordTooLargeError(
                 f"the record takes {HEADER_SIZE + len(compressed)} bytes, the target accepts {max_message_bytes}.",
                 where=Where(offset=self._runs[0][0]),
-                action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers.",
+                action="Raise max.message.bytes of the target topic, or message.max.bytes of its brokers; and "
+                "max.request.size of the data producer where it is lower.",
             )
         return ReadyBatch(
             new_batch(

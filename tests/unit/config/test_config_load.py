@@ -73,6 +73,26 @@ def test_enabled_at_the_top_level_enables_every_flow_that_runs(file: Path) -> No
     assert [str(flow.flow) for flow in load(file).enabled_flows] == ["A->B", "B->A"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("", None),
+        ("B.producer.max.request.size = 400000\n", 400_000),
+        ("B.producer.max.request.size = 400000\nA->B.producer.override.max.request.size = 300000\n", 300_000),
+        # These reach the producer of offset-syncs only, in MM2 too.
+        ("A.producer.max.request.size = 400000\nA->B.producer.max.request.size = 400000\n", None),
+    ],
+)
+def test_requests_are_as_large_as_the_data_producer_may_make_them(file: Path, lines: str, expected: int | None) -> None:
+    assert _flow(file, lines).copy_settings.request_max_bytes == expected
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "1 MB", "4294967296"])
+def test_a_request_size_that_java_would_refuse_is_refused(file: Path, size: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=r"max\.request\.size must be a whole number"):
+        _flow(file, f"B.producer.max.request.size = {size}\n")
+
+
 def test_settings_are_typed(file: Path) -> None:
     flow = _flow(
         file,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -11,9 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.errors import TransientError
 from mirror_lib.relay import log_match
 from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
+from mirror_lib.relay.map_rebuild import match_logs
+from mirror_lib.relay.map_rebuild_plan import RebuildPlan
 from mirror_lib.relay.tail_match import MismatchError
+from mirror_lib.topology.names import TopicPartition
 from tests.support.offset_maps import records
 from tests.support.record_batches import LOG_APPEND_TIME, SourceRecord, batch, marker
 
@@ -290,3 +295,61 @@ def test_few_different_values_without_holes_are_never_confused(count: int, kept:
     target.delete_before(kept[1])
 
     assert pairs(match(source, target)) == still_there(truth, source, target)
+
+
+@dataclass
+class CleanedLog:
+    """A log from which the cleaner takes records before a reading from its start begins."""
+
+    log: Log
+    clean: Callable[[int], Iterable[int]]
+    readings: int = 0
+
+    async def read(self, offset: int) -> list[Stretch]:
+        if offset == self.log.start:
+            self.log.compact(self.clean(self.readings))
+            self.readings += 1
+        return [each for each in self.log.stretches() if each.next_offset > offset][:2]
+
+
+class TestACleanerThatIsAtWork:
+    """Both logs are read twice; what the cleaner removes between the readings is a hole in the second one only."""
+
+    def found(self, source: CleanedLog, target: CleanedLog) -> LogMatch:
+        place = TopicPartition("orders", 0)
+        ends = source.log.start, source.log.end, target.log.start, target.log.end
+        plan = RebuildPlan(place, place, *ends, certain_end=True)
+        return asyncio.run(match_logs(plan, source, target, (), lambda _offsets: None))
+
+    @given(
+        count=st.integers(2, 40),
+        before=st.tuples(st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39))),
+        between=st.tuples(st.sets(st.integers(0, 38)), st.sets(st.integers(0, 38))),
+    )
+    def test_between_both_readings(
+        self, count: int, before: tuple[set[int], set[int]], between: tuple[set[int], set[int]]
+    ) -> None:
+        source, target, truth = copied(f"r{number}" for number in range(count))
+        # The newest record of a log is never removed.
+        source.compact(before[0] - {count - 1})
+        target.compact(before[1] - {count - 1})
+
+        found = self.found(
+            CleanedLog(source, lambda reading: between[0] - {count - 1} if reading == 1 else ()),
+            CleanedLog(target, lambda reading: between[1] - {count - 1} if reading == 1 else ()),
+        )
+
+        assert pairs(found) == still_there(truth, source, target)
+
+    def test_that_never_rests_is_no_other_writer(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(40))
+
+        with pytest.raises(TransientError, match="cannot be compared"):
+            self.found(CleanedLog(source, lambda reading: [reading]), CleanedLog(target, lambda _reading: ()))
+
+    def test_that_rests_does_not_hide_another_writer(self) -> None:
+        source, target, _ = copied(f"r{number}" for number in range(40))
+        target.content[20] = "somebody else's"
+
+        with pytest.raises(MismatchError):
+            self.found(CleanedLog(source, lambda _reading: ()), CleanedLog(target, lambda _reading: ()))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 
+from mirror_lib.cluster import retry
 from mirror_lib.cluster.batches.header import parse_header
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.raw import FetchRequestPartition
@@ -15,6 +17,7 @@ from mirror_lib.errors import (
     ClusterError,
     FencedError,
     RecordRefusedError,
+    RecordTooLargeError,
     TargetDivergedError,
     TargetTruncatedError,
     TopicMissingError,
@@ -383,3 +386,91 @@ def test_given_an_unanswered_request_that_is_sent_again_and_acknowledged_then_th
 
     assert target.partitions[REMOTE].values() == values
     assert (result.error, result.certain) == (None, True)
+
+
+class TestATargetThatClosesTheConnectionOverLargeRequests:
+    """As brokers do above `socket.request.max.bytes`, and proxies above limits of their own."""
+
+    LIMIT = 100_000
+    PATIENT: ClassVar[dict[str, object]] = {"retry_max_seconds": 30.0, "batch_max_bytes": 512 * 1024}
+
+    @pytest.fixture(autouse=True)
+    def no_pauses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(retry, "_FIRST_PAUSE", 0.001)
+        monkeypatch.setattr(retry, "_LONGEST_PAUSE", 0.01)
+
+    @pytest.mark.parametrize("in_flight", [1, 5])
+    def test_gets_batches_in_halves(
+        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, in_flight: int
+    ) -> None:
+        values = fill(source.add("orders"), [9_000] * 3, records_each=40)
+        target.request_max_bytes = self.LIMIT
+
+        settings = {**self.PATIENT, "produce_max_in_flight": in_flight}
+        (result,) = copy_between(source, target, job(opened(source, target), **settings))
+
+        assert (result.error, result.records) == (None, 120)
+        assert target.partitions[REMOTE].values() == values
+
+    def test_gets_one_batch_after_the_other_when_only_together_they_are_too_large(
+        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+    ) -> None:
+        for number in range(4):
+            fill(source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
+        target.request_max_bytes = self.LIMIT
+
+        partitions = [opened(source, target, partition=number) for number in range(4)]
+        results = copy_between(source, target, job(*partitions, **self.PATIENT))
+
+        assert [result.error for result in results] == [None] * 4
+        assert all(len(target.partitions[TopicPartition("A.orders", number)].values()) == 2 for number in range(4))
+
+    def test_stops_a_partition_at_a_record_that_is_too_large_and_no_other(
+        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+    ) -> None:
+        values = fill(source.add("orders"), [500, 500, 120_000, 500])
+        others = fill(source.add("orders", 1), [30_000] * 12)
+        target.request_max_bytes = self.LIMIT
+
+        first, second = copy_between(
+            source, target, job(*(opened(source, target, partition=number) for number in (0, 1)), **self.PATIENT)
+        )
+
+        assert isinstance(first.error, RecordTooLargeError)
+        assert first.error.where.offset == 2
+        assert target.partitions[REMOTE].values() == values[:2]
+        # What was sent last got no answer, so the next run has to look.
+        assert (first.source_next, first.certain) == (2, False)
+        assert second.error is None
+        assert target.partitions[TopicPartition("A.orders", 1)].values() == others
+
+    def test_does_not_lose_a_record_to_connections_that_end_for_another_reason(
+        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+    ) -> None:
+        values = fill(source.add("orders"), [500] * 30)
+        ended: list[int] = []
+
+        def end(node: int, _: object) -> None:
+            if len(ended) < 40:
+                ended.append(node)
+                target.restart(node, False)
+
+        target.before_produce = end
+
+        (result,) = copy_between(source, target, job(opened(source, target), **self.PATIENT))
+
+        assert result.error is None
+        assert target.partitions[REMOTE].values() == values
+
+    def test_is_not_sent_what_has_a_limit_in_the_file(
+        self, source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+    ) -> None:
+        for number in range(4):
+            fill(source.add("orders", number), [40_000, 40_000], prefix=f"{number}-")
+        target.request_max_bytes = self.LIMIT
+
+        partitions = [opened(source, target, partition=number) for number in range(4)]
+        results = copy_between(source, target, job(*partitions, request_max_bytes=self.LIMIT, **self.PATIENT))
+
+        assert [result.error for result in results] == [None] * 4
+        assert target.torn == 0
