@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -79,7 +80,7 @@ class _Model:
 
     def _one(self, seed: int, steps: list[Step], *, shrinks: bool) -> None:
         began, before = time.monotonic(), self.steps
-        violation = self._play(steps, tell=not shrinks)
+        violation = self._play(steps, tell=not shrinks, counts=True)
         script: Sequence[Step] = ()
         taken, seconds = self.steps - before, time.monotonic() - began
         _tell(f"seed {seed}: {taken} steps, {seconds:.0f} s" + (f", VIOLATION {violation}" if violation else ""))
@@ -87,7 +88,7 @@ class _Model:
             self.failed += 1
             script = steps
             if shrinks:
-                script = self._shrunk(steps, violation)
+                script, violation = self._shrunk(steps, violation)
             self._show(seed, script, violation)
         self._results.add(
             seed=seed,
@@ -98,21 +99,28 @@ class _Model:
             script=script,
         )
 
-    def _shrunk(self, steps: Sequence[Step], violation: ViolationError) -> list[Step]:
+    def _shrunk(self, steps: Sequence[Step], violation: ViolationError) -> tuple[list[Step], ViolationError]:
+        """A shorter script, and how it failed."""
+        newest = violation
+
         def fails(tried: Sequence[Step]) -> bool:
+            nonlocal newest
             found = self._play(tried)
-            return found is not None and found.kind == violation.kind
+            if found is None or found.kind != violation.kind:
+                return False
+            newest = found
+            return True
 
-        return shrink(steps, fails, self._arguments.shrink_seconds)
+        return shrink(steps, fails, self._arguments.shrink_seconds), newest
 
-    def _play(self, steps: Sequence[Step], *, tell: bool = False) -> ViolationError | None:
+    def _play(self, steps: Sequence[Step], *, tell: bool = False, counts: bool = False) -> ViolationError | None:
         self._plays += 1
         # The process keeps names apart from those of another run on clusters that are still there.
         name = f"m{os.getpid()}x{self._plays}"
         play = Play(self._source, self._target, self._folder / name, name, without=self._arguments.without)
         try:
             play.begin()
-            play.play(steps, self._count)
+            play.play(steps, self._count if counts else lambda: None)
         except ViolationError as violation:
             violation.add_note("\n".join(play.said))
             return violation
@@ -141,6 +149,7 @@ def _tell(text: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the model; returns 0 without a violation, 1 with one."""
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, _interrupt)
     commands.prepare()
     folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
     try:
@@ -150,6 +159,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
