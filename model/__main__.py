@@ -1,0 +1,169 @@
+"""`python -m model`: sequences of what the world does, on two real clusters, checked from outside."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mirror_lib.config.local_state import state_dir
+from model import commands
+from model.play import Play, ViolationError
+from model.protections import PROTECTIONS
+from model.results import Results
+from model.shrink import shrink
+from model.steps import Step, sequence, texts_of
+from model.world import Cluster, clusters
+
+_LENGTH = 25
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments; wrong ones end the process with exit code 2."""
+    parser = argparse.ArgumentParser(prog="model", description=__doc__)
+    parser.add_argument("--steps", type=int, metavar="N", help="number of steps in all; ends when they are done")
+    parser.add_argument("--seeds", type=_seeds, default=range(1, 1 << 30), metavar="A..B", help="seeds, both included")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no sequence after this time")
+    parser.add_argument("--length", type=int, default=_LENGTH, metavar="N", help=f"steps of a sequence ({_LENGTH})")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=sorted(PROTECTIONS),
+        metavar="PROTECTION",
+        help=f"take a protection away: {', '.join(PROTECTIONS)}",
+    )
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="carry out the steps of this file (JSON)")
+    parser.add_argument("--shrink-seconds", type=float, default=240, metavar="S", help="time to shrink a failure (240)")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="results file (default: state folder)")
+    parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this revision")
+    return parser.parse_args(argv)
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+class _Model:
+    def __init__(self, arguments: argparse.Namespace, source: Cluster, target: Cluster, folder: Path) -> None:
+        self._arguments, self._source, self._target, self._folder = arguments, source, target, folder
+        self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
+        self._plays = 0
+        self.steps = self.failed = 0
+
+    def all(self) -> int:
+        """Sequence after sequence; returns the exit code."""
+        chosen, began = self._arguments, time.monotonic()
+        if chosen.replay is not None:
+            self._one(0, json.loads(chosen.replay.read_text(encoding="utf-8")), shrinks=False)
+            return 1 if self.failed else 0
+        tried = set() if chosen.again or chosen.without else self._results.tried()
+        for seed in chosen.seeds:
+            if chosen.minutes is not None and time.monotonic() - began > chosen.minutes * 60:
+                break
+            if chosen.steps is not None and self.steps >= chosen.steps:
+                break
+            if seed not in tried:
+                self._one(seed, sequence(seed, chosen.length), shrinks=True)
+                if self.failed and chosen.without:
+                    break
+        _tell(self._results.summary())
+        return 1 if self.failed else 0
+
+    def _one(self, seed: int, steps: list[Step], *, shrinks: bool) -> None:
+        began, before = time.monotonic(), self.steps
+        violation = self._play(steps, tell=not shrinks, counts=True)
+        script: Sequence[Step] = ()
+        taken, seconds = self.steps - before, time.monotonic() - began
+        _tell(f"seed {seed}: {taken} steps, {seconds:.0f} s" + (f", VIOLATION {violation}" if violation else ""))
+        if violation is not None:
+            self.failed += 1
+            script = steps
+            if shrinks:
+                script, violation = self._shrunk(steps, violation)
+            self._show(seed, script, violation)
+        self._results.add(
+            seed=seed,
+            steps=taken,
+            seconds=seconds,
+            without=self._arguments.without,
+            violation=None if violation is None else str(violation),
+            script=script,
+        )
+
+    def _shrunk(self, steps: Sequence[Step], violation: ViolationError) -> tuple[list[Step], ViolationError]:
+        """A shorter script, and how it failed."""
+        newest = violation
+
+        def fails(tried: Sequence[Step]) -> bool:
+            nonlocal newest
+            found = self._play(tried)
+            if found is None or found.kind != violation.kind:
+                return False
+            newest = found
+            return True
+
+        return shrink(steps, fails, self._arguments.shrink_seconds), newest
+
+    def _play(self, steps: Sequence[Step], *, tell: bool = False, counts: bool = False) -> ViolationError | None:
+        self._plays += 1
+        # The process keeps names apart from those of another run on clusters that are still there.
+        name = f"m{os.getpid()}x{self._plays}"
+        play = Play(self._source, self._target, self._folder / name, name, without=self._arguments.without)
+        try:
+            play.begin()
+            play.play(steps, self._count if counts else lambda: None)
+        except ViolationError as violation:
+            violation.add_note("\n".join(play.said))
+            return violation
+        finally:
+            if tell:
+                _tell("\n".join(play.said))
+            play.end()
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+        return None
+
+    def _count(self) -> None:
+        self.steps += 1
+
+    def _show(self, seed: int, script: Sequence[Step], violation: ViolationError) -> None:
+        file = state_dir() / "model" / f"violation-{self._results.revision}-{seed}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(list(script), indent=1) + "\n", encoding="utf-8")
+        _tell("\n".join([str(violation), *getattr(violation, "__notes__", ()), *texts_of(script)]))
+        _tell(f"{len(script)} steps; carry it out again: ./run model --replay {file}")
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the model; returns 0 without a violation, 1 with one."""
+    arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, _interrupt)
+    commands.prepare()
+    folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
+    try:
+        with clusters(folder) as (source, target):
+            return _Model(arguments, source, target, folder).all()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

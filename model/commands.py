@@ -1,0 +1,206 @@
+"""Commands of the product, each in a process of its own that can be killed or stopped at a point.
+
+The processes are forked from one that has loaded the product, since loading it takes seconds. `mirror run` copies in
+its own process instead of in a Spark job. This module is the only one of the model, with `protections`, that touches
+the product; it holds no opinion about what is right.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mirror_lib.cli.run as cli_run
+from mirror_lib.cli import main as cli_main
+from mirror_lib.cli.run_outcome import close_abandoned, read_report
+from mirror_lib.cluster.internal_topics import PositionStore
+from mirror_lib.cluster.positions import PositionState
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay import backfill, gaps, replicate  # noqa: F401  (loaded here, once, for all forks)
+from mirror_lib.relay.copy import copy_bin
+from mirror_lib.relay.job import main as job_main
+from mirror_lib.sync import flow_groups, flow_topics  # noqa: F401
+from model.protections import PROTECTIONS
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where a command is to end or to stop by itself: the n-th time that something happens."""
+
+    at: str
+    nth: int
+    how: signal.Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command said of itself."""
+
+    #: Negative when a signal ended it.
+    exit_code: int
+    document: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The partitions that it names as failed, with their reasons; whole failures without a topic."""
+        named: list[dict[str, Any]] = list(self.document.get("failures") or [])
+        error = self.document.get("error")
+        return [*named, error] if isinstance(error, dict) else named
+
+    @property
+    def reasons(self) -> set[str]:
+        """All reasons of failures."""
+        return {str(each.get("reason")) for each in self.failures}
+
+
+def prepare() -> None:
+    """Let forks come from a process that has loaded the product. Call it once, before the first command."""
+    _CONTEXT.set_forkserver_preload([__name__])
+
+
+class Command:
+    """A command that runs, or is stopped."""
+
+    def __init__(
+        self, words: Sequence[str], folder: Path, *, point: Point | None = None, without: Iterable[str] = ()
+    ) -> None:
+        self.output = folder / f"command-{os.urandom(4).hex()}"
+        arguments = (list(words), str(self.output), str(folder), point, tuple(without))
+        self._process = _CONTEXT.Process(target=_serve, args=arguments)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def finish(self) -> Said | None:
+        """Wait for its end; None when it has stopped itself."""
+        for _ in range(int(_SECONDS * 20)):
+            self._process.join(0.05)
+            if self._process.exitcode is not None:
+                return self._said(self._process.exitcode)
+            if _is_stopped(self.pid):
+                return None
+        self.kill()
+        return Said(-9, text=f"did not end within {_SECONDS:.0f} s; killed. {self._text()[-2000:]}")
+
+    def wake(self) -> Said | None:
+        """Let a stopped one go on, and wait for its end."""
+        os.kill(self.pid, signal.SIGCONT)
+        return self.finish()
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        self._process.kill()
+        self._process.join()
+
+    def _text(self) -> str:
+        file = self.output.with_suffix(".err")
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def _said(self, exit_code: int) -> Said:
+        file = self.output.with_suffix(".out")
+        text = file.read_text(errors="replace") if file.exists() else ""
+        try:
+            document = json.loads(text)
+        except ValueError:
+            document = {}
+        return Said(exit_code, document, (text if not document else "") + self._text())
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
+
+
+def _serve(words: list[str], output: str, state: str, point: Point | None, without: tuple[str, ...]) -> None:
+    for number, suffix in ((1, ".out"), (2, ".err")):
+        os.dup2(os.open(output + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    os.environ["MIRROR_STATE_DIR"] = state
+    setattr(cli_run, "copy_by_job", _copy_here)  # noqa: B010
+    for name in without:
+        PROTECTIONS[name]()
+    if point is not None:
+        _arm(point)
+    sys.argv = ["mirror", *words]
+    try:
+        cli_main.main()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _copy_here(_output: Any, arguments: Any, files: Any, _master: str, ledger: Any, *, transforms: bool) -> Any:
+    assert not transforms
+    files.report.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return read_report(files, job_main(arguments.command_line(), lambda _flow: _bins))
+    finally:
+        close_abandoned(ledger, arguments.run_id)
+
+
+def _bins(job: Any) -> list[Any]:
+    with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
+        found = pool.map(lambda number: copy_bin(job, number), range(len(job.bins)))
+        return [result for results in found for result in results]
+
+
+def _arm(point: Point) -> None:
+    left = point.nth
+    write, finish, produce = PositionStore.write, Ledger.finish_run, RawClient.produce
+
+    def reach(name: str) -> None:
+        nonlocal left
+        if name == point.at:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), point.how)
+
+    def write_at(store: Any, positions: Any, *more: Any, **named: Any) -> Any:
+        listed = list(positions)
+        closes = any(each.state is PositionState.CLOSED for each in listed)
+        if closes:
+            reach("before-closed")
+        done = write(store, listed, *more, **named)
+        reach("closed" if closes else "opened")
+        return done
+
+    def finish_at(*more: Any, **named: Any) -> Any:
+        reach("before-end")
+        return finish(*more, **named)
+
+    def produce_at(*more: Any, **named: Any) -> Any:
+        reach("before-produce")
+        sent = produce(*more, **named)
+
+        async def answered() -> Any:
+            answer = await sent
+            reach("produced")
+            return answer
+
+        return answered() if point.at == "produced" else sent
+
+    for owner, name, wrapper in (
+        (PositionStore, "write", write_at),
+        (Ledger, "finish_run", finish_at),
+        (RawClient, "produce", produce_at),
+    ):
+        setattr(owner, name, wrapper)

@@ -1,0 +1,76 @@
+"""Protections of the product that can be taken away from outside, to see that the model notices what they are for.
+
+The production code knows nothing of it: functions are replaced in the process of a command, as
+`faults.fault_points` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+
+def _put(owner: Any, **replacements: Any) -> None:
+    for name, replacement in replacements.items():
+        setattr(owner, name, replacement)
+
+
+def _without_fence() -> None:
+    from mirror_lib.relay import fencing
+
+    async def raise_epoch_only(client: Any, name: str, _targets: Any, **_: Any) -> Any:
+        # A new epoch alone: the broker hears of it with the first batch, and takes older ones until then.
+        return await client.producers.init_producer_id(name, deadline=time.monotonic() + 30)
+
+    _put(fencing, fence_name=raise_epoch_only)
+
+
+def _without_tail() -> None:
+    from mirror_lib.relay import recovery
+    from mirror_lib.relay.tail_match import TailMatch
+
+    async def nothing_there(self: Any, _end: int) -> Any:
+        await asyncio.sleep(0)
+        return TailMatch(self._takeover.source_offset, records=0, unknown=0, runs=(), left_out=()), ()
+
+    _put(recovery._Recovery, _match=nothing_there)  # noqa: SLF001
+
+
+def _without_identity() -> None:
+    from mirror_lib.relay import plan
+    from mirror_lib.sync import target_changes, topics
+
+    def unchanged(*_: Any, **__: Any) -> None:
+        return None
+
+    for module in (plan, target_changes, topics):
+        for name in ("find_target_change", "target_change", "position_change"):
+            if hasattr(module, name):
+                _put(module, **{name: unchanged})
+
+
+def _without_group_gate() -> None:
+    from mirror_lib.sync import flow_groups, groups
+
+    plan_groups = groups.plan_groups
+
+    def ungated(topology: Any, facts: Any) -> Any:
+        return plan_groups(topology, replace(facts, target_errors={}, target_ends={}))
+
+    def none_skipped(*_: Any) -> int:
+        return 0
+
+    _put(flow_groups, plan_groups=ungated)
+    _put(groups._Planner, _skipped=none_skipped)  # noqa: SLF001
+
+
+#: Protection -> what takes it away in this process.
+PROTECTIONS: Mapping[str, Callable[[], None]] = {
+    "fence": _without_fence,
+    "tail": _without_tail,
+    "identity": _without_identity,
+    "group-gate": _without_group_gate,
+}

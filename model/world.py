@@ -1,0 +1,232 @@
+"""Two real clusters and an ordinary client (confluent-kafka): everything that the model does and sees by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+
+from mirror_lib.dev.broker import KafkaCluster
+
+#: Compaction, retention and the forgetting of producers within seconds; what is forgotten, and when, is Kafka's.
+_FAST = {
+    "log.initial.task.delay.ms": "500",
+    "log.cleaner.backoff.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "producer.id.expiration.check.interval.ms": "2000",
+}
+_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record as a client sees it."""
+
+    offset: int
+    #: Who it is: the model gives every record a number of its own.
+    id: str
+    #: Of everything else: timestamp, key, value, headers.
+    digest: str
+
+
+class Cluster:
+    """One cluster through an ordinary client."""
+
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self.servers = kafka.bootstrap_servers
+        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic that retention leaves alone, and wait until it can be used."""
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1"})
+        self._again(lambda: self.admin.create_topics([new])[topic].result(timeout=_SECONDS))
+        self._wait(lambda: len(self.partitions(topic)) == partitions, f"topic {topic}")
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic and wait until nobody sees it."""
+        self.admin.delete_topics([topic])[topic].result(timeout=_SECONDS)
+        self._wait(lambda: not self.partitions(topic), f"the end of topic {topic}")
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(timeout=_SECONDS)
+        self._wait(lambda: len(self.partitions(topic)) == partitions, f"partitions of {topic}")
+
+    def trim(self, topic: str, partition: int, before: int) -> None:
+        """DeleteRecords."""
+        place = TopicPartition(topic, partition, before)
+        self.admin.delete_records([place])[place].result(timeout=_SECONDS)
+
+    def topics(self, prefix: str) -> list[str]:
+        """Topics whose names begin so."""
+        return [name for name in self.admin.list_topics(timeout=_SECONDS).topics if name.startswith(prefix)]
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic that have a leader; none when there is no such topic."""
+        found = self.admin.list_topics(timeout=_SECONDS).topics.get(topic)
+        return sorted(number for number, each in found.partitions.items() if each.leader >= 0) if found else []
+
+    def topic_id(self, topic: str) -> str | None:
+        """The id of a topic; None when there is none."""
+        from confluent_kafka import TopicCollection
+
+        asked = self.admin.describe_topics(TopicCollection([topic]))[topic]
+        try:
+            return str(asked.result(timeout=_SECONDS).topic_id)
+        except KafkaException:
+            return None
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """What a group has committed, by partition."""
+        asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
+        try:
+            found = asked.result(timeout=_SECONDS).topic_partitions or []
+        except KafkaException:
+            return {}
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """Commit an offset of a group without members."""
+        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition, offset)])
+        self._again(lambda: self.admin.alter_consumer_group_offsets([wanted])[group].result(timeout=_SECONDS))
+
+    def read(self, topic: str, starts: Mapping[int, int]) -> dict[int, tuple[int, int, list[Seen]]]:
+        """What a topic holds: partition -> log start, log end, and the records from the given offsets on."""
+        reader = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "model-reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_uncommitted",
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 5,
+                "log_level": 0,
+            }
+        )
+        try:
+            found: dict[int, tuple[int, int, list[Seen]]] = {}
+            assigned = []
+            for number, start in starts.items():
+                low, high = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=_SECONDS)
+                found[number] = (low, high, [])
+                if max(low, start) < high:
+                    assigned.append(TopicPartition(topic, number, max(low, start)))
+            open_ones = {each.partition for each in assigned}
+            reader.assign(assigned)
+            deadline = time.monotonic() + _SECONDS
+            while open_ones:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{topic} {sorted(open_ones)} was not read to its end")
+                message = reader.poll(0.2)
+                if message is None:
+                    continue
+                error = message.error()
+                if error is None:
+                    found[message.partition() or 0][2].append(_seen(message))
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    open_ones.discard(message.partition())
+            return found
+        finally:
+            reader.close()
+
+    @staticmethod
+    def _again(work: Any) -> None:
+        """A broker may still be busy with the topic or the group that was there before."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            try:
+                work()
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
+
+    @staticmethod
+    def _wait(until: Any, what: str) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while not until():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what} did not come")
+            time.sleep(0.05)
+
+
+def _seen(message: Any) -> Seen:
+    headers = message.headers() or []
+    number = dict(headers).get("model-id") or b""
+    parts = repr((message.timestamp()[1], message.key(), message.value(), headers))
+    return Seen(message.offset(), number.decode(), hashlib.sha1(parts.encode()).hexdigest()[:12])
+
+
+def produce(
+    cluster: Cluster,
+    topic: str,
+    partition: int,
+    ids: Iterable[str],
+    *,
+    timestamp_ms: int,
+    codec: str = "none",
+    batch: int = 1000,
+    transaction: bool | None = None,
+) -> None:
+    """Write a record for each id.
+
+    Args:
+        transaction: None: none; else whether it commits.
+    """
+    settings: dict[str, Any] = {
+        "bootstrap.servers": cluster.servers,
+        "compression.type": codec,
+        "batch.num.messages": batch,
+        "linger.ms": 20,
+        "log_level": 0,
+        "acks": "all",
+    }
+    if transaction is not None:
+        settings["transactional.id"] = f"model-{topic}-{partition}"
+    producer, problems = Producer(settings), []
+
+    def delivered(error: Any, _message: Any) -> None:
+        if error is not None:
+            problems.append(error)
+
+    if transaction is not None:
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+    for number, each in enumerate(ids):
+        producer.produce(
+            topic,
+            partition=partition,
+            key=None if number % 5 == 4 else f"key-{number % 7}".encode(),
+            value=None if number % 6 == 5 else each.encode() * (1 + number % 40),
+            headers=[("model-id", each.encode()), ("empty", b""), ("absent", None)],
+            timestamp=timestamp_ms + number,
+            on_delivery=delivered,
+        )
+    if producer.flush(_SECONDS) or problems:
+        raise TimeoutError(f"the model could not write to {topic}: {problems}")
+    if transaction is not None:
+        (producer.commit_transaction if transaction else producer.abort_transaction)(_SECONDS)
+
+
+@contextmanager
+def clusters(folder: Path) -> Iterator[tuple[Cluster, Cluster]]:
+    """Start source and target, and end both."""
+    both = [KafkaCluster(name, directory=folder / name, overrides=_FAST) for name in ("source", "target")]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(KafkaCluster.start, both))
+        yield Cluster(both[0]), Cluster(both[1])
+    finally:
+        for each in both:
+            each.kill_all()

@@ -1,0 +1,50 @@
+"""The short form of the model: fixed sequences without a violation, and one that it must notice."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.timeout(600)
+def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+
+    done = _model(tmp_path, "--seeds", "1..2", "--length", "12", "--results", str(results))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(1, 12, None), (2, 12, None)]
+
+
+@pytest.mark.timeout(600)
+def test_given_a_copy_without_tail_comparison_when_a_run_is_killed_then_the_model_finds_repeated_records(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.json"
+    struck = {"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}
+    script.write_text(json.dumps([struck, {"do": "run"}]))
+
+    done = _model(tmp_path, "--without", "tail", "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "VIOLATION repeated" in done.stdout
+
+
+def _model(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-m", "model", *arguments],
+        cwd=_ROOT,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
+    )
