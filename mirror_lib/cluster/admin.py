@@ -165,6 +165,27 @@ class ClusterAdmin:
         question = Question("read the configs of a topic", _TOPICS_AT_ONCE, ask, self._topic, needs, read=configs)
         return per_topic(self._calls.answers(question, sorted(set(names)), deadline))
 
+    def broker_configs(self) -> Mapping[str, str | None]:
+        """The configs of one of the brokers; those of the others are taken to be the same.
+
+        Raises:
+            AuthorizationError: the user may not read them.
+            MirrorError: the cluster did not answer in time, or refused.
+        """
+        broker = self.brokers()[0]
+
+        def ask(ids: Sequence[str], seconds: float) -> dict[str, Future[Any]]:
+            resources = [ConfigResource(ConfigResource.Type.BROKER, each) for each in ids]
+            answers = self._calls.client.describe_configs(resources, request_timeout=seconds)
+            return {resource.name: future for resource, future in answers.items()}
+
+        needs = partial(_on_cluster, Operation.DESCRIBE_CONFIGS)
+        question = Question("read the configs of a broker", 1, ask, self._broker, needs, read=configs)
+        answer = self._calls.answers(question, [str(broker.id)], self._calls.begin())[str(broker.id)]
+        if isinstance(answer, MirrorError):
+            raise answer
+        return {name: entry.value for name, entry in answer.entries.items()}
+
     def list_offsets(self, partitions: Iterable[TopicPartition], which: OffsetSpec) -> dict[TopicPartition, OffsetFact]:
         """An offset of every partition asked for; each fact has an offset or an error."""
         native: Any = NativeOffsetSpec
@@ -412,11 +433,18 @@ class ClusterAdmin:
         raise_if_unreachable(outcome.values())
         return outcome
 
+    def _broker(self, _id: str) -> Where:
+        return Where(cluster=self.cluster)
+
     def _topic(self, topic: str) -> Where:
         return Where(cluster=self.cluster, topic=topic)
 
     def _partition(self, partition: TopicPartition) -> Where:
         return Where(cluster=self.cluster, topic=partition.topic, partition=partition.partition)
+
+
+def _on_cluster(operation: Operation, _broker: str) -> Grant:
+    return Grant.on_cluster(operation)
 
 
 def _described(topic: str) -> Grant:

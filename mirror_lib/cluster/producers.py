@@ -32,8 +32,10 @@ from mirror_lib.topology.names import TopicPartition
 
 _Answer = TypeVar("_Answer")
 
-#: As Kafka's own producers.
-_TRANSACTION_TIMEOUT_MS = 60_000
+#: Long enough for the next run to come and end in good order what a run that died has left open.
+_TRANSACTION_TIMEOUT_MS = 600_000
+#: As Kafka's own producers ask for: where a cluster allows no more (`transaction.max.timeout.ms`).
+_SHORT_TRANSACTION_TIMEOUT_MS = 60_000
 
 _COORDINATOR_RETRIES = frozenset(
     {
@@ -44,6 +46,8 @@ _COORDINATOR_RETRIES = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
+_TOO_LONG = frozenset({ErrorCode.INVALID_TRANSACTION_TIMEOUT})
+_ENDED_MEANWHILE = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,14 @@ class Producers:
             deadline: `time.monotonic()` value after which a busy coordinator is given up.
             transaction_timeout_ms: how long a transaction of it may last before the coordinator aborts it.
         """
+        doing = "take over transactional id"
         request = InitProducerIdRequest(transactional_id, transaction_timeout_ms)
-        response = await self._ask_coordinator(transactional_id, request, deadline, "take over transactional id")
+        long = transaction_timeout_ms == _TRANSACTION_TIMEOUT_MS
+        taken = _TOO_LONG if long else frozenset[int]()
+        response = await self._ask_coordinator(transactional_id, request, deadline, doing, taken=taken)
+        if response.error_code in taken:
+            request = InitProducerIdRequest(transactional_id, _SHORT_TRANSACTION_TIMEOUT_MS)
+            response = await self._ask_coordinator(transactional_id, request, deadline, doing)
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     async def new_producer_id(self) -> ProducerIdentity:
@@ -87,17 +97,34 @@ class Producers:
             )
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
-    async def fence(self, transactional_id: str, *targets: TopicPartition, deadline: float) -> ProducerIdentity:
+    async def fence(
+        self, transactional_id: str, *targets: TopicPartition, deadline: float, commit: bool = False
+    ) -> ProducerIdentity:
         """Make every older epoch of this id refused on the partitions, and everything it appended visible.
 
         An empty transaction is aborted: when the final InitProducerId returns, its marker is on the partitions and
         replicated, so older epochs get INVALID_PRODUCER_EPOCH and the high watermark covers what they wrote. Uses one
         offset of each.
+
+        Args:
+            commit: commit the transaction that is open, if it covers nothing but the partitions; else it is aborted.
         """
+        if commit:
+            await self._commit_open(transactional_id, targets, deadline=deadline)
         identity = await self.init_producer_id(transactional_id, deadline=deadline)
         await self.add_to_transaction(transactional_id, identity, targets, deadline=deadline)
         await self.end_transaction(transactional_id, identity, commit=False, deadline=deadline)
         return await self.init_producer_id(transactional_id, deadline=deadline)
+
+    async def _commit_open(
+        self, transactional_id: str, targets: Collection[TopicPartition], *, deadline: float
+    ) -> None:
+        told = await self.transaction_state(transactional_id, deadline=deadline)
+        if told is None or not told.open or not told.partitions <= set(targets):
+            return
+        request = EndTxnRequest(transactional_id, told.producer_id, told.epoch, True)
+        doing = "commit the transaction of"
+        await self._ask_coordinator(transactional_id, request, deadline, doing, taken=_ENDED_MEANWHILE)
 
     async def add_to_transaction(
         self,
@@ -184,11 +211,21 @@ class Producers:
         return names
 
     async def _ask_coordinator(
-        self, transactional_id: str, request: Any, deadline: float, doing: str, *, topic: str = ""
+        self,
+        transactional_id: str,
+        request: Any,
+        deadline: float,
+        doing: str,
+        *,
+        topic: str = "",
+        taken: Collection[int] = (),
     ) -> Any:
+        """The coordinator's answer; with an error code only where that is among `taken`."""
+
         async def ask(node: int) -> tuple[int, Any]:
             response = await self._brokers.send(node, request, coordination=True)
-            return _coordinator_error(response), response
+            code = _coordinator_error(response)
+            return ErrorCode.NONE if code in taken else code, response
 
         return await self._from_coordinator(transactional_id, ask, deadline, doing, topic=topic)
 

@@ -25,6 +25,7 @@ _INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
 _PRODUCER = struct.Struct(">qiiqiq")
 #: Timeout and start of the transaction, producer id and epoch.
 _TRANSACTION = struct.Struct(">iqqh")
+_OPEN = "Ongoing"
 _COMMITTED, _ABORTED = "CompleteCommit", "CompleteAbort"
 _ENDING = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -49,6 +50,11 @@ class TransactionState(NamedTuple):
     epoch: int
     #: What the transaction covers that is not over yet.
     partitions: frozenset[TopicPartition]
+
+    @property
+    def open(self) -> bool:
+        """Whether it is not decided how the transaction ends."""
+        return self.state == _OPEN
 
     @property
     def ending(self) -> bool:

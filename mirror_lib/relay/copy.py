@@ -171,7 +171,8 @@ def _fail_all(copies: Sequence[PartitionCopy], error: MirrorError) -> None:
     for copy in copies:
         if not copy.finished:
             # What was on its way may have arrived.
-            copy.fail(error, certain=copy.unacknowledged_batches == 0)
+            copy.fail(error, certain=copy.unacknowledged_batches == 0 and not copy.uncommitted)
+            copy.not_committed()
 
 
 class _Task:
@@ -215,6 +216,7 @@ class _Task:
             self._background,
             acknowledged=self._acknowledged,
             omissions=omissions,
+            memory=job.producer_memory,
             tasks=len(job.bins),
         )
 
@@ -231,9 +233,11 @@ class _Task:
             await self._reader.start()
             self._background.start(self._report())
             self._background.start(self._flush.run())
+            self._background.start(self._writer.run())
             await self._done.wait()
         finally:
             await self._background.stop()
+            await self._writer.close()
         return self._crash
 
     def _crashed(self, error: BaseException) -> None:
@@ -272,6 +276,7 @@ class _Task:
 
     def _settle(self, copy: PartitionCopy) -> None:
         self._count_held(copy)
+        self._writer.may_end(copy)
         if not copy.finished and copy.finish_if_settled():
             self._open -= 1
             if self._open == 0:

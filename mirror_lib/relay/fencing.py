@@ -59,7 +59,13 @@ async def fence(
 
 
 async def fence_name(
-    client: RawClient, name: str, targets: Collection[TopicPartition], *, retry_seconds: float, where: Where
+    client: RawClient,
+    name: str,
+    targets: Collection[TopicPartition],
+    *,
+    retry_seconds: float,
+    where: Where,
+    commit: bool = True,
 ) -> ProducerIdentity:
     """Make every older epoch of a transactional id refused on partitions, and all that it appended there visible.
 
@@ -69,6 +75,8 @@ async def fence_name(
     Args:
         retry_seconds: how long leaders are waited for.
         where: the place of errors.
+        commit: commit the transaction that the writer before has open, as it holds the next records of the source
+            (`old_records`); else it is aborted.
 
     Raises:
         MirrorError: the cluster did not answer in time, or refused.
@@ -76,7 +84,8 @@ async def fence_name(
     until = time.monotonic() + retry_seconds
     left = targets
     while True:
-        identity = await client.producers.fence(name, *left, deadline=time.monotonic() + _FENCING_SECONDS)
+        deadline = time.monotonic() + _FENCING_SECONDS
+        identity = await client.producers.fence(name, *left, deadline=deadline, commit=commit)
         known = await producer_states(client, left, retry_seconds=retry_seconds, where=where)
         left = [target for target, producers in known.items() if not _reached(producers, identity)]
         if not left:
@@ -125,7 +134,10 @@ async def _identity(
         identity = await client.producers.new_producer_id()
         await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
         return identity
-    identity = await fence_name(client, name, [opened.plan.target], retry_seconds=retry_seconds, where=where)
+    # What a writer of transactions with positions had not committed, nobody counts.
+    commit = not takeover.in_transactions and opened.transactions is None
+    targets = [opened.plan.target]
+    identity = await fence_name(client, name, targets, retry_seconds=retry_seconds, where=where, commit=commit)
     fenced = {identity.producer_id}
     if takeover.producer_id is not None and takeover.producer_id not in fenced:
         # It may have had another name of the flow's: rows of a transform that chooses partitions share a producer.

@@ -20,7 +20,8 @@ from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
 from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
-from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
+from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
+from mirror_lib.relay.producer_memory import producer_memory
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.cluster_identity import cluster_pair
@@ -64,6 +65,7 @@ class FlowClusters:
     #: Source topics with something to copy whose target replaces timestamps.
     replaced_timestamps: Sequence[str] = ()
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
+    _memory: ProducerMemory | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
@@ -89,6 +91,12 @@ class FlowClusters:
     def read_committed(self) -> bool:
         """Whether aborted and open transactions of the source are left out."""
         return self.flow.isolation_level is IsolationLevel.READ_COMMITTED
+
+    def producer_memory(self) -> ProducerMemory:
+        """What the target's brokers remember of producers; asked once."""
+        if self._memory is None:
+            self._memory = producer_memory(self.target_admin)
+        return self._memory
 
     def ids(self) -> ClusterPair | None:
         """The ids of both clusters; None where one of them has none (before Kafka 0.10.1)."""

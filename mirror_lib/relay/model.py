@@ -311,6 +311,30 @@ class PositionTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class ProducerMemory:
+    """What the target's brokers remember of a producer that writes in no transaction, and for how long."""
+
+    #: Since the newest timestamp of its last batch (`producer.id.expiration.ms`); None: for ever.
+    seconds: float | None = 86_400.0
+    #: Whether they ask the coordinator about each batch that is in a transaction (KIP-890, since Kafka 3.6).
+    verifies_transactions: bool = False
+
+    def old_before(self, now: float) -> int:
+        """Epoch milliseconds; of a batch whose newest timestamp lies before, the producer may be forgotten soon.
+
+        That is half of the time that they remember: a writer that was overtaken is known for the other half.
+
+        Args:
+            now: epoch seconds.
+        """
+        return _NEVER if self.seconds is None else int((now - self.seconds / 2) * 1000)
+
+
+#: Before all timestamps that Kafka allows.
+_NEVER = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
 class CopyJob:
     """All that an executor needs. Holds credentials in its connections: never log it."""
 
@@ -329,6 +353,7 @@ class CopyJob:
     bytes_per_second: int | None = None
     #: What the records of some source topics go through; those of all others are copied as they are.
     chains: Mapping[str, TransformChain] = field(default_factory=dict, repr=False)
+    producer_memory: ProducerMemory = ProducerMemory()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from mirror_lib.relay.assembler import Assembler
 from mirror_lib.relay.model import OpenPartition, PartitionResult, Poison
 from mirror_lib.topology.names import FlowId
 
+_NOTHING = bytearray()
+
 
 class PartitionCopy:
     """State of one partition inside a task. Reading and writing both update it; nobody else does."""
@@ -77,6 +79,8 @@ class PartitionCopy:
             self._runs.add(*run)
         self._recovered = sum(run.count for run in recovered)
         self._poison: list[Poison] = []
+        #: What stands on the target in a transaction that is open: batch, target offset, bytes.
+        self._uncommitted: list[tuple[ReadyBatch, int, int]] = []
         self._target_first: int | None = None
         self._target_next = opened.target_offset
         self._records = self._bytes = self._batches = 0
@@ -89,7 +93,40 @@ class PartitionCopy:
 
     def acknowledged(self, batch: ReadyBatch, base_offset: int) -> None:
         """Note that the target holds this batch from `base_offset` on."""
-        runs, target, size = self._runs, base_offset, len(batch.payload)
+        size = len(batch.payload)
+        self._count(batch, base_offset, size)
+        self.unacknowledged_batches -= 1
+        self.unacknowledged_bytes -= size
+
+    def appended(self, batch: ReadyBatch, base_offset: int) -> None:
+        """Note that the target holds this batch in a transaction: it counts when that is committed."""
+        size = len(batch.payload)
+        # Its bytes are let go of.
+        self._uncommitted.append((replace(batch, payload=_NOTHING), base_offset, size))
+        self.unacknowledged_batches -= 1
+        self.unacknowledged_bytes -= size
+
+    def committed(self, target_next: int) -> None:
+        """Note that the transaction is committed, and where the target ends behind its marker."""
+        if self._uncommitted or self._target_next == target_next - 1:
+            for batch, base_offset, size in self._uncommitted:
+                self._count(batch, base_offset, size)
+            self._uncommitted.clear()
+            self._target_next = target_next
+
+    def not_committed(self) -> None:
+        """Note that nobody knows how the transaction ended."""
+        if self._uncommitted:
+            self.certain = False
+            self._uncommitted.clear()
+
+    @property
+    def uncommitted(self) -> bool:
+        """Whether the target holds something in a transaction that is not known to be committed."""
+        return bool(self._uncommitted)
+
+    def _count(self, batch: ReadyBatch, base_offset: int, size: int) -> None:
+        runs, target = self._runs, base_offset
         for first, count in batch.source_runs:
             # Of several records that were made of one the first says where it is.
             if count > 1 or first != runs.source_next - 1:
@@ -107,8 +144,6 @@ class PartitionCopy:
             self._first_timestamp = batch.first_timestamp
         if self._last_timestamp is None or batch.max_timestamp > self._last_timestamp:
             self._last_timestamp = batch.max_timestamp
-        self.unacknowledged_batches -= 1
-        self.unacknowledged_bytes -= size
 
     def ended_transaction(self, target_next: int) -> None:
         """Note that a transaction's marker stands behind all that is acknowledged."""
@@ -180,7 +215,7 @@ class PartitionCopy:
 
     def finish_if_settled(self) -> bool:
         """Close the account when all that was read is acknowledged; returns whether it is closed."""
-        if not self.finished and self.read_done and self.unacknowledged_batches == 0:
+        if not self.finished and self.read_done and self.unacknowledged_batches == 0 and not self._uncommitted:
             self.finished = True
             self._ended = time.monotonic()
             if self.error is None:

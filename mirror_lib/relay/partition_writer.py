@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import NamedTuple
 
 from mirror_lib.cluster.batches.assemble import ReadyBatch
@@ -36,6 +37,8 @@ _NOT_APPENDED = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         ErrorCode.UNKNOWN_PRODUCER_ID,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
@@ -46,12 +49,27 @@ NOT_ALONE = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     }
 )
 #: Connections that end while a batch is on its way until it is sent alone: one of them is an accident.
 _SUSPECTED = 2
+
+
+class Guard(Enum):
+    """What keeps a writer that was overtaken from appending to a partition, and whether that is in force."""
+
+    #: The broker's memory of the producer and its epoch.
+    EPOCH = auto()
+    #: A transaction is about to begin: nothing is sent before it has.
+    BEGINNING = auto()
+    #: A transaction: the coordinator is asked, whatever the broker remembers (KIP-890).
+    TRANSACTION = auto()
+    #: It is about to end: nothing more is put into it.
+    ENDING = auto()
 
 
 class Lane(NamedTuple):
@@ -68,11 +86,16 @@ class Outgoing:
     batch: ReadyBatch
     copy: PartitionCopy
     expected_offset: int
+    sequence: int
+    #: Its timestamps are so old that brokers may forget who wrote it.
+    old: bool = False
     #: Whether a try went unanswered. Its request may still be on its way, and the broker takes it until a newer epoch
     #: has written there: that the log does not hold the batch now does not say that it never will.
     unanswered: bool = False
     answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)
+    #: Whether it was sent in a transaction.
+    in_transaction: bool = field(default=False, init=False)
     #: Whether the target may hold the batch although it has not said so.
     maybe_appended: bool = field(default=False, init=False)
     _maybe_before: bool = field(default=False, init=False)
@@ -117,8 +140,14 @@ class PartitionWriter:
         self.copies: list[PartitionCopy] = []
         self.producer_id = opened.producer_id
         self.epoch = opened.epoch
-        #: The id of the producer whose transactions all batches are in; None where they are in none.
-        self.transactional_id = opened.transactions
+        #: The id of the producer whose transactions all batches are in, which somebody else begins and ends; None where
+        #: there are none.
+        self.transactions = opened.transactions
+        #: The id of the producer, for transactions that begin and end here; None where the target refuses such ids.
+        self.transactional_id = opened.transactional_id
+        self.guard = Guard.EPOCH
+        #: Old batches are sent in a transaction only.
+        self.guards_old = False
         self.next_sequence = 0
         self.next_offset = opened.target_offset
         self.waiting: deque[Outgoing] = deque()
@@ -128,8 +157,11 @@ class PartitionWriter:
         #: The connection over which the leader has last acknowledged a batch, so that it knows the producer. Another
         #: connection may lead to another leader, or to the same broker after a restart.
         self.known_over: object = None
-        #: Some of `waiting` may be in the log already: to be looked for before anything is sent.
+        #: Some of `waiting` may be in the log already, or somebody else may have written: the log is to be looked at
+        #: before anything is sent.
         self.unsure = False
+        #: Time has passed in which another writer may have taken over: `unsure` as soon as nothing is on its way.
+        self.stale = False
         self.looking = False
         #: The first of `waiting` was refused for what is in it; nothing is sent until that is seen to.
         self.dividing = False
@@ -152,25 +184,71 @@ class PartitionWriter:
             and not self.dividing
             and self.failed is None
             and not self.backoff.waiting
+            and self._guarded
+        )
+
+    @property
+    def _guarded(self) -> bool:
+        """Whether the guard that the next batch needs is in force."""
+        if self.guard is Guard.EPOCH:
+            return not (self.guards_old and self.waiting[0].old)
+        # What may be in a transaction that is to end is sent again, but nothing more.
+        return self.guard is Guard.TRANSACTION or self.waiting[0].maybe_appended
+
+    @property
+    def needs_transaction(self) -> bool:
+        """Whether a transaction is to begin before anything more is sent."""
+        return (
+            self.guard is Guard.EPOCH
+            and self.guards_old
+            and bool(self.waiting)
+            and self.waiting[0].old
+            and self.failed is None
+            and self.at_rest
+            and not self.backoff.waiting
         )
 
     def sendable_over(self, connection: object) -> bool:
-        if self.in_flight and (connection is None or not connection == self.connection == self.known_over):
+        if not self.sendable:
             return False
-        return self.sendable
+        if not self.in_flight:
+            return True
+        if connection is None or not connection == self.connection == self.known_over or self.stale:
+            return False
+        # A broker may forget the producer of an old batch as soon as it is there, and then takes any sequence number.
+        # It forgets none whose transaction is open.
+        return self.guard is Guard.TRANSACTION or not (self.waiting[0].old or self.in_flight[-1].old)
+
+    def needs_look(self, connection: object) -> bool:
+        """Whether the log is to be looked at before anything goes over a connection.
+
+        A writer that was stopped, or cut off, may have been overtaken since.
+        """
+        if self.in_flight or not self.sendable:
+            return False
+        return self.stale or (self.connection is not None and connection != self.connection)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing of it is on its way or may be on the target unseen; what has failed is not looked for."""
+        if self.failed is not None:
+            return not self.in_flight
+        return not (self.in_flight or self.resend or self.unsure or (self.waiting and self.waiting[0].maybe_appended))
 
     @property
     def untroubled(self) -> bool:
         """Whether all goes as it should: nothing is to be sent again, looked for, or left alone."""
         return self.failed is None and not self.resend and not self.unsure
 
-    def append(self, copy: PartitionCopy, batches: Sequence[ReadyBatch]) -> int:
-        """Put batches behind all that was written before; returns their bytes."""
+    def append(self, copy: PartitionCopy, batches: Sequence[ReadyBatch], *, old_before: int) -> int:
+        """Put batches behind all that was written before; returns their bytes.
+
+        Args:
+            old_before: epoch milliseconds; a batch whose newest timestamp lies before is old.
+        """
         size, sequence, offset = 0, self.next_sequence, self.next_offset
-        producer_id, epoch, in_transaction = self.producer_id, self.epoch, self.transactional_id is not None
         for batch in batches:
-            stamp(batch, producer_id, epoch, sequence, in_transaction=in_transaction)
-            self.waiting.append(Outgoing(batch, copy, offset))
+            self.waiting.append(Outgoing(batch, copy, offset, sequence, batch.max_timestamp < old_before))
             count = batch.count
             sequence = (sequence + count) % SEQUENCES
             offset += count
@@ -178,12 +256,32 @@ class PartitionWriter:
         self.next_sequence, self.next_offset = sequence, offset
         return size
 
+    @property
+    def acknowledged_end(self) -> int:
+        """Where the log ends behind all that is acknowledged, while nothing is on its way."""
+        return self.waiting[0].expected_offset if self.waiting else self.next_offset
+
+    def marked(self) -> None:
+        """Note that a transaction's marker stands behind what is acknowledged."""
+        for outgoing in self.waiting:
+            outgoing.expected_offset += 1
+        self.next_offset += 1
+
+    @property
+    def names_in_request(self) -> str | None:
+        """The id of the producer in whose transaction the next batch is; None where it is in none."""
+        if self.guard is not Guard.EPOCH:
+            return self.transactional_id
+        return self.transactions
+
     def next_over(self, connection: object) -> Outgoing | None:
         """Put the first that waits on its way over a connection; None where nothing may be sent over it now."""
         if not self.sendable_over(connection):
             return None
         self.connection = connection
         outgoing = self.waiting.popleft()
+        in_transaction = self.names_in_request is not None
+        stamp(outgoing.batch, self.producer_id, self.epoch, outgoing.sequence, in_transaction=in_transaction)
         outgoing.sent()
         self.in_flight.append(outgoing)
         return outgoing
@@ -191,27 +289,27 @@ class PartitionWriter:
     def divide_first(self, parts: Iterable[ReadyBatch]) -> None:
         """Put several batches with the same records in the place of the first that waits."""
         outgoing = self.waiting.popleft()
+        old, unanswered = outgoing.old, outgoing.unanswered
         torn, alone = outgoing.torn, min(outgoing.torn_alone, 1)
-        placed = [Outgoing(part, outgoing.copy, 0, outgoing.unanswered, torn=torn, torn_alone=alone) for part in parts]
-        self._place(placed, outgoing.expected_offset)
+        self._place(
+            [Outgoing(part, outgoing.copy, 0, 0, old, unanswered, torn=torn, torn_alone=alone) for part in parts],
+            outgoing,
+        )
 
     def drop_first(self) -> None:
         """Take out the first that waits; all behind it move. Nothing of them may be on the target."""
         outgoing = self.waiting.popleft()
-        behind = [Outgoing(each.batch, each.copy, 0, each.unanswered) for each in self.waiting]
+        behind = [Outgoing(each.batch, each.copy, 0, 0, each.old, each.unanswered) for each in self.waiting]
         self.waiting.clear()
         self.next_sequence = (self.next_sequence - outgoing.batch.count) % SEQUENCES
         self.next_offset -= outgoing.batch.count
-        self._place(behind, outgoing.expected_offset)
+        self._place(behind, outgoing)
 
-    def _place(self, placed: list[Outgoing], offset: int) -> None:
-        """Put batches in front of `waiting`, from a target offset on."""
-        # What is between there and the end of all that was written has the last of the sequence numbers.
-        sequence = (self.next_sequence - (self.next_offset - offset)) % SEQUENCES
-        in_transaction = self.transactional_id is not None
+    def _place(self, placed: list[Outgoing], former: Outgoing) -> None:
+        """Put batches in front of `waiting`, from where another one was to stand."""
+        offset, sequence = former.expected_offset, former.sequence
         for outgoing in placed:
-            outgoing.expected_offset = offset
-            stamp(outgoing.batch, self.producer_id, self.epoch, sequence, in_transaction=in_transaction)
+            outgoing.expected_offset, outgoing.sequence = offset, sequence
             sequence = (sequence + outgoing.batch.count) % SEQUENCES
             offset += outgoing.batch.count
         self.waiting.extendleft(reversed(placed))
@@ -221,7 +319,14 @@ class PartitionWriter:
 Chosen = dict[tuple[str, int], tuple[PartitionWriter, Outgoing]]
 
 
-def first_of_each(queue: deque[PartitionWriter], lane: Lane, connection: object, *, most: int) -> Chosen:
+def first_of_each(
+    queue: deque[PartitionWriter],
+    lane: Lane,
+    connection: object,
+    *,
+    most: int,
+    look: Callable[[PartitionWriter], None],
+) -> Chosen:
     """Take what the next request is to hold: one batch of each partition that waits.
 
     Partitions that have more to send go to the end of the queue.
@@ -230,27 +335,30 @@ def first_of_each(queue: deque[PartitionWriter], lane: Lane, connection: object,
         queue: partitions that may have something to send over the lane.
         connection: that the lane is now; None before it is made.
         most: bytes of all batches together, unless one alone is larger.
+        look: given partitions whose log is to be looked at first.
     """
     chosen: Chosen = {}
     transactional_id: str | None = None
     size = 0
     for _ in range(len(queue)):
         writer = queue[0]
-        if chosen and writer.transactional_id != transactional_id:
+        if chosen and writer.names_in_request != transactional_id:
             # A request speaks for one producer's transaction, or for none.
             break
         if chosen and writer.waiting and not _joins(writer.waiting[0], size, most):
             break
         queue.popleft()
-        outgoing = writer.next_over(connection)
+        outgoing = None if writer.needs_look(connection) else writer.next_over(connection)
         if outgoing is None:
             writer.queued = False
+            if writer.needs_look(connection):
+                look(writer)
             continue
         if writer.waiting and writer.lane == lane:
             queue.append(writer)
         else:
             writer.queued = False
-        transactional_id = writer.transactional_id
+        transactional_id = writer.names_in_request
         chosen[writer.target] = writer, outgoing
         size += len(outgoing.batch.payload)
         if size >= most or outgoing.suspected:

@@ -278,6 +278,7 @@ class _Run:
             quarantine_topic=quarantine_topic(self._flow),
             bytes_per_second=self._rate.bytes_per_second,
             chains=chains,
+            producer_memory=clusters.producer_memory(),
         )
         began = time.monotonic()
         with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):

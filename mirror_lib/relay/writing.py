@@ -17,6 +17,7 @@ those of copied records often are. So the end of the log is looked at first: it 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,8 +31,10 @@ from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetTruncatedError, TransientError
 from mirror_lib.relay.background import Background
 from mirror_lib.relay.lanes import Lanes
+from mirror_lib.relay.model import ProducerMemory
+from mirror_lib.relay.old_records import OldRecords
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, Chosen, Lane, Outgoing, PartitionWriter, first_of_each
+from mirror_lib.relay.partition_writer import NOT_ALONE, Chosen, Guard, Lane, Outgoing, PartitionWriter, first_of_each
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.torn_connections import TornConnections
 from mirror_lib.relay.write_faults import WriteFaults, about_records
@@ -39,6 +42,10 @@ from mirror_lib.topology.names import TopicPartition
 
 _REQUEST_BYTES = 4 * 1024 * 1024
 _PRODUCE_TIMEOUT_MS = 30_000
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_TICK_SECONDS = 1.0
+#: A task that did nothing for longer was stopped, and may have been overtaken.
+_STALL_SECONDS = 5.0
 #: Over 150 ms it takes one second to connect with TLS and SASL.
 _CONNECT_SECONDS = 3.0
 
@@ -58,6 +65,7 @@ class TargetWriter:
         *,
         acknowledged: Callable[[PartitionCopy, int], None],
         omissions: Omissions,
+        memory: ProducerMemory,
         tasks: int = 1,
     ) -> None:
         self._client = client
@@ -67,11 +75,18 @@ class TargetWriter:
             client, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
         )
         self._omissions = omissions
+        self._old = OldRecords(
+            client,
+            memory,
+            background,
+            self._faults,
+            retry_seconds=settings.retry_max_seconds,
+            acknowledged=acknowledged,
+            go_on=self._pump,
+        )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
         for copy in copies:
-            if copy.target not in self._writers:
-                self._writers[copy.target] = PartitionWriter(copy.opened, settings.retry_max_seconds)
-            self._writers[copy.target].copies.append(copy)
+            self._writer_of(copy).copies.append(copy)
         self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[Lane, int] = {}
@@ -81,15 +96,21 @@ class TargetWriter:
         self._request_bytes = min(_REQUEST_BYTES, settings.request_max_bytes or _REQUEST_BYTES)
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
+        self._awake_at = _now()
 
     def add(self, copy: PartitionCopy) -> None:
         """Take one more partition, of whose target the client knows the leader."""
-        writer = self._writers.get(copy.target)
-        if writer is None:
-            writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
+        writer = self._writer_of(copy)
         writer.copies.append(copy)
         if writer.failed is not None:
             copy.fail(writer.failed)
+
+    def _writer_of(self, copy: PartitionCopy) -> PartitionWriter:
+        writer = self._writers.get(copy.target)
+        if writer is None:
+            writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
+            self._old.guard(writer)
+        return writer
 
     def end_of(self, target: TopicPartition) -> int | None:
         """Where a partition will end when all that was written is there; None where nothing is written to it."""
@@ -106,6 +127,30 @@ class TargetWriter:
         assert not writer.in_flight
         writer.next_offset += 1
         return writer.next_offset
+
+    def may_end(self, copy: PartitionCopy) -> None:
+        """Note that nothing more comes of a partition, if that is so: its transaction is then to end."""
+        if copy.read_done and copy.uncommitted:
+            self._old.consider(self._writers[copy.target])
+
+    async def run(self) -> None:
+        """End transactions in time, and notice when the process was stopped for a while; until cancelled."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._notice_stall()
+            self._old.end_due()
+
+    async def close(self) -> None:
+        """Leave no transaction open."""
+        await self._old.close()
+
+    def _notice_stall(self) -> None:
+        """Before anything is sent: somebody may have taken over while this process was stopped."""
+        now = _now()
+        if now - self._awake_at > _STALL_SECONDS:
+            for writer in self._writers.values():
+                writer.stale = True
+        self._awake_at = now
 
     @property
     def far(self) -> bool:
@@ -140,7 +185,7 @@ class TargetWriter:
         if writer.failed is not None:
             return 0
         batches = self._torn.divided(batches)
-        taken = writer.append(copy, batches)
+        taken = writer.append(copy, batches, old_before=self._old.before)
         copy.unacknowledged_batches += len(batches)
         copy.unacknowledged_bytes += taken
         self._pump(writer)
@@ -152,6 +197,9 @@ class TargetWriter:
             if not writer.looking and writer.failed is None and not writer.backoff.waiting:
                 writer.looking = True
                 self._background.start(self._look(writer))
+            return
+        if writer.needs_transaction:
+            self._old.begin(writer)
             return
         if writer.queued or not writer.sendable:
             return
@@ -167,19 +215,24 @@ class TargetWriter:
             )
             return
         lane = self._lanes.of(writer, leader)
-        if not writer.sendable_over(self._client.connection(*lane)):
+        connection = self._client.connection(*lane)
+        if writer.needs_look(connection):
+            self._look_first(writer)
+            return
+        if not writer.sendable_over(connection):
             return
         writer.queued = True
         self._queues.setdefault(lane, deque()).append(writer)
         self._send_over(lane)
 
     def _send_over(self, lane: Lane) -> None:
+        self._notice_stall()
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
         while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
             if self._must_wait(lane, queue[0]):
                 return
-            chosen = first_of_each(queue, lane, connection, most=self._request_bytes)
+            chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
                 if any(outgoing.suspected for _, outgoing in chosen.values()):
                     self._alone.add(lane)
@@ -198,7 +251,7 @@ class TargetWriter:
             timeout_ms=_PRODUCE_TIMEOUT_MS,
             lane=lane.connection,
             connection=connection,
-            transactional_id=next(iter(chosen.values()))[0].transactional_id,
+            transactional_id=next(iter(chosen.values()))[0].names_in_request,
         )
         self._background.when_done(produced, partial(self._answered, lane, chosen))
 
@@ -266,6 +319,8 @@ class TargetWriter:
             self._go_back(writer)
         elif writer.failed is None:
             self._pump(writer)
+        else:
+            self._old.consider(writer)
 
     def _accepted(self, writer: PartitionWriter, outgoing: Outgoing) -> bool:
         answer = outgoing.answer
@@ -293,8 +348,13 @@ class TargetWriter:
         if writer.backoff.failing_since is not None:
             writer.backoff.progressed()
         copy, batch = outgoing.copy, outgoing.batch
-        copy.acknowledged(batch, outgoing.expected_offset)
-        self._acknowledged(copy, len(batch.payload))
+        if writer.guard is Guard.EPOCH:
+            copy.acknowledged(batch, outgoing.expected_offset)
+            self._acknowledged(copy, len(batch.payload))
+        else:
+            copy.appended(batch, outgoing.expected_offset)
+            self._acknowledged(copy, len(batch.payload))
+            self._old.consider(writer)
 
     def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
         error = self._faults.refusal(writer, outgoing, answer)
@@ -323,6 +383,8 @@ class TargetWriter:
                 needs=self._faults.needed(writer, cause.error_code),
             )
         assert cause is not None
+        # Whatever a broker has refused, it may have forgotten the producer by now: the first batch goes alone again.
+        writer.known_over = None
         writer.unsure = any(outgoing.maybe_appended for outgoing in writer.resend)
         writer.waiting.extendleft(reversed(writer.resend))
         writer.resend.clear()
@@ -334,6 +396,10 @@ class TargetWriter:
     def _divide(self, writer: PartitionWriter) -> None:
         writer.dividing = True
         self._background.start(self._faults.divide(writer, self._omissions))
+
+    def _look_first(self, writer: PartitionWriter) -> None:
+        writer.unsure = True
+        self._pump(writer)
 
     async def _look(self, writer: PartitionWriter) -> None:
         """Ask where the log ends, and settle the batches that it holds."""
@@ -393,11 +459,12 @@ class TargetWriter:
         else:
             for outgoing in writer.waiting:
                 outgoing.maybe_appended = False
-            writer.unsure = False
-            writer.known_over = None
+            writer.unsure = writer.stale = False
+            writer.known_over = writer.connection = None
             if writer.waiting and self._torn.is_refused(writer.waiting[0]):
                 self._divide(writer)
             else:
+                self._old.consider(writer)
                 self._pump(writer)
 
     def _refresh_leaders(self) -> None:
@@ -418,3 +485,8 @@ class TargetWriter:
                 self._faults.postpone(writer, error)
             else:
                 self._pump(writer)
+
+
+def _now() -> float:
+    """Seconds of a clock that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(_CLOCK)

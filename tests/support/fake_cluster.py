@@ -27,13 +27,14 @@ from mirror_lib.cluster.transaction_protocol import (
 )
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import BrokerUnreachableError, TransientError
-from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan
+from mirror_lib.relay.model import CopyJob, OpenPartition, PartitionPlan, ProducerMemory
 from mirror_lib.topology.names import FlowId, TopicPartition
 from tests.support.described_transactions import described_producers
 from tests.support.record_batches import CONTROL, SourceRecord, batch, marker, read_with_aiokafka
 
 #: The identity that `opened` gives to writers.
 PRODUCER_ID, FIRST_EPOCH = 4711, 3
+REMEMBERS_ALL = ProducerMemory(seconds=None)
 _SEQUENCES = 2**31
 _REMEMBERED = 5
 
@@ -163,9 +164,11 @@ class FakeCluster:
                 else:
                     log.producer.batches = deque(list(log.producer.batches)[-1:], maxlen=_REMEMBERED)
 
-    async def fence(self, transactional_id: str, *targets: TopicPartition, deadline: float) -> ProducerIdentity:
+    async def fence(
+        self, transactional_id: str, *targets: TopicPartition, deadline: float, commit: bool = False
+    ) -> ProducerIdentity:
         """An aborted transaction of a higher epoch: its marker is on the partitions, and older epochs are refused."""
-        del deadline
+        del deadline, commit
         await asyncio.sleep(0)
         # The coordinator raises it when the transaction is begun and when it has ended.
         epoch = self.epochs[transactional_id] = self.epochs.get(transactional_id, FIRST_EPOCH) + 2
@@ -400,7 +403,12 @@ def opened(
     return OpenPartition(plan, f"mirror:A->B:{remote}", PRODUCER_ID, FIRST_EPOCH, target.partitions[remote].end)
 
 
-def job(*partitions: OpenPartition, read_committed: bool = False, **settings: object) -> CopyJob:
+def job(
+    *partitions: OpenPartition,
+    read_committed: bool = False,
+    memory: ProducerMemory = REMEMBERS_ALL,
+    **settings: object,
+) -> CopyJob:
     """A job of one bin; batches go one by one unless the settings say otherwise."""
     defaults: dict[str, object] = {"batch_passthrough_min_bytes": 0, "retry_max_seconds": 1.0}
     return CopyJob(
@@ -411,4 +419,5 @@ def job(*partitions: OpenPartition, read_committed: bool = False, **settings: ob
         read_committed=read_committed,
         settings=CopySettings.model_validate({**defaults, **settings}),
         bins=(partitions,),
+        producer_memory=memory,
     )

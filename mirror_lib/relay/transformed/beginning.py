@@ -17,12 +17,12 @@ from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.relay.fencing import check_not_truncated, fence, fence_name, seconds_until_ended
+from mirror_lib.relay.hanging import Hanging
 from mirror_lib.relay.model import CopyJob, OpenPartition
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.recovery import known_poison
 from mirror_lib.relay.stable_end import replicated_end
-from mirror_lib.relay.transformed.hanging import Hanging
 from mirror_lib.relay.transformed.model import reading_start
 from mirror_lib.relay.transformed.outgoing import OutgoingBatches
 from mirror_lib.relay.transformed.routes import RouteOpener, stored_positions, stored_routes
@@ -201,7 +201,7 @@ class Beginning:
     async def _fence_name(self, name: str, targets: Collection[TopicPartition]) -> ProducerIdentity:
         retry_seconds = self._job.settings.retry_max_seconds
         where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
-        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where)
+        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where, commit=False)
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:
         if opened.takeover is None:

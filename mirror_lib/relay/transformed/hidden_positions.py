@@ -10,8 +10,8 @@ from mirror_lib.cluster.producer_states import producer_states
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import Where
+from mirror_lib.relay.hanging import Hanging
 from mirror_lib.relay.open_positions import names_of_flow
-from mirror_lib.relay.transformed.hanging import Hanging
 from mirror_lib.topology.names import TopicPartition
 
 

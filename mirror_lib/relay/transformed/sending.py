@@ -268,6 +268,7 @@ class Sending:
             background,
             acknowledged=self._acknowledged,
             omissions=self._omissions,
+            memory=self._job.producer_memory,
             tasks=len(self._job.bins),
         )
         self._open = len(copies)

@@ -27,11 +27,11 @@ from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import FencedError, MirrorError, Where
+from mirror_lib.relay.hanging import FIRST_LOOK, LAST_LOOK, Hanging
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.patient_writer import PatientWriter
-from mirror_lib.relay.transformed.hanging import FIRST_LOOK, LAST_LOOK, Hanging
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 

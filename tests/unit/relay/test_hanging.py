@@ -19,8 +19,8 @@ from mirror_lib.cluster.transaction_protocol import (
     encode_describe_producers,
 )
 from mirror_lib.errors import TransientError, Where
-from mirror_lib.relay.transformed import hanging
-from mirror_lib.relay.transformed.hanging import Hanging
+from mirror_lib.relay import hanging
+from mirror_lib.relay.hanging import Hanging
 from mirror_lib.topology.names import TopicPartition
 from tests.support.described_transactions import described_producers
 
