@@ -91,8 +91,11 @@ class TargetWriter:
         self._queues: dict[Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[Lane, int] = {}
         self._torn = TornConnections()
-        #: Connections that carry a batch which may be what ends connections, and nothing else.
-        self._alone: set[Lane] = set()
+        #: Leaders to which a batch is on its way that may be what ends connections, and nothing else.
+        self._alone: set[int] = set()
+        #: Leaders that get nothing until all is answered, so that such a batch can go; and the connection it waits for.
+        self._clearing: dict[int, Lane] = {}
+        self._held_back = False
         self._request_bytes = min(_REQUEST_BYTES, settings.request_max_bytes or _REQUEST_BYTES)
         self._background = background
         self._refreshing: asyncio.Task[None] | None = None
@@ -235,14 +238,35 @@ class TargetWriter:
             chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
                 if any(outgoing.suspected for _, outgoing in chosen.values()):
-                    self._alone.add(lane)
+                    self._alone.add(lane.leader)
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._produce(lane, connection, chosen)
 
     def _must_wait(self, lane: Lane, writer: PartitionWriter) -> bool:
-        if lane in self._alone:
-            return True
-        return self._outstanding.get(lane, 0) > 0 and bool(writer.waiting) and writer.waiting[0].suspected
+        """Whether the connection is kept free, so that a batch that may be what ends connections goes alone.
+
+        Alone among all connections to the leader: what ends one of them may end the others too.
+        """
+        busy = lane.leader in self._alone
+        if not busy and self._is_busy(lane.leader):
+            if writer.waiting and writer.waiting[0].suspected:
+                self._clearing.setdefault(lane.leader, lane)
+            busy = lane.leader in self._clearing
+        self._held_back |= busy
+        return busy
+
+    def _is_busy(self, leader: int) -> bool:
+        return any(count for lane, count in self._outstanding.items() if lane.leader == leader)
+
+    def _go_on_after(self, lane: Lane) -> None:
+        self._alone.discard(lane.leader)
+        if not self._held_back:
+            self._send_over(lane)
+            return
+        if not self._is_busy(lane.leader):
+            self._send_over(self._clearing.pop(lane.leader, lane))
+        for each in [each for each in self._queues if each.leader == lane.leader]:
+            self._send_over(each)
 
     def _produce(self, lane: Lane, connection: object, chosen: Chosen) -> None:
         produced = self._client.produce(
@@ -275,8 +299,7 @@ class TargetWriter:
             raise error
         # Only now, so that the next request takes the batches of all partitions that can go on.
         self._outstanding[lane] -= 1
-        self._alone.discard(lane)
-        self._send_over(lane)
+        self._go_on_after(lane)
 
     def _appended_next(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> bool:
         """Settle what nearly all batches are: appended where they must be, each after the one before it."""
