@@ -277,6 +277,7 @@ class FlowConfig(_Frozen):
     #: `<target>.mirror.rate.limit.write.bytes`: the same of what they write to the target.
     target_rate_limit_write_bytes: int = 0
     fencing: Fencing = Fencing.TRANSACTIONAL
+    old_records_in_transactions: bool = False
     #: `mirror.run.lease.seconds`: a run that has not said for so long that it lives may be succeeded by another.
     run_lease_seconds: float = 30.0
     #: `mirror.ledger.history.days`: how long the ledger keeps what runs did in each partition; 0: for ever.

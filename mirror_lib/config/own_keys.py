@@ -159,6 +159,16 @@ FLOW_KEYS = (
         choices=tuple(Fencing),
     ),
     Definition(
+        "mirror.old.records.in.transactions",
+        BOOLEAN,
+        "false",
+        Scope.FLOW,
+        _SINCE,
+        "Records older than half of the target's `producer.id.expiration.ms` (a day) are written in transactions. Then "
+        "brokers since Kafka 3.6 refuse a run that was overtaken also where they have forgotten its producer. Each "
+        "transaction takes one offset of a partition. See [reliability.md](reliability.md).",
+    ),
+    Definition(
         "mirror.run.lease.seconds",
         DOUBLE,
         "30",

@@ -120,6 +120,7 @@ def _own_of(texts: tuple[str | None, ...]) -> Mapping[str, Any]:
         "config_rules": sync_keys.config_rules(lookup),
         "acl_rules": sync_keys.acl_rules(lookup),
         "fencing": Fencing(text("mirror.fencing")),
+        "old_records_in_transactions": parse_raw_boolean(text("mirror.old.records.in.transactions")),
         "run_lease_seconds": float(text("mirror.run.lease.seconds")),
         "ledger_history_days": int(text("mirror.ledger.history.days")),
         "existing_target": ExistingTarget(text("mirror.target.existing")),

@@ -27,6 +27,7 @@ from mirror_lib.relay.model import (
     PartitionProblem,
     PartitionResult,
     PositionTopic,
+    ProducerMemory,
     RunPlan,
 )
 from mirror_lib.relay.opening import chains_of, name_positions, open_partitions, store_starts_at_end
@@ -278,7 +279,7 @@ class _Run:
             quarantine_topic=quarantine_topic(self._flow),
             bytes_per_second=self._rate.bytes_per_second,
             chains=chains,
-            producer_memory=clusters.producer_memory(),
+            producer_memory=clusters.producer_memory() if self._flow.old_records_in_transactions else ProducerMemory(),
         )
         began = time.monotonic()
         with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):

@@ -210,6 +210,7 @@ def test_every_field_is_one_that_connect_takes() -> None:
         clusters=ClusterPair("cluster-1", "cluster-2"),
         first_partitions=3,
         caught_up_at=1_700_000_000_000,
+        map_parts=2,
     )
     # Otherwise a field that is added later would not be looked at.
     assert all(getattr(position, each.name) for each in fields(position) if each.name != "partition")
