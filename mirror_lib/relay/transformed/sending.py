@@ -268,7 +268,8 @@ class Sending:
             background,
             acknowledged=self._acknowledged,
             omissions=self._omissions,
-            memory=self._job.producer_memory,
+            # Here transactions begin and end with rows.
+            memory=replace(self._job.producer_memory, verifies_transactions=False),
             tasks=len(self._job.bins),
         )
         self._open = len(copies)
