@@ -15,6 +15,9 @@ from typing import Any
 
 def _put(owner: Any, **replacements: Any) -> None:
     for name, replacement in replacements.items():
+        if not hasattr(owner, name):
+            # Else a protection that was renamed would be taken for one that the model does not miss.
+            raise AttributeError(f"{owner} has no {name} that could be taken away")
         setattr(owner, name, replacement)
 
 
