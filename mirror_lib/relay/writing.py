@@ -447,6 +447,9 @@ class TargetWriter:
             else:
                 self._faults.fail(writer, failure, certain=False)
         writer.looking = False
+        if writer.unsure:
+            # The process was stopped meanwhile.
+            self._pump(writer)
 
     def _settle_by_log(self, writer: PartitionWriter, high_watermark: int, end: int) -> None:
         while writer.waiting and writer.waiting[0].maybe_appended:

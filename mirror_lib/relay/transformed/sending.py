@@ -275,6 +275,7 @@ class Sending:
         self._open = len(copies)
         try:
             await self._writer.start()
+            background.start(self._writer.run())
             # A position must not pass what only the reading half knows to be left out, nor rows that are on their way
             # to several partitions.
             if self._in_parts and not self._routes:

@@ -474,3 +474,33 @@ class TestATargetThatClosesTheConnectionOverLargeRequests:
 
         assert [result.error for result in results] == [None] * 4
         assert target.torn == 0
+
+
+def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_on_then_it_looks_once_more(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = fill(source.add("orders"), [100] * 5)
+    lost: list[Produced] = []
+    clock = [1000.0]
+
+    def lose_first(request: Produced) -> Exception | None:
+        lost.append(request)
+        return BrokerUnreachableError("gone.") if len(lost) == 1 else None
+
+    async def look(node: int, partition: TopicPartition) -> tuple[int, int]:
+        target.looks += 1
+        if target.looks == 1:
+            # Somebody may have taken over meanwhile.
+            clock[0] += 60
+        end = target.partitions[partition].end
+        return end, end
+
+    target.lose = lose_first
+    target.log_ends = look  # type: ignore[method-assign]
+    monkeypatch.setattr("mirror_lib.relay.writing._now", lambda: clock[0])
+
+    (result,) = copy_between(source, target, job(opened(source, target), retry_max_seconds=5.0))
+
+    assert result.error is None
+    assert target.looks == 2
+    assert target.partitions[REMOTE].values() == values
