@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
 
-    done = _model(tmp_path, "--seeds", "1..2", "--length", "12", "--results", str(results))
+    done = _model("--seeds", "1..2", "--length", "12", "--results", str(results))
 
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in results.read_text().splitlines()]
@@ -30,21 +31,21 @@ def test_given_a_copy_without_tail_comparison_when_a_run_is_killed_then_the_mode
     struck = {"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}
     script.write_text(json.dumps([struck, {"do": "run"}]))
 
-    done = _model(tmp_path, "--without", "tail", "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+    done = _model("--without", "tail", "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "VIOLATION repeated" in done.stdout
 
 
-def _model(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-m", "model", *arguments],
-        cwd=_ROOT,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
-        timeout=580,
-        check=False,
-    )
+def _model(*arguments: str) -> subprocess.CompletedProcess[str]:
+    # Sockets of forked commands stand there, whose paths may have about a hundred characters.
+    with tempfile.TemporaryDirectory(prefix="model-") as temporary:
+        return subprocess.run(
+            [sys.executable, "-m", "model", *arguments],
+            cwd=_ROOT,
+            env={**os.environ, "TMPDIR": temporary},
+            capture_output=True,
+            text=True,
+            timeout=580,
+            check=False,
+        )
