@@ -65,7 +65,7 @@ async def fence_name(
     *,
     retry_seconds: float,
     where: Where,
-    commit: bool = True,
+    commit: bool = False,
 ) -> ProducerIdentity:
     """Make every older epoch of a transactional id refused on partitions, and all that it appended there visible.
 

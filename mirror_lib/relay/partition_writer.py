@@ -94,8 +94,6 @@ class Outgoing:
     unanswered: bool = False
     answer: ProducedPartition | MirrorError | None = field(default=None, init=False)
     tries: int = field(default=0, init=False)
-    #: Whether it was sent in a transaction.
-    in_transaction: bool = field(default=False, init=False)
     #: Whether the target may hold the batch although it has not said so.
     maybe_appended: bool = field(default=False, init=False)
     _maybe_before: bool = field(default=False, init=False)

@@ -201,7 +201,7 @@ class Beginning:
     async def _fence_name(self, name: str, targets: Collection[TopicPartition]) -> ProducerIdentity:
         retry_seconds = self._job.settings.retry_max_seconds
         where = Where(flow=str(self._job.flow), cluster=self._client.cluster)
-        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where, commit=False)
+        return await fence_name(self._client, name, targets, retry_seconds=retry_seconds, where=where)
 
     async def _behind_transactions(self, name: str, opened: OpenPartition, position: Position | None) -> Sluice:
         if opened.takeover is None:
