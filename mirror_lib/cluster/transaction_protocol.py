@@ -19,6 +19,8 @@ from mirror_lib.topology.names import TopicPartition
 DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION = 61, 0
 DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS_VERSION = 65, 0
 LIST_TRANSACTIONS, LIST_TRANSACTIONS_VERSION = 66, 0
+#: AddPartitionsToTxn in the version by which brokers ask a coordinator what is in a transaction (KIP-890, Kafka 3.6).
+ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION = 24, 4
 
 _INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
 #: Id and epoch, last sequence number and timestamp, the coordinator's epoch, where the open transaction begins.

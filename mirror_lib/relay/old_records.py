@@ -24,21 +24,19 @@ from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.retry import may_pass
-from mirror_lib.errors import FencedError, MirrorError, Where
+from mirror_lib.cluster.transaction_protocol import ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION
+from mirror_lib.errors import FencedError, MirrorError
 from mirror_lib.relay.background import Background
-from mirror_lib.relay.hanging import FIRST_LOOK, LAST_LOOK, Hanging
+from mirror_lib.relay.markers import Markers, overtime
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import Guard, PartitionWriter
 from mirror_lib.relay.write_faults import WriteFaults
 
-#: The request by which brokers ask a coordinator what is in a transaction, and its first version that can.
-_ADD_PARTITIONS_TO_TXN, _VERIFYING_VERSION = 24, 4
 #: What a transaction may take before it is committed; half of what coordinators grant producers unasked.
 COMMIT_SECONDS = 30.0
 _CLOSING_SECONDS = 5.0
-#: Markers that are not there so long after a commit may have been left out.
-_LATE_SECONDS = 5.0
+_STALLED = "Find out what stopped the task for so long. The next run continues behind what is committed."
 
 
 class OldRecords:
@@ -120,9 +118,9 @@ class OldRecords:
         """Whether the leader's version asks coordinators about transactions, which it does by such a request."""
         leader = self._client.leader(writer.target)
         if leader is None:
-            where = self._where(writer)
+            where = self._faults.where(writer)
             raise error_for_code(ErrorCode.LEADER_NOT_AVAILABLE, where=where, doing="find the leader on the target")
-        return await self._client.speaks(leader, _ADD_PARTITIONS_TO_TXN, _VERIFYING_VERSION)
+        return await self._client.speaks(leader, ADD_PARTITIONS_TO_TXN, VERIFYING_VERSION)
 
     # ------------------------------------------------------------ end
 
@@ -148,12 +146,13 @@ class OldRecords:
             await self._client.producers.end_transaction(
                 _name(writer), _identity(writer), commit=True, deadline=self._deadline()
             )
-            await self._see_marker(writer, end)
+            end = await self._markers(writer).behind(_identity(writer), writer.target, end)
         except MirrorError as error:
             # Whoever takes over finds out from the log what became of it.
             for copy in writer.copies:
                 copy.not_committed()
-            self._faults.fail(writer, _told(error, writer, began), certain=False)
+            told = overtime(error, _name(writer), began=began, limit_seconds=2 * COMMIT_SECONDS, action=_STALLED)
+            self._faults.fail(writer, told, certain=False)
         else:
             writer.marked()
             for copy in writer.copies:
@@ -178,49 +177,9 @@ class OldRecords:
         except MirrorError:
             return  # The next run ends it.
 
-    # ------------------------------------------------------------ markers
-
-    async def _see_marker(self, writer: PartitionWriter, end: int) -> None:
-        """Wait until the log reaches behind the marker, which comes a little later than the answer to the commit.
-
-        Raises:
-            MirrorError: it does not appear, or the cluster cannot be asked.
-        """
-        if await self._reaches(writer, end, _LATE_SECONDS):
-            return
-        where = self._where(writer)
-        hanging = Hanging(self._client, _name(writer), retry_seconds=self._retry_seconds, where=where)
-        # The coordinator takes no partition before it has completed the transaction before.
-        if await hanging.without_marker([writer.target], writer.producer_id, seconds=0):
-            # It left out the marker (KAFKA-20734); nobody else would write it.
-            name, identity, producers = _name(writer), _identity(writer), self._client.producers
-            await producers.add_to_transaction(name, identity, [writer.target], deadline=self._deadline())
-            await producers.end_transaction(name, identity, commit=True, deadline=self._deadline())
-        if not await self._reaches(writer, end, self._retry_seconds):
-            raise hanging.no_marker([writer.target])
-
-    async def _reaches(self, writer: PartitionWriter, end: int, seconds: float) -> bool:
-        pause, until = FIRST_LOOK, time.monotonic() + seconds
-        while True:
-            leader = self._client.leader(writer.target)
-            try:
-                if leader is None:
-                    await self._client.refresh_leaders([writer.target.topic])
-                else:
-                    high_watermark, _ = await self._client.log_ends(leader, writer.target)
-                    if high_watermark >= end:
-                        return True
-            except MirrorError as error:
-                if not may_pass(error):
-                    raise
-                await self._client.refresh_leaders([writer.target.topic])
-            if time.monotonic() > until:
-                return False
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LAST_LOOK)
-
-    def _where(self, writer: PartitionWriter) -> Where:
-        return self._faults.where(writer)
+    def _markers(self, writer: PartitionWriter) -> Markers:
+        where = self._faults.where(writer)
+        return Markers(self._client, _name(writer), retry_seconds=self._retry_seconds, where=where)
 
     def _deadline(self) -> float:
         return time.monotonic() + self._retry_seconds
@@ -237,16 +196,3 @@ def _name(writer: PartitionWriter) -> str:
 
 def _identity(writer: PartitionWriter) -> ProducerIdentity:
     return ProducerIdentity(writer.producer_id, writer.epoch)
-
-
-def _told(error: MirrorError, writer: PartitionWriter, began: float) -> MirrorError:
-    """The error of a commit, which is refused as well when the coordinator has aborted what was open for too long."""
-    seconds = time.monotonic() - began
-    if not isinstance(error, FencedError) or seconds < 2 * COMMIT_SECONDS:
-        return error
-    return FencedError(
-        f"the transaction of {_name(writer)} was open for {seconds:.0f} s: the coordinator has aborted it, or another "
-        "run has taken over.",
-        where=error.where,
-        action="Find out what stopped the task for so long. The next run goes on behind what is committed.",
-    )

@@ -9,7 +9,6 @@ numpy and Arrow are not for the copy task: nothing that it imports may import th
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,19 +25,16 @@ from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
-from mirror_lib.errors import FencedError, MirrorError, Where
-from mirror_lib.relay.hanging import FIRST_LOOK, LAST_LOOK, Hanging
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.relay.markers import Markers, overtime
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
-from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.patient_writer import PatientWriter
 from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
 _COORDINATOR_SECONDS = 60.0
-#: Markers that are not there so long after a commit may have been left out.
-_LATE_SECONDS = 5.0
 #: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
 _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
 
@@ -69,7 +65,7 @@ class Transaction:
         self._storing: Sequence[TopicPartition] = ()
         self._job = job
         self._client = client
-        self._hanging = Hanging(
+        self._markers = Markers(
             client,
             name,
             retry_seconds=job.settings.retry_max_seconds,
@@ -87,13 +83,11 @@ class Transaction:
 
     def told(self, error: MirrorError) -> MirrorError:
         """An error of its producer, which is fenced as well when its own transaction took too long."""
-        seconds = 0.0 if self.began is None else time.monotonic() - self.began
-        if not isinstance(error, FencedError) or seconds < self._timeout_seconds:
-            return error
-        return FencedError(
-            f"the transaction of {self.name} was open for {seconds:.0f} s, and the coordinator aborts it after "
-            f"{self._timeout_seconds:.0f} s.",
-            where=error.where,
+        return overtime(
+            error,
+            self.name,
+            began=self.began,
+            limit_seconds=self._timeout_seconds,
             action="Give the flow more tasks (tasks.max) or runs that copy less; with mirror.poison.policy=fail "
             "transactions end every ten seconds. The next run goes on behind what is committed.",
         )
@@ -129,11 +123,9 @@ class Transaction:
                 await self._append(partition, batch)
         await self._end(commit=True)
         self._ended()
-        # The next batch must find the marker in front of it.
-        unmarked = await self._unmarked(ends, _LATE_SECONDS)
-        # Without theirs the positions would not count, of which whoever comes next is to know.
-        if unmarked or await self._hidden(wanted, _LATE_SECONDS):
-            await self._mark(unmarked, wanted)
+        # The next batch must find the marker in front of it. And without theirs the positions would not count, of which
+        # whoever comes next is to know.
+        await self._markers.complete(self.identity, ends, wanted)
 
     async def abort(self) -> None:
         """Give up what is open, so that readers need not wait for its timeout; that it fails is only logged."""
@@ -144,7 +136,7 @@ class Transaction:
         try:
             await self._end(commit=False)
             if storing:
-                # Again, for markers that were left out (`_mark`): nobody else would have them written there, while
+                # Again, for markers that were left out (`markers`): nobody else would have them written there, while
                 # whoever takes over has them written to where the rows are.
                 await self._add(storing)
                 await self._end(commit=False)
@@ -199,70 +191,6 @@ class Transaction:
         needs = Grant.on_topic(Operation.DESCRIBE, self._topic)
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return error_for_code(code, where=where, doing="store positions", needs=needs)
-
-    # ------------------------------------------------------------ markers
-
-    async def _mark(self, ends: Mapping[TopicPartition, int], positions: Sequence[TopicPartition]) -> None:
-        """Have the markers written that are not there, by another transaction that is committed without any row.
-
-        Nobody else would, since the coordinator believes the transaction to be over (`hanging`).
-
-        Args:
-            ends: where the logs end behind the markers, of those where these are missing.
-            positions: the partitions that the positions were stored in.
-
-        Raises:
-            MirrorError: the coordinator refused, or did not answer in time; or the markers do not appear.
-        """
-        # It takes no partition before it has completed the transaction before. Among positions another marker is in
-        # nobody's way; on the others it would take an offset that is not counted on, if the first one was only late.
-        await self._add(positions)
-        left_out = await self._unmarked(ends, 0)
-        hidden = await self._hidden(positions, 0)
-        if left_out or hidden:
-            names = ", ".join(map(str, (*left_out, *hidden)))
-            _log.warning("the coordinator of %s left out the markers of %s: they are written now", self.name, names)
-        if left_out:
-            await self._add(left_out)
-        await self._end(commit=True)
-        retry_seconds = self._job.settings.retry_max_seconds
-        missing = [*await self._unmarked(left_out, retry_seconds), *await self._hidden(hidden, retry_seconds)]
-        if missing:
-            raise self._hanging.no_marker(missing)
-
-    async def _hidden(self, positions: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
-        """Those partitions of the position topic that lack its marker after some seconds.
-
-        Others write there too, so that the end of the log does not tell.
-        """
-        if not positions:
-            return []
-        return await self._hanging.without_marker(positions, self.identity.producer_id, seconds=seconds)
-
-    async def _unmarked(self, ends: Mapping[TopicPartition, int], seconds: float) -> dict[TopicPartition, int]:
-        """Those of some partitions where no marker stands and is replicated after some seconds.
-
-        The answer to a commit comes before the markers.
-        """
-        marked = await asyncio.gather(*(self._marked(target, end, seconds) for target, end in ends.items()))
-        return {target: end for (target, end), there in zip(ends.items(), marked, strict=True) if not there}
-
-    async def _marked(self, target: TopicPartition, end: int, seconds: float) -> bool:
-        log = PatientReader(self._client, target, self._job.settings, read_committed=False)
-        backoff = log.patient()
-        pause, until = FIRST_LOOK, time.monotonic() + seconds
-        while True:
-            try:
-                high_watermark, _ = await self._client.log_ends(await log.leader(), target)
-            except MirrorError as error:
-                await log.pause(backoff, error)
-                continue
-            if high_watermark >= end:
-                return True
-            if time.monotonic() > until:
-                return False
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LAST_LOOK)
 
 
 def _deadline() -> float:

@@ -20,10 +20,10 @@ from mirror_lib.cluster.producers import ProducerIdentity, Producers
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.small_topics import SmallTopicReader
 from mirror_lib.errors import Where
+from mirror_lib.relay import markers
 from mirror_lib.relay.fencing import fence_name
+from mirror_lib.relay.markers import Markers
 from mirror_lib.relay.model import CopyJob, PartitionResult
-from mirror_lib.relay.transformed import transactions
-from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow, pair_flow
@@ -69,8 +69,8 @@ def leave_out(monkeypatch: pytest.MonkeyPatch) -> LeaveOut:
             """Die before."""
 
         monkeypatch.setattr(Producers, "add_to_transaction", add_others)
-        monkeypatch.setattr(Transaction, "_mark", not_yet)
-        monkeypatch.setattr(transactions, "_LATE_SECONDS", 0.2)
+        monkeypatch.setattr(Markers, "_write", not_yet)
+        monkeypatch.setattr(markers, "_LATE_SECONDS", 0.2)
 
     return begin
 

@@ -21,9 +21,10 @@ from mirror_lib.cluster.transaction_protocol import (
     DESCRIBE_PRODUCERS_VERSION,
     encode_describe_producers,
 )
-from mirror_lib.errors import AuthorizationError, MirrorError, TransientError
+from mirror_lib.errors import AuthorizationError, MirrorError, TransientError, Where
+from mirror_lib.relay import markers
+from mirror_lib.relay.markers import Markers
 from mirror_lib.relay.model import PositionTopic
-from mirror_lib.relay.transformed import transactions
 from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.topology.names import TopicPartition
 from tests.support.described_transactions import described_producers
@@ -119,7 +120,7 @@ class Coordinator:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "_LATE_SECONDS", 0.02)
+    monkeypatch.setattr(markers, "_LATE_SECONDS", 0.02)
 
 
 def transaction(target: Coordinator) -> Transaction:
@@ -232,3 +233,50 @@ def test_given_no_position_yet_when_aborted_then_that_is_all() -> None:
     asyncio.run(transaction(target).abort())
 
     assert target.aborts == [[ORDERS, PAYMENTS]]
+
+
+# ------------------------------------------------------------ a transaction of one partition, which has no positions
+
+
+def behind(target: Coordinator) -> int:
+    """Commit five rows of a partition; returns where the next batch is expected."""
+    name = "mirror:A->B:A.orders-0"
+
+    async def scene() -> int:
+        await target.end_transaction(name, OURS, commit=True, deadline=0)
+        own = Markers(cast("RawClient", target), name, retry_seconds=0.05, where=Where())
+        return await own.behind(OURS, ORDERS, 6)
+
+    return asyncio.run(scene())
+
+
+def test_given_one_partition_when_its_marker_is_in_time_then_the_next_batch_is_expected_behind_it() -> None:
+    target = Coordinator()
+
+    assert behind(target) == target.ends[ORDERS] == 6
+    assert len(target.commits) == 1
+
+
+def test_given_one_partition_when_its_marker_is_left_out_then_it_is_written_and_the_next_batch_expected_behind_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    target = Coordinator(left_out=[ORDERS])
+
+    with caplog.at_level(logging.WARNING):
+        assert behind(target) == target.ends[ORDERS] == 6
+
+    assert target.commits[1:] == [[ORDERS]]
+    assert "left out the markers of A.orders-0" in caplog.text
+
+
+def test_given_one_partition_when_its_marker_is_late_then_the_next_batch_is_expected_behind_both() -> None:
+    target = Coordinator(late=[ORDERS])
+
+    assert behind(target) == target.ends[ORDERS] == 7
+
+
+def test_given_one_partition_when_its_marker_never_appears_then_that_is_told() -> None:
+    target = Coordinator(never=[ORDERS])
+
+    with pytest.raises(TransientError, match=f"does not appear on {ORDERS}"):
+        behind(target)
