@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from mirror_lib.airflow.broken_files import BROKEN_FILES_DAG, broken_files_dag, problems_of
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
 from mirror_lib.airflow.flow_dags import config_files
 from mirror_lib.config.local_state import CONFIG_VARIABLE
@@ -44,8 +45,10 @@ def mirror_dags(
         only: which kinds of DAGs: `flows`, `verifications`, `backfills`, `cutovers`,
             `after_disaster`, `heartbeats`.
 
+    What is wrong with a file is told by one more DAG, `mirror_broken_files`, and on the DAGs that are made of it.
+
     Raises:
-        ConfigurationError: no file is named, one cannot be used, or there is no such kind. Airflow shows it as the
+        ConfigurationError: no file is named, none can be used, or there is no such kind. Airflow shows it as the
             import error of the DAG file.
     """
     paths = _paths(config)
@@ -56,10 +59,14 @@ def mirror_dags(
         try:
             dags |= build(paths, only=wanted)
         except ConfigurationError as error:
-            # A broken file breaks every kind in the same way.
             problems[str(error)] = None
-    if problems and not (wanted and dags):
+    if wanted in (None, BROKEN_FILES_DAG):
+        problems = dict.fromkeys(problems_of(paths))
+    if problems and not dags and wanted != BROKEN_FILES_DAG:
+        # There is nothing that this could stop.
         raise ConfigurationError("\n".join(problems))
+    if problems and wanted in (None, BROKEN_FILES_DAG):
+        dags[BROKEN_FILES_DAG] = broken_files_dag(problems)
     return dags
 
 

@@ -85,7 +85,8 @@ def _type(param: Param) -> str:
 
 
 def _bootstrap(settings: ClientSettings) -> str:
-    servers = settings.properties["bootstrap.servers"].split(",")
+    # A broken file may lack it.
+    servers = settings.properties.get("bootstrap.servers", "unknown").split(",")
     return servers[0].strip() + (f" and {len(servers) - 1} more" if len(servers) > 1 else "")
 
 

@@ -1,17 +1,21 @@
-"""From the environment to DAGs: which configuration files Airflow serves, and what is said when one is broken."""
+"""From the environment to DAGs: which configuration files Airflow serves, and the DAGs of their flows."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from mirror_lib.airflow.broken_dags import failing_dag, mark
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.flow_dag import build_flow_dag
-from mirror_lib.airflow.loaded_files import load, uncollected
+from mirror_lib.airflow.loaded_files import load_readable, uncollected
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.served_files import served_files
 from mirror_lib.errors import ConfigurationError, MirrorError
 from mirror_lib.observe.airflow_runs import dag_id_of
+
+_log = logging.getLogger(__name__)
 
 
 def config_files(environment: Mapping[str, str], project: Path) -> list[Path]:
@@ -34,41 +38,48 @@ def dags_of_flows(
 ) -> dict[str, DAG]:
     """A DAG for every enabled flow of the files; with `only`, just the DAG of that id.
 
-    A worker that asks for one DAG gets it even when another file is broken.
+    A file that is broken stops no other. What can be read of it makes DAGs, which are marked; what is wrong with it is
+    for `broken_files` to raise. A flow whose DAG cannot be built has one that fails. Of two flows with the same DAG id
+    the first has it.
 
     Args:
         takes: whether a flow of a file has such a DAG.
 
     Raises:
-        ConfigurationError: a file cannot be used, or two flows have the same DAG id. Every file's problems are named.
+        ConfigurationError: no file makes the DAG that is asked for, and some cannot be read; it names those.
     """
     dags: dict[str, DAG] = {}
-    origin: dict[str, Path] = {}
+    taken: set[str] = set()
     problems: list[str] = []
     with uncollected():
         for path in paths:
             try:
-                config = load(path)
+                config, broken = load_readable(path)
             except MirrorError as error:
                 problems.append(str(error))
                 continue
+            if broken is not None:
+                problems.append(str(broken))
             for flow in config.enabled_flows:
-                if not takes(config, flow):
-                    continue
                 name = dag_id(flow)
-                if name in origin:
-                    problems.append(_clash(flow, name, path, origin[name]))
+                if name in taken or not takes(config, flow):
                     continue
-                origin[name] = path
+                taken.add(name)
                 if only in (None, name):
-                    dags[name] = build(flow, path.absolute())
-    if problems and not (only and dags):
+                    dags[name] = _built(name, flow, path.absolute(), build)
+                    if broken is not None:
+                        mark(dags[name], broken)
+    if only and not dags and problems:
+        # A task's process: there is nobody whom this could stop, and its log should say why there is no DAG.
         raise ConfigurationError("\n".join(problems))
     return dags
 
 
-def _clash(flow: FlowConfig, dag_id: str, path: Path, other: Path) -> str:
-    return (
-        f"flow {flow.flow} of {path} and a flow of {other} both make the DAG {dag_id}. "
-        f"Keep one of them, or rename a cluster alias."
-    )
+def _built(dag_id: str, flow: FlowConfig, path: Path, build: Callable[[FlowConfig, Path], DAG]) -> DAG:
+    try:
+        return build(flow, path)
+    except Exception as error:
+        # Whatever it is: the other flows have DAGs.
+        _log.exception("the DAG %s of %s cannot be made", dag_id, path)
+        text = f"{type(error).__name__}: {error}"
+        return failing_dag(dag_id, f"The DAG of flow {flow.flow} of {path} cannot be made", text)

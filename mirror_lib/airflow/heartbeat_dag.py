@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mirror_lib.airflow import heartbeat_tasks
+from mirror_lib.airflow.broken_dags import mark
 from mirror_lib.airflow.compatibility import DAG
-from mirror_lib.airflow.loaded_files import load
+from mirror_lib.airflow.loaded_files import load_readable
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.errors import MirrorError
 from mirror_lib.sync.heartbeats import emitting_flows
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -29,21 +30,19 @@ _TIMEOUT = timedelta(minutes=5)
 def build_heartbeat_dags(paths: Iterable[Path], only: str | None = None) -> dict[str, DAG]:
     """A DAG for every file in which some pair of clusters emits heartbeats; with `only`, just the DAG of that id.
 
-    Raises:
-        ConfigurationError: a file cannot be used; every file's problems are named.
+    A file that is broken is for `broken_files` to tell.
     """
     dags: dict[str, DAG] = {}
-    problems: list[str] = []
     for path in paths:
         try:
-            config = load(path)
-        except MirrorError as error:
-            problems.append(str(error))
+            config, broken = load_readable(path)
+        except MirrorError:
             continue
-        if emitting_flows(config) and only in (None, heartbeat_dag_id(path)):
-            dags[heartbeat_dag_id(path)] = build_heartbeat_dag(config, path.absolute())
-    if problems and not (only and dags):
-        raise ConfigurationError("\n".join(problems))
+        name = heartbeat_dag_id(path)
+        if name not in dags and emitting_flows(config) and only in (None, name):
+            dags[name] = build_heartbeat_dag(config, path.absolute())
+            if broken is not None:
+                mark(dags[name], broken)
     return dags
 
 

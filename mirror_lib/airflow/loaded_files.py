@@ -9,11 +9,11 @@ from pathlib import Path
 
 from mirror_lib.config import load as reading
 from mirror_lib.config.file_stamps import unchanged
-from mirror_lib.config.model import MirrorConfig
+from mirror_lib.config.load import ReadablePart
 from mirror_lib.config.surroundings import without_lookups
 
 _KEPT = 8
-_kept: dict[Path, MirrorConfig] = {}
+_kept: dict[Path, ReadablePart] = {}
 
 
 @contextmanager
@@ -28,19 +28,19 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def load(path: Path) -> MirrorConfig:
-    """The configuration of a file as it is now; read again when it changes, or one that its providers read.
+def load_readable(path: Path) -> ReadablePart:
+    """What can be read of a file as it is now; read again when it changes, or one that its providers read.
 
     Only for parsing: Airflow's connections are not asked for. Tasks read the file anew, for a variable in it may stand
-    for something else by then.
+    for something else by then, and refuse one with errors.
 
     Raises:
-        InvalidConfigurationError: the file cannot be read or has errors.
+        InvalidConfigurationError: the file cannot be read.
     """
     known = _kept.pop(path, None)
     if known is None or not unchanged(known.sources):
         with without_lookups():
-            known = reading.load(path)
+            known = reading.load_readable(path)
     # The one that was used last is the last to go.
     _kept[path] = known
     while len(_kept) > _KEPT:

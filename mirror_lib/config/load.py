@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mirror_lib.config.airflow_provider import AirflowSecretProvider
 from mirror_lib.config.check import key_problems
@@ -49,6 +50,7 @@ _NOT_OF_AIRFLOW = (
 
 __all__ = [
     "InvalidConfigurationError",
+    "ReadablePart",
     "check",
     "describe",
     "enabled_flow",
@@ -56,7 +58,21 @@ __all__ = [
     "explain_with_transforms",
     "load",
     "load_flow",
+    "load_readable",
 ]
+
+
+class ReadablePart(NamedTuple):
+    """What a file says, as far as it can be used, and what is wrong with it."""
+
+    config: MirrorConfig
+    #: None for a file without errors.
+    broken: InvalidConfigurationError | None
+
+    @property
+    def sources(self) -> tuple[FileStamp, ...]:
+        """What it was read from, as those of `MirrorConfig`."""
+        return self.config.sources if self.broken is None else self.broken.sources
 
 
 def load(path: Path | str) -> MirrorConfig:
@@ -68,6 +84,26 @@ def load(path: Path | str) -> MirrorConfig:
     read = _read(path)
     if read.has_errors:
         raise InvalidConfigurationError(str(path), read.problems, read.sources)
+    return _config(path, read)
+
+
+def load_readable(path: Path | str) -> ReadablePart:
+    """What can be used of a file with errors: its flows without the lines that are wrong.
+
+    For whoever shows the flows and copies nothing: a run refuses such a file as a whole.
+
+    Raises:
+        InvalidConfigurationError: the file cannot be read.
+    """
+    read = _read(path)
+    if not read.has_errors:
+        return ReadablePart(_config(path, read), None)
+    broken = InvalidConfigurationError(str(path), read.problems, read.sources)
+    rest = _read(path, without=broken.keys_in_error, in_spite=True)
+    return ReadablePart(_config(path, rest), broken)
+
+
+def _config(path: Path | str, read: _Read) -> MirrorConfig:
     ledger = read.file.get(LEDGER_URL)
     return MirrorConfig(
         path=str(path),
@@ -167,7 +203,11 @@ class _Read:
 
 
 @collections_paused()
-def _read(path: Path | str) -> _Read:
+def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = False) -> _Read:
+    """Args:
+    without: keys whose lines are taken for absent.
+    in_spite: make typed flows also of a file with errors, as many as can be made.
+    """
     stamp = FileStamp.of(Path(path))
     try:
         data = Path(path).read_bytes()
@@ -176,8 +216,9 @@ def _read(path: Path | str) -> _Read:
         raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
     parsed = parse_properties(data)
     problems = list(parsed.problems)
-    providers = _providers(parsed.effective, problems)
-    file = top_level(_resolved(parsed.effective, providers, problems))
+    entries = {key: entry for key, entry in parsed.effective.items() if key not in without}
+    providers = _providers(entries, problems)
+    file = top_level(_resolved(entries, providers, problems))
     aliases = clusters(file)
     selected = selected_flows(file)
     flows = tuple(flow_settings(file, flow) for flow in selected)
@@ -193,7 +234,7 @@ def _read(path: Path | str) -> _Read:
     transforms = tuple([reader.read(settings) for settings in flows])
     problems += reader.problems()
     typed: list[FlowConfig] = []
-    if not _any_error(problems):
+    if in_spite or not _any_error(problems):
         typed += _typed(flows, transforms, problems)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)

@@ -24,6 +24,11 @@ class InvalidConfigurationError(ConfigurationError):
         count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
         super().__init__(f"{path} has {count}:{lines}")
 
+    @property
+    def keys_in_error(self) -> frozenset[str]:
+        """The keys as they are written in the lines that are wrong; what concerns no single line has none."""
+        return frozenset(each.key for each in self.problems if each.severity is Severity.ERROR and each.key)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.problems, self.sources)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mirror_lib.config.file_stamps import unchanged
-from mirror_lib.config.load import InvalidConfigurationError, load
+from mirror_lib.config.load import InvalidConfigurationError, ReadablePart, load_readable
 from mirror_lib.config.model import FlowConfig, MirrorConfig
+from mirror_lib.config.own_keys import LEDGER_URL
 from mirror_lib.config.served_files import served_files
 from mirror_lib.config.surroundings import without_lookups
 from mirror_lib.errors import LedgerError, MirrorError
@@ -67,7 +68,7 @@ class FlowSource:
         self._files_lock = threading.Lock()
         #: Apart from the other, since a database that does not answer holds up whoever opens it.
         self._ledgers_lock = threading.Lock()
-        self._files: dict[Path, MirrorConfig | InvalidConfigurationError] = {}
+        self._files: dict[Path, ReadablePart | InvalidConfigurationError] = {}
         self._ledgers: dict[str, Ledger] = {}
 
     @property
@@ -76,15 +77,24 @@ class FlowSource:
         return self._environment
 
     def read(self) -> Served:
-        """The flows as the files have them now, by name. A file that is broken is a problem, not an error."""
+        """The flows as the files have them now, by name.
+
+        A file that is broken is a problem, not an error: its flows are shown as far as it can be read, but not with
+        another ledger than its own.
+        """
         files = tuple(served_files(self._environment, self._project))
         flows: dict[str, ServedFlow] = {}
         problems: list[MirrorError] = []
         for path in files:
-            config = self._config(path)
-            if isinstance(config, MirrorError):
-                problems.append(config)
+            readable = self._readable(path)
+            if isinstance(readable, MirrorError):
+                problems.append(readable)
                 continue
+            config, broken = readable
+            if broken is not None:
+                problems.append(broken)
+                if LEDGER_URL in broken.keys_in_error:
+                    continue
             for settings in config.enabled_flows:
                 dag_id = dag_id_of(settings.flow)
                 flows.setdefault(
@@ -126,7 +136,7 @@ class FlowSource:
                 )
             return known
 
-    def _config(self, path: Path) -> MirrorConfig | MirrorError:
+    def _readable(self, path: Path) -> ReadablePart | InvalidConfigurationError:
         with self._files_lock:
             known = self._files.get(path)
         if known is not None and unchanged(known.sources):
@@ -134,7 +144,7 @@ class FlowSource:
         try:
             # The page connects to no cluster.
             with without_lookups():
-                read: MirrorConfig | InvalidConfigurationError = load(path.absolute())
+                read: ReadablePart | InvalidConfigurationError = load_readable(path.absolute())
         except InvalidConfigurationError as error:
             read = error
         with self._files_lock:

@@ -41,9 +41,9 @@ def test_every_enabled_flow_has_one(tmp_path):
     assert build_backfill_dags([path], only="mirror__A__B") == {}
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_a_file_that_cannot_be_read_is_named_to_a_task_that_needs_it(tmp_path):
     with pytest.raises(ConfigurationError, match="nowhere"):
-        build_backfill_dags([tmp_path / "nowhere"])
+        build_backfill_dags([tmp_path / "nowhere"], only="mirror_backfill__A__B")
 
 
 def test_the_form_keeps_off_the_flows_own_topics_unless_told_otherwise(make_flow):

@@ -208,6 +208,5 @@ def test_there_is_one_dag_for_a_file_and_none_where_no_pair_emits(write_config):
     assert build_heartbeat_dags([write_config("emit.heartbeats.enabled = false")]) == {}
 
 
-def test_a_file_that_cannot_be_used_is_named(tmp_path):
-    with pytest.raises(ConfigurationError, match="gone"):
-        build_heartbeat_dags([tmp_path / "gone.properties"])
+def test_a_file_that_cannot_be_used_stops_no_other(tmp_path, write_config):
+    assert list(build_heartbeat_dags([tmp_path / "gone.properties", write_config()])) == ["mirror_heartbeats__mirror"]

@@ -15,7 +15,7 @@ import pytest
 from airflow.sdk.execution_time.comms import ErrorResponse
 
 from mirror_lib.airflow.compatibility import DAG, AirflowRuntimeError, BaseHook, ErrorType, Variable
-from mirror_lib.airflow.loaded_files import load as load_for_dags
+from mirror_lib.airflow.loaded_files import load_readable as load_for_dags
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.retries import is_hopeless
@@ -131,7 +131,7 @@ def test_variables_and_extras_are_looked_up_too(monkeypatch: pytest.MonkeyPatch)
 
 def test_dags_are_made_without_asking_airflow(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_KAFKA_BERLIN")
-    assert "${airflow:connection/kafka_berlin:password}" in _password(load_for_dags(file))
+    assert "${airflow:connection/kafka_berlin:password}" in _password(load_for_dags(file).config)
 
 
 def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) -> None:
@@ -143,12 +143,12 @@ def test_dags_are_made_anew_when_a_file_of_a_provider_changes(tmp_path: Path) ->
         "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
         f"A->B.topics = ${{file:{tmp_path}/topics.properties:topics}}\n"
     )
-    assert load_for_dags(path).flow("A->B").topics == ("orders",)
+    assert load_for_dags(path).config.flow("A->B").topics == ("orders",)
     assert load_for_dags(path) is load_for_dags(path)
 
     (tmp_path / "topics.properties").write_text("topics = prices\n")
 
-    assert load_for_dags(path).flow("A->B").topics == ("prices",)
+    assert load_for_dags(path).config.flow("A->B").topics == ("prices",)
 
 
 @pytest.mark.parametrize("secret", ["sly-badger-71", "plain-heron-72", "calm/otter-73", "calm%2Fotter-73"])

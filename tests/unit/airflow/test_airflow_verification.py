@@ -16,6 +16,7 @@ from mirror_lib.airflow.retries import is_hopeless
 from mirror_lib.airflow.verify_dag import build_verify_dag, build_verify_dags, verify_dag_id
 from mirror_lib.airflow.verify_operator import RESULT_KEY, VerifyOperator
 from mirror_lib.airflow.verify_outcome import NotVerifiableError, NotVerifiedError, PartitionsDifferError
+from mirror_lib.config.load import ReadablePart
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
 from mirror_lib.verify.job import VerifyArguments
@@ -245,16 +246,13 @@ def test_a_job_that_died_without_a_report_is_tried_again(spark):
 
 @pytest.fixture
 def files(make_flow, monkeypatch):
-    """Configuration files by name: flows, or what is wrong with the file."""
-    content = {"ab": [make_flow("A", "B")], "bc": [make_flow("B", "C")], "bad": "line 3: unknown key topcis"}
+    """The flows of configuration files by name."""
+    content = {"ab": [make_flow("A", "B")], "bc": [make_flow("B", "C")]}
 
-    def load(path):
-        found = content[path.name]
-        if isinstance(found, str):
-            raise ConfigurationError(f"{path}: {found}")
-        return SimpleNamespace(enabled_flows=found)
+    def load_readable(path):
+        return ReadablePart(SimpleNamespace(enabled_flows=content[path.name]), None)
 
-    monkeypatch.setattr(flow_dags, "load", load)
+    monkeypatch.setattr(flow_dags, "load_readable", load_readable)
     return content
 
 
@@ -263,17 +261,3 @@ def test_every_enabled_flow_of_every_file_has_one(files):
 
     assert set(build_verify_dags(paths)) == {"mirror_verify__A__B", "mirror_verify__B__C"}
     assert set(build_verify_dags(paths, only="mirror_verify__B__C")) == {"mirror_verify__B__C"}
-
-
-def test_a_broken_file_is_told_but_does_not_stop_a_worker_that_needs_another(files):
-    with pytest.raises(ConfigurationError, match="topcis"):
-        build_verify_dags([Path("bad"), Path("ab")])
-
-    assert set(build_verify_dags([Path("bad"), Path("ab")], only="mirror_verify__A__B")) == {"mirror_verify__A__B"}
-
-
-def test_two_flows_with_one_dag_id_are_refused(files, make_flow):
-    files["twin"] = [make_flow("A", "B")]
-
-    with pytest.raises(ConfigurationError, match="both make the DAG mirror_verify__A__B"):
-        build_verify_dags([Path("ab"), Path("twin")])

@@ -72,3 +72,19 @@ def test_a_broken_file_is_read_again_once_what_it_lacked_is_there(file: Path) ->
     missing.write_text("paris = paris:9092\n")
 
     assert _config(source).clusters == ("berlin", "paris")
+
+
+def test_the_flows_of_a_broken_file_are_shown_with_what_is_wrong(file: Path) -> None:
+    file.write_text(file.read_text() + "berlin->paris.topcis = orders\n")
+    served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
+
+    assert [flow.name for flow in served.flows] == ["berlin->paris"]
+    assert "did you mean berlin->paris.topics" in str(served.problems[0])
+
+
+def test_the_flows_of_a_file_whose_ledger_cannot_be_told_are_not_shown_with_another_one(file: Path) -> None:
+    file.write_text(file.read_text().replace("postgresql+psycopg://", "somewhere "))
+    served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
+
+    assert served.flows == ()
+    assert "ledger" in str(served.problems[0])

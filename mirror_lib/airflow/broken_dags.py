@@ -1,0 +1,55 @@
+"""DAGs of which something is broken: marked, or with nothing but a task that fails with the reason."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from mirror_lib.airflow.compatibility import DAG
+from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.errors import ConfigurationError, MirrorError
+
+#: Of such DAGs, for Airflow's filter.
+BROKEN_TAG: Final = "broken file"
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def mark(dag: DAG, error: MirrorError) -> None:
+    """Show on a DAG's page that its file is broken. Its runs fail: each task reads the file, and refuses it."""
+    dag.tags.add(BROKEN_TAG)
+    # Airflow would pause it, and nobody would think of that when the file is mended.
+    dag.max_consecutive_failed_dag_runs = 0
+    dag.description = f"Its file is broken, and its runs fail: see the documentation. {dag.description or ''}".rstrip()
+    dag.doc_md = (
+        f"{_shown('The file of this flow is broken. Every run fails until it is mended.', str(error))}\n{dag.doc_md}"
+    )
+
+
+def failing_dag(dag_id: str, title: str, text: str) -> DAG:
+    """A DAG that does nothing but fail with a text.
+
+    Args:
+        title: shown as its name, and above the text in its documentation.
+    """
+    with DAG(
+        dag_id=dag_id,
+        dag_display_name=title,
+        description=f"{title}: see the documentation",
+        doc_md=_shown(title, text),
+        schedule=None,
+        start_date=_START,
+        catchup=False,
+        tags=sorted({"mirror", BROKEN_TAG}),
+        default_args={"owner": "mirror", "retries": 0},
+    ) as dag:
+        PythonTask.of(_refuse, {"text": text}, task_id="what_is_wrong")
+    return dag
+
+
+def _refuse(text: str) -> None:
+    """Fails with what is wrong."""
+    raise ConfigurationError(text)
+
+
+def _shown(title: str, text: str) -> str:
+    return "\n".join([f"**{title}**", "", *(f"    {line}" for line in text.splitlines()), ""])
