@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_topics, literal, topics_field
+from mirror_lib.airflow.form_fields import chosen_names, chosen_topics, literal, topics_field
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
 
@@ -132,15 +132,14 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
     Raises:
         ConfigurationError: it is no usable cutover.
     """
-    groups = tuple(text.strip() for text in params.get("groups") or () if text.strip())
     return CutoverDefinition(
         name=name,
         flow=flow,
         topics=chosen_topics(params),
-        groups=groups or (".*",),
+        groups=chosen_names(params, "groups") or (".*",),
         style=Style(params["style"]),
         fence=Fence(params["fence"]),
-        writers=tuple(text.strip() for text in params.get("writers") or () if text.strip()),
+        writers=chosen_names(params, "writers"),
         scope=VerifyScope(params["scope"]),
         still_seconds=float(params["still_seconds"]),
         drain_seconds=float(params["drain_seconds"]),
@@ -148,7 +147,7 @@ def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverD
         max_lag=int(params["max_lag"]),
         max_read_again=int(params["max_read_again"]),
         max_skipped=int(params["max_skipped"]),
-        may_split=tuple(text.strip() for text in params.get("may_split") or () if text.strip()),
+        may_split=chosen_names(params, "may_split"),
         require_way_back=bool(params["require_way_back"]),
         with_withdrawn=bool(params["with_withdrawn"]),
     )

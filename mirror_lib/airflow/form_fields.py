@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, Param
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.errors import ConfigurationError
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 #: What is logged when nobody chooses.
@@ -63,9 +64,29 @@ def topic_names(patterns: Sequence[str]) -> tuple[str, ...]:
     return tuple(pattern.replace("\\", "") for pattern in patterns)
 
 
+def chosen_names(params: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """What somebody wrote into a field that takes one name a line; empty when nothing.
+
+    Raises:
+        ConfigurationError: a value was given, and there is no name in it. Empty would mean everything.
+    """
+    given = params.get(field) or ()
+    names = tuple(text.strip() for text in given if text.strip())
+    if given and not names:
+        raise ConfigurationError(
+            f"{field} was given, and holds no name: {list(given)}.",
+            action="Give a name, or leave the field out, which means all. Was it made of a variable that is not set?",
+        )
+    return names
+
+
 def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """What somebody wrote into the `topics` field."""
-    return tuple(text.strip() for text in params.get("topics") or () if text.strip())
+    """What somebody wrote into the `topics` field.
+
+    Raises:
+        ConfigurationError: as `chosen_names`.
+    """
+    return chosen_names(params, "topics")
 
 
 def tasks_field(flow: FlowConfig, *, section: str) -> Param:

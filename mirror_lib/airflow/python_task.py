@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from mirror_lib.airflow.compatibility import Context, PythonOperator
+from mirror_lib.airflow.run_conf import check_conf
 from mirror_lib.airflow.secret_provider import task_secrets
 
 
@@ -30,6 +31,11 @@ class PythonTask(PythonOperator):  # type: ignore[misc]  # Airflow is untyped he
         )
 
     def execute(self, context: Context) -> Any:
-        """Call it."""
+        """Call it.
+
+        Raises:
+            ConfigurationError: the run was triggered with what the form of its DAG does not have.
+        """
+        check_conf(context)
         with task_secrets():
             return super().execute(context)

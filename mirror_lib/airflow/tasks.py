@@ -48,9 +48,10 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
     _topics_of(settings, settings.clients.target_admin)
     _check_clusters(config, settings)
     selected = [topic for topic in topics if topology.replicates(topic)]
+    topology.refuse_empty_choice(topics)
     if not selected:
         _log.warning(
-            "Flow %s selects none of the %d topics of cluster %s: check `topics`, and the trigger form's choice.",
+            "Flow %s selects none of the %d topics of cluster %s: check `topics`.",
             flow,
             len(topics),
             settings.flow.source,

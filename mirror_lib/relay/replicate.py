@@ -150,7 +150,12 @@ def _plan(
 def plan_with_facts(
     flow: FlowConfig, clusters: FlowClusters, options: RunOptions, ledger: Ledger | None, *, topics_synced: bool
 ) -> tuple[RunPlan, tuple[PartitionFacts, ...]]:
-    """A plan and what it was made of: unlike the plan, the facts name the partitions that have nothing to copy."""
+    """A plan and what it was made of: unlike the plan, the facts name the partitions that have nothing to copy.
+
+    Raises:
+        ConfigurationError: the run is limited to topics of which the flow takes none.
+        MirrorError: a cluster or the ledger cannot be asked.
+    """
     facts, problems = gather_facts(
         flow,
         flow_topology(flow, options.topics),
@@ -172,6 +177,8 @@ def plan_with_facts(
         first_starts=first_starts(flow),
         problems=(*problems, *home.problems, *(each.problem(flow.flow) for each in late)),
     )
+    if not facts and not plan.problems:
+        flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
     told = (
         *about_missing(flow, clusters.missing_topics),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),

@@ -15,6 +15,9 @@ from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import ReplicationPolicy
 from mirror_lib.topology.rename import NameTable, RenameRules
 
+#: Of topics that were meant and are not taken.
+_REASONS_SHOWN = 5
+
 
 class Exclusion(StrEnum):
     """Why a topic is not replicated."""
@@ -147,6 +150,32 @@ class FlowTopology:
                 action="Give names or Java regular expressions of source topics.",
             ) from error
         return replace(self, limits=(*self.limits, compiled or re.compile("(?!)")))
+
+    def refuse_empty_choice(self, listed: Iterable[str]) -> None:
+        """Fail if a run was limited to topics of which the flow takes none: a misspelt name would pass as done.
+
+        Args:
+            listed: the topics of the source.
+
+        Raises:
+            ConfigurationError: it is so; it says why topics that were meant are not taken.
+        """
+        if not self.limits:
+            return
+        reasons: list[str] = []
+        for topic in listed:
+            exclusion = self.exclusion(topic)
+            if exclusion is None:
+                return
+            if exclusion is not Exclusion.NOT_REQUESTED and all(limit.fullmatch(topic) for limit in self.limits):
+                reasons.append(f"{topic} ({exclusion.value})")
+        meant = f": {', '.join(reasons[:_REASONS_SHOWN])}" if reasons else ", nor has the source such a topic"
+        chosen = ", ".join(limit.pattern for limit in self.limits)
+        raise ConfigurationError(
+            f"flow {self.flow} copies no topic that matches {chosen}{meant}.",
+            where=Where(flow=str(self.flow)),
+            action="`mirror topics plan` lists what the flow copies; `mirror cutover list` what was handed over.",
+        )
 
     def name_table(self, partitions: Mapping[str, int]) -> NameTable:
         """The target names of all given source topics (with their partition counts), and what is wrong with them."""

@@ -64,6 +64,7 @@ def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gath
         topics: Java regexes; empty takes all topics of the flow.
 
     Raises:
+        ConfigurationError: the flow takes none of the topics.
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
     """
     topology = flow_topology(flow, topics)
@@ -165,6 +166,8 @@ class _Gathering:
                 )
             )
         self._note_hidden(snapshot)
+        if not self._unverifiable:
+            self._topology.refuse_empty_choice(self._listed)
         return Gathered(tuple(facts), tuple(self._unverifiable), routed)
 
     def _routed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
+from mirror_lib.topology.handovers import Handovers
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import (
     SOURCE_ALIAS,
@@ -238,3 +240,35 @@ def test_topologies_pickle() -> None:
     flow = topology(rename=RenameRules({"a": "b"}, "c(.)", "$1")).include_only(["a"])
 
     assert pickle.loads(pickle.dumps(flow)) == flow
+
+
+class TestAChoiceThatSelectsNothing:
+    LISTED = ("orders", "payments", "__consumer_offsets", "target.loop")
+
+    def test_given_no_choice_then_nothing_is_refused(self) -> None:
+        topology(topics="nothing").refuse_empty_choice(self.LISTED)
+
+    @pytest.mark.parametrize("chosen", [["orders"], ["nowhere", "pay.*"]])
+    def test_given_one_topic_that_is_taken_then_nothing_is_refused(self, chosen: list[str]) -> None:
+        topology().include_only(chosen).refuse_empty_choice(self.LISTED)
+
+    @pytest.mark.parametrize(
+        ("chosen", "told"),
+        [
+            ("ordres", "nor has the source such a topic"),
+            ("__consumer_offsets", r"__consumer_offsets \(internal\)"),
+            ("target.*", r"target\.loop \(cycle\)"),
+            ("payments", r"payments \(filtered\)"),
+        ],
+    )
+    def test_given_none_that_is_taken_then_it_is_refused_with_why(self, chosen: str, told: str) -> None:
+        given = topology(topics="orders").include_only([chosen])
+
+        with pytest.raises(ConfigurationError, match=told):
+            given.refuse_empty_choice(self.LISTED)
+
+    def test_given_a_topic_that_was_handed_over_then_that_is_said(self) -> None:
+        given = replace(topology(), handovers=Handovers(away=frozenset({"orders"}))).include_only(["orders"])
+
+        with pytest.raises(ConfigurationError, match=r"orders \(handed over\)"):
+            given.refuse_empty_choice(self.LISTED)

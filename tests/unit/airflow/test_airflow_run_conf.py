@@ -1,0 +1,68 @@
+"""What a run is triggered with by REST or command line: what the form does not have is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mirror_lib.airflow.form_fields import chosen_names
+from mirror_lib.airflow.run_conf import check_conf, conf_problems
+from mirror_lib.airflow.trigger_form import trigger_form
+from mirror_lib.errors import ConfigurationError
+
+
+def context(form: dict[str, Any], conf: dict[str, Any] | None, *, passed_on: bool = True) -> dict[str, Any]:
+    """What Airflow gives to a task; like Airflow, with unknown keys among the values."""
+    values = dict.fromkeys(form) | ((conf or {}) if passed_on else {})
+    dag = SimpleNamespace(dag_id="mirror__A__B", params=form)
+    return {"dag": dag, "dag_run": SimpleNamespace(conf=conf), "params": values}
+
+
+@pytest.mark.parametrize("conf", [None, {}, {"dry_run": True}, {"topics": ["orders"], "gaps": "accept"}])
+def test_given_what_the_form_has_then_the_run_goes_on(make_flow, conf) -> None:
+    check_conf(context(trigger_form(make_flow()), conf))
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("dryrun", "dry_run"), ("topic", "topics"), ("Topics", "topics"), ("max_second", "max_seconds")]
+)
+def test_given_a_misspelt_key_then_the_run_is_refused_and_told_what_may_be_meant(make_flow, key, meant) -> None:
+    with pytest.raises(ConfigurationError, match=f"did you mean {meant}") as caught:
+        check_conf(context(trigger_form(make_flow()), {"topics": ["orders"], key: True}))
+
+    assert "Nothing was done" in caught.value.action
+
+
+def test_given_keys_that_resemble_none_then_all_of_them_are_named(make_flow) -> None:
+    with pytest.raises(ConfigurationError, match=r"'zzz' is unknown.*'' is unknown"):
+        check_conf(context(trigger_form(make_flow()), {"zzz": 1, "": 2}))
+
+
+def test_given_a_dag_without_form_then_any_key_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'flow' is unknown") as caught:
+        check_conf(context({}, {"flow": "A->B"}))
+
+    assert "takes no values" in caught.value.action
+
+
+def test_given_an_airflow_that_does_not_pass_conf_on_then_the_run_is_refused(make_flow) -> None:
+    """`core.dag_run_conf_overrides_params` = False: a dry run would be a real one."""
+    with pytest.raises(ConfigurationError, match="dag_run_conf_overrides_params"):
+        check_conf(context(trigger_form(make_flow()), {"dry_run": True}, passed_on=False))
+
+
+def test_given_a_value_that_is_the_forms_own_then_it_need_not_be_passed_on() -> None:
+    assert list(conf_problems({"dry_run": False}, {"dry_run"}, {"dry_run": False})) == []
+
+
+@pytest.mark.parametrize("given", [[""], ["  ", "\t"]])
+def test_given_names_that_are_all_blank_then_they_do_not_mean_everything(given) -> None:
+    with pytest.raises(ConfigurationError, match="topics was given, and holds no name"):
+        chosen_names({"topics": given}, "topics")
+
+
+@pytest.mark.parametrize(("given", "chosen"), [(None, ()), ([], ()), ([" orders ", ""], ("orders",))])
+def test_given_names_then_blanks_around_and_between_them_do_not_count(given, chosen) -> None:
+    assert chosen_names({"topics": given}, "topics") == chosen
