@@ -337,6 +337,13 @@ class RunLockedError(MirrorError):
     retriable = True
 
 
+class RunDiedError(MirrorError):
+    """A run ended without a word: its process was killed, or its machine is gone."""
+
+    reason = "run-died"
+    retriable = True
+
+
 class LedgerError(MirrorError):
     """The SQL ledger cannot be used."""
 

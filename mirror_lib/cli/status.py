@@ -24,8 +24,6 @@ _TOTAL_COLUMNS = ("topic", "on the target", "partitions", "records", "MB", "seco
 _PARTITION_COLUMNS = ("topic", "partition", "round", "state", "from", "to", "next", "records", "MB", "seconds")
 _FAILURE_COLUMNS = ("topic", "partition", "round", "reason", "what")
 _BACKLOG_COLUMNS = ("flow", "as of", "run", "partitions", "planned", "left", "partitions behind", "left to copy")
-#: A run says every two seconds that it lives while it copies; planning and opening many partitions take longer.
-_SILENT_SECONDS = 120.0
 #: Of one run: a run that looks for new records again and again may have thousands.
 _ROUNDS_SHOWN = 1_000
 
@@ -68,7 +66,7 @@ def status(
             elif run is not None:
                 _show_run(output, ledger, run)
             else:
-                _show_runs(output, ledger.runs(flow, limit), datetime.now(UTC))
+                _show_runs(output, ledger, ledger.runs(flow, limit), datetime.now(UTC))
                 _show_backlogs(output, ledger, flow)
 
 
@@ -97,12 +95,13 @@ def show_totals(output: Output, rows: Sequence[PartitionRunRow]) -> None:
     output.document({"copied": [total.to_dict() for total in totals]})
 
 
-def _show_runs(output: Output, runs: Sequence[RunRow], now: datetime) -> None:
+def _show_runs(output: Output, ledger: Ledger, runs: Sequence[RunRow], now: datetime) -> None:
+    dead = ledger.dead_runs(runs)
     if runs:
-        output.table("runs", _RUN_COLUMNS, [_run_cells(run, now) for run in runs])
+        output.table("runs", _RUN_COLUMNS, [_run_cells(run, now, run.id in dead) for run in runs])
     else:
         output.note("There are no such runs.")
-    output.document({"runs": [_run_data(run, now) for run in runs]})
+    output.document({"runs": [_run_data(run, now, run.id in dead) for run in runs]})
 
 
 def _show_backlogs(output: Output, ledger: Ledger, flow: str | None) -> None:
@@ -143,9 +142,9 @@ def _show_run(output: Output, ledger: Ledger, run_id: str) -> None:
     found = ledger.run(run_id)
     if found is None:
         raise _no_such_run(run_id)
-    now = datetime.now(UTC)
+    now, died = datetime.now(UTC), found.id in ledger.dead_runs([found])
     rows = ledger.partition_runs(run_id)
-    output.values("run", dict(zip(_RUN_COLUMNS, _run_cells(found, now), strict=True)))
+    output.values("run", dict(zip(_RUN_COLUMNS, _run_cells(found, now, died), strict=True)))
     show_totals(output, rows)
     # What failed first: of many partitions the console shows the beginning.
     ordered = sorted(rows, key=lambda row: (row.state != "failed", row.topic, row.partition, row.round))
@@ -156,30 +155,31 @@ def _show_run(output: Output, ledger: Ledger, run_id: str) -> None:
     capped_table(output, "failures", _FAILURE_COLUMNS, failures)
     rounds = [row.to_dict() for row in reversed(ledger.rounds(run_id=run_id, limit=_ROUNDS_SHOWN))]
     output.document(
-        {"run": _run_data(found, now), "partitions": [_plain(asdict(row)) for row in ordered], "rounds": rounds}
+        {"run": _run_data(found, now, died), "partitions": [_plain(asdict(row)) for row in ordered], "rounds": rounds}
     )
 
 
-def _run_cells(run: RunRow, now: datetime) -> tuple[Any, ...]:
+def _run_cells(run: RunRow, now: datetime, died: bool) -> tuple[Any, ...]:
     return (
         run.id,
         run.flow,
-        run.state,
+        "died" if died else run.state,
         run.started_at.isoformat(sep=" ", timespec="seconds"),
         round(_seconds(run, now), 1),
         run.planned_partitions,
         run.records,
         megabytes(run.bytes),
         run.trigger,
-        _error_text(run, now),
+        _error_text(run, now, died),
     )
 
 
-def _run_data(run: RunRow, now: datetime) -> dict[str, Any]:
+def _run_data(run: RunRow, now: datetime, died: bool) -> dict[str, Any]:
     return {
         **_plain({name: getattr(run, name) for name in run.__slots__}),
         "seconds": round(_seconds(run, now), 3),
         "silent_seconds": round(_silence(run, now), 3),
+        "died": died,
     }
 
 
@@ -198,12 +198,11 @@ def _partition_cells(row: PartitionRunRow) -> tuple[Any, ...]:
     )
 
 
-def _error_text(run: RunRow, now: datetime) -> str:
+def _error_text(run: RunRow, now: datetime, died: bool) -> str:
     if run.error is not None:
         return f"{run.error.get('reason', 'error')}: {run.error.get('what', '')}"
-    silence = _silence(run, now)
-    # Its process may be gone, or only busy: the ledger cannot tell.
-    return f"no sign of life for {silence:.0f} s" if silence > _SILENT_SECONDS else ""
+    # It does not hold its flow's lock any more.
+    return f"run-died: no sign of life for {_silence(run, now):.0f} s; the next run continues there" if died else ""
 
 
 def _seconds(run: RunRow, now: datetime) -> float:

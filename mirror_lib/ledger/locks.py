@@ -82,6 +82,13 @@ def find(connection: Connection, flow: str) -> RunLockRow | None:
     return None if row is None or _ended(row, _clock(connection)) else row
 
 
+def living(connection: Connection) -> dict[str, RunLockRow]:
+    """Who has the lock of each flow, by flow; none where it is free or its lease has ended."""
+    at = _clock(connection)
+    rows = (RunLockRow(**row) for row in connection.execute(select(_LOCK)).mappings())
+    return {row.flow: row for row in rows if not _ended(row, at)}
+
+
 def is_held_by(row: RunLockRow, run_id: str, holder: str) -> bool:
     """Whether the lock is this holder's."""
     return (row.run_id, row.holder) == (run_id, holder)

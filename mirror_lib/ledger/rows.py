@@ -47,8 +47,16 @@ class RunRow:
     bytes: int = 0
     #: `MirrorError.attributes()` of the first error.
     error: Mapping[str, Any] | None = None
-    #: The last sign of life: a `running` run whose heartbeat is old has died.
+    #: When it last said something about itself.
     heartbeat_at: datetime
+
+    def has_died(self, lock: RunLockRow | None) -> bool:
+        """Whether it is over although nothing says how it ended: a run holds its flow's lock as long as it lives.
+
+        Args:
+            lock: who holds the flow's lock now.
+        """
+        return self.state == RunState.RUNNING and (lock is None or lock.run_id != self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

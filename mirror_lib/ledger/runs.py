@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, func, insert, select, update
 
-from mirror_lib.errors import LedgerError
+from mirror_lib.errors import LedgerError, RunDiedError, Where
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import PartitionRunRow, RunRow, RunState
 from mirror_lib.ledger.writing import now, storable, upsert
@@ -50,6 +50,28 @@ def finish(connection: Connection, run_id: str, values: Mapping[str, Any]) -> No
     """Note that a run has ended. What is not given is added up from its partitions."""
     given = {name: value for name, value in values.items() if value is not None}
     change(connection, run_id, {**_totals(connection, run_id), **given, "finished_at": now()})
+
+
+def running(connection: Connection, flow: str) -> tuple[RunRow, ...]:
+    """The runs of a flow that have not ended, as far as they have said."""
+    return _runs(connection, select(_RUN).where(_RUN.c.flow == flow, _RUN.c.state == RunState.RUNNING.value))
+
+
+def close_dead(connection: Connection, dead: Iterable[RunRow]) -> tuple[str, ...]:
+    """Note that runs have died, unless they have said meanwhile how they ended; returns their ids."""
+    closed: list[str] = []
+    for row in dead:
+        error = RunDiedError(
+            f"the run gave no sign of life after {row.heartbeat_at.isoformat(sep=' ', timespec='seconds')}.",
+            where=Where(flow=row.flow),
+            action="Nothing is lost: the next run continues where this one came to. Its log, and that of Airflow's "
+            "task, tell what ended it.",
+        )
+        values = {**_totals(connection, row.id), "state": RunState.FAILED.value, "error": error.attributes()}
+        still = (_RUN.c.id == row.id, _RUN.c.state == RunState.RUNNING.value)
+        changed = connection.execute(update(_RUN).where(*still).values(finished_at=now(), **values))
+        closed += [row.id] * changed.rowcount
+    return tuple(closed)
 
 
 def _totals(connection: Connection, run_id: str) -> dict[str, int]:

@@ -44,6 +44,7 @@ from mirror_lib.ledger.rows import (
     RoundRow,
     RunLockRow,
     RunRow,
+    RunState,
     SyncTimeRow,
     VerificationRow,
     VerifiedRow,
@@ -121,6 +122,23 @@ class Ledger:
         values = {"rounds": rounds, "planned_partitions": planned_partitions, "records": records, "bytes": bytes}
         with self._database.write() as connection:
             runs.change(connection, run_id, values)
+
+    def close_dead_runs(self, flow: str, *, living: str | None = None) -> tuple[str, ...]:
+        """Note of runs that are still `running`, and do not hold their flow's lock, that they have died.
+
+        Args:
+            living: the run that holds the lock, where the caller knows; else it is looked at.
+
+        Returns:
+            The ids of those that are closed.
+        """
+        with self._database.write() as connection:
+            # Which there are before who lives: one that begins in between is not among them.
+            running = runs.running(connection, flow)
+            if living is None and running:
+                lock = locks.find(connection, flow)
+                living = None if lock is None else lock.run_id
+            return runs.close_dead(connection, [row for row in running if row.id != living])
 
     def finish_run(
         self,
@@ -339,6 +357,22 @@ class Ledger:
         """Who may run a flow now, None when its lock is free or has not been renewed in time."""
         with self._database.read() as connection:
             return locks.find(connection, flow)
+
+    def dead_runs(self, rows: Iterable[RunRow]) -> frozenset[str]:
+        """The ids of runs among these that have ended without a word: within their lease, their locks tell.
+
+        Args:
+            rows: as they were read before.
+        """
+        running = [row for row in rows if row.state == RunState.RUNNING]
+        if not running:
+            return frozenset()
+        with self._database.read() as connection:
+            held = locks.living(connection)
+            suspects = [row.id for row in running if row.has_died(held.get(row.flow))]
+            # A run says how it ended before it gives its lock up.
+            found = [runs.find(connection, run_id) for run_id in suspects]
+        return frozenset(row.id for row in found if row is not None and row.state == RunState.RUNNING)
 
     def save_acls(self, rows: Iterable[ReplicatedAclRow]) -> None:
         """Insert or replace what is known of ACLs on the target."""

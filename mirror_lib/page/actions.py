@@ -84,13 +84,17 @@ class Done(Answer):
 
 @router.post("/pause")
 def pause(here: ThePage, looked: TheFlow, order: Annotated[Pause, Body()]) -> Done:
-    """Pause or unpause; a run that is under way goes on to its end."""
+    """Pause or unpause. Of a run that is under way Airflow then starts no further task."""
     dag_id = looked.flow.dag_id
     word = "pause" if order.paused else "unpause"
     with _refusals_noted(looked, word, dag_id):
         _require(looked.visitor.may_pause(dag_id), "change", dag_id)
     _noted(here, looked, word, dag_id, {}, lambda: here.control.pause(dag_id, order.paused))
-    return Done(what="No run begins by itself now." if order.paused else "Runs begin by the schedule again.")
+    return Done(
+        what="No run begins by itself now, and no further task of a run that is under way."
+        if order.paused
+        else "Runs begin by the schedule again."
+    )
 
 
 @router.post("/run")

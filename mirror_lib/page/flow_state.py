@@ -43,6 +43,8 @@ class FlowFacts:
     stale_after_seconds: float
     observation: FlowObservationRow | None = None
     run: RunRow | None = None
+    #: Whether that run has ended without a word.
+    died: bool = False
     #: Whether its DAG is paused; None when Airflow does not know the DAG.
     paused: bool | None = False
     open_gaps: int = 0
@@ -91,8 +93,8 @@ def _warnings(facts: FlowFacts) -> list[_Finding]:
     seen = facts.observation
     if facts.run is not None and facts.run.state == RunState.PARTIAL:
         found.append((Level.WARNING, "partly failed", "The last run copied some partitions and not others."))
-    if facts.run is not None and facts.run.state == RunState.RUNNING and not _is_running(facts):
-        found.append((Level.WARNING, "run died", "The last run has given no sign of life for long."))
+    if facts.died:
+        found.append((Level.WARNING, "run died", "The last run ended without a word. The next one continues there."))
     if seen is not None and seen.outlook == Outlook.TIGHT:
         found.append((Level.WARNING, "tight", "Retention may delete records soon after, or before, they are copied."))
     if facts.failed_steps:
@@ -117,12 +119,9 @@ def _idle(facts: FlowFacts) -> list[_Finding]:
 
 
 def _is_running(facts: FlowFacts) -> bool:
-    """Whether a run gave a sign of life lately; it does so every few seconds."""
+    """Whether a run is under way."""
     run = facts.run
-    return run is not None and run.state == RunState.RUNNING and _age(facts, run.heartbeat_at) <= _SILENT_SECONDS
-
-
-_SILENT_SECONDS = 300.0
+    return run is not None and run.state == RunState.RUNNING and not facts.died
 
 
 def _age(facts: FlowFacts, at: datetime) -> float:

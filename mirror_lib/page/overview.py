@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -102,6 +102,8 @@ class _Known:
 
     observations: Mapping[str, FlowObservationRow] = field(default_factory=dict)
     runs: Mapping[str, RunRow] = field(default_factory=dict)
+    #: Ids of runs that have ended without a word.
+    dead: Collection[str] = ()
     lag: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     gaps: Mapping[str, int] = field(default_factory=dict)
@@ -162,9 +164,11 @@ def _by_ledger(flows: Sequence[ServedFlow]) -> dict[str, list[ServedFlow]]:
 def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
     one = flows[0] if len(flows) == 1 else None
     pages = ledger.pages
+    runs = pages.newest_runs(flows)
     return _Known(
         observations=pages.newest_observations(flows),
-        runs=pages.newest_runs(flows),
+        runs=runs,
+        dead=ledger.dead_runs(runs.values()),
         lag=pages.lag_since(flows, now - _SPARK, _SPARK / _SPARK_POINTS),
         reasons=ledger.observations.reasons(),
         gaps=pages.open_gaps(),
@@ -199,6 +203,7 @@ def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) 
         stale_after_seconds=flow.stale_after_seconds,
         observation=row,
         run=run,
+        died=run is not None and run.id in known.dead,
         paused=None if dag is None else dag.paused,
         open_gaps=known.gaps.get(name, 0),
         different=verdicts.different,

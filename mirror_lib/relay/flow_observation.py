@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,8 @@ from mirror_lib.relay.replicate import plan_with_facts
 from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.topology.names import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 #: Said of partitions that a person took out.
 STOPPED = "somebody decided that it is not replicated any more"
@@ -90,7 +93,7 @@ class Failure:
 def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None) -> FlowObserved:
     """Look at all partitions of a flow and keep in the ledger what was seen. Changes nothing on the clusters.
 
-    What the ledger holds of old runs is forgotten on this occasion.
+    What the ledger holds of old runs is forgotten on this occasion, and runs that have died are closed.
 
     Args:
         run_id: the run after which it is looked at.
@@ -98,6 +101,8 @@ def observe_flow(flow: FlowConfig, ledger: Ledger, *, run_id: str | None = None)
     Raises:
         MirrorError: a cluster cannot be reached, or the ledger cannot be used; nothing is kept then.
     """
+    for dead in ledger.close_dead_runs(str(flow.flow)):
+        _log.warning("Flow %s: run %s has died.", flow.flow, dead)
     observed = observed_rows(look_at_flow(flow, ledger, run_id=run_id))
     ledger.observations.save_flow(observed.flow, observed.partitions)
     if flow.ledger_history_days:

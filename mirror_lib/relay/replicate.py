@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -42,6 +43,8 @@ from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.sync.hidden import about_missing
 from mirror_lib.transform.paths import TopicPath, topic_paths
+
+_log = logging.getLogger(__name__)
 
 
 def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:
@@ -111,6 +114,8 @@ def replicate(
         # Read under the lock: a cutover that hands topics over holds it.
         flow = with_handovers(flow, ledger)
         run = _Run(flow, ledger, lease, make_runner, options, planner)
+        for dead in ledger.close_dead_runs(name, living=options.run_id):
+            _log.warning("flow %s: run %s has died; this one continues where it came to.", name, dead)
         ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
         try:
             with FlowClusters.connect(flow, connector=planner.connector if planner else SOURCE_CONNECTOR) as clusters:
@@ -122,17 +127,18 @@ def replicate(
         except BaseException as error:
             ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
             raise
-    report = run.report(time.monotonic() - began)
-    errors = report.errors
-    ledger.finish_run(
-        options.run_id,
-        state="succeeded" if not errors else "partial" if report.records else "failed",
-        rounds=report.rounds,
-        records=report.records,
-        bytes=report.bytes,
-        error=errors[0].attributes() if errors else None,
-    )
-    return report
+        report = run.report(time.monotonic() - began)
+        errors = report.errors
+        # Before the lock is given up: who has none and is `running` counts as dead.
+        ledger.finish_run(
+            options.run_id,
+            state="succeeded" if not errors else "partial" if report.records else "failed",
+            rounds=report.rounds,
+            records=report.records,
+            bytes=report.bytes,
+            error=errors[0].attributes() if errors else None,
+        )
+        return report
 
 
 def _attributes(error: BaseException) -> dict[str, Any]:

@@ -34,7 +34,8 @@ function askPause(flow, send) {
   ask({
     title: `${pause ? "Pause" : "Unpause"} ${flow.name}?`,
     text: [pause
-      ? "No run of the flow begins by itself until somebody unpauses it. A run that is under way goes on to its end. " +
+      ? "No run of the flow begins by itself until somebody unpauses it. Of a run that is under way Airflow finishes the tasks that have begun, and starts " +
+        "no other: groups, for instance, may stay untranslated until then. " +
         "The source's retention goes on: what is not copied in time is lost."
       : `Runs begin by the schedule again (${flow.schedule ?? "none: by hand only"}).`, AUDIT],
     yes: pause ? "Pause" : "Unpause", dangerous: pause,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
@@ -156,22 +155,19 @@ def test_an_unknown_run_is_wrong_usage(file: Path, with_ledger: bool, request: p
     assert "no run r9" in _json("--config", file, "--run", "r9", expected=2)["error"]["what"]
 
 
-def test_a_running_run_without_a_sign_of_life_is_told(file: Path, ledger: Ledger) -> None:
+def test_a_run_that_ended_without_a_word_has_died(file: Path, ledger: Ledger) -> None:
+    ledger.acquire_lock(flow="A->B", run_id="alive", holder="process 1", lease_seconds=60)
     ledger.start_run(run_id="alive", flow="A->B", trigger="cli")
-    ledger.start_run(run_id="silent", flow="A->C", trigger="cli")
-    long_ago = datetime.now(UTC).replace(tzinfo=None) - timedelta(minutes=10)
-    engine = create_engine(f"sqlite:///{file.parent}/ledger.sqlite3")
-    with engine.begin() as connection:
-        connection.execute(
-            text("UPDATE run SET heartbeat_at = :then WHERE id = 'silent'"), {"then": long_ago.isoformat(sep=" ")}
-        )
-    engine.dispose()
+    ledger.start_run(run_id="killed", flow="A->C", trigger="cli")
 
     _, shown = _run("--config", file)
 
-    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("alive", "silent"))}
-    assert "no sign of life for 60" in lines["silent"]
-    assert "no sign" not in lines["alive"]
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("alive", "killed"))}
+    assert "died" in lines["killed"]
+    assert "running" in lines["alive"]
+    assert "died" not in lines["alive"]
+    assert {run["id"]: run["died"] for run in _json("--config", file)["runs"]} == {"alive": False, "killed": True}
+    assert _json("--config", file, "--run", "killed")["run"]["died"] is True
 
 
 def test_what_the_newest_run_of_each_flow_left_is_told_with_its_time(file: Path, ledger: Ledger) -> None:

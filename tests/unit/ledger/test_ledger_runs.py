@@ -166,3 +166,68 @@ def test_the_latest_run_of_every_flow(ledger: Ledger) -> None:
         _start(ledger, run_id, flow)
 
     assert {flow: run.id for flow, run in ledger.latest_runs().items()} == {"a->b": "3", "b->a": "2"}
+
+
+def _lock(ledger: Ledger, run_id: str, flow: str = "a->b", lease_seconds: float = 30.0) -> None:
+    ledger.acquire_lock(flow=flow, run_id=run_id, holder=f"process of {run_id}", lease_seconds=lease_seconds)
+
+
+def test_given_a_run_that_holds_its_lock_then_it_lives(ledger: Ledger) -> None:
+    _lock(ledger, "r1")
+    _start(ledger, "r1")
+
+    assert ledger.dead_runs(ledger.runs("a->b", 5)) == frozenset()
+    assert ledger.close_dead_runs("a->b") == ()
+
+
+def test_given_a_run_without_a_lock_then_it_has_died_and_is_closed_once(ledger: Ledger) -> None:
+    _start(ledger, "r1")
+    ledger.save_partition_runs([_partition("r1", 0, 1, 4, 400)])
+    last_sign = ledger.runs("a->b", 1)[0].heartbeat_at
+
+    assert ledger.dead_runs(ledger.runs("a->b", 5)) == {"r1"}
+    assert ledger.close_dead_runs("a->b") == ("r1",)
+    assert ledger.close_dead_runs("a->b") == ()
+
+    closed = ledger.run("r1")
+    assert closed is not None
+    assert (closed.state, closed.records, closed.bytes) == (RunState.FAILED, 4, 400)
+    assert closed.error is not None
+    assert (closed.error["reason"], closed.error["flow"]) == ("run-died", "a->b")
+    assert closed.finished_at is not None
+    assert closed.heartbeat_at == last_sign
+    assert ledger.dead_runs([closed]) == frozenset()
+
+
+def test_given_a_lease_that_has_ended_then_its_run_has_died(ledger: Ledger) -> None:
+    _lock(ledger, "r1", lease_seconds=0.0)
+    _start(ledger, "r1")
+
+    assert ledger.close_dead_runs("a->b") == ("r1",)
+
+
+def test_given_the_lock_of_another_run_or_flow_then_the_run_has_died_and_the_others_have_not(ledger: Ledger) -> None:
+    _start(ledger, "old")
+    _lock(ledger, "new")
+    _start(ledger, "new")
+    _start(ledger, "other", flow="a->c")
+
+    assert ledger.dead_runs(ledger.runs(None, 5)) == {"old", "other"}
+    assert ledger.close_dead_runs("a->b") == ("old",)
+    assert ledger.dead_runs(ledger.runs(None, 5)) == {"other"}
+
+
+def test_given_a_run_that_ended_after_it_was_read_then_it_has_not_died(ledger: Ledger) -> None:
+    _start(ledger, "r1")
+    read = ledger.runs("a->b", 1)
+    ledger.finish_run("r1", state="succeeded")
+
+    assert ledger.dead_runs(read) == frozenset()
+    assert ledger.close_dead_runs("a->b") == ()
+
+
+def test_given_the_living_run_is_known_then_all_others_of_its_flow_are_closed(ledger: Ledger) -> None:
+    """As a run that holds the lock and is about to begin knows it."""
+    _start(ledger, "old")
+
+    assert ledger.close_dead_runs("a->b", living="new") == ("old",)

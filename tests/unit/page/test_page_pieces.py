@@ -65,8 +65,9 @@ def test_a_flow_that_has_copied_everything_is_fine() -> None:
         ({"failed_steps": 1}, Level.WARNING, "step refused"),
         ({"run": replace(RUN, state="failed")}, Level.DANGER, "failed"),
         ({"run": replace(RUN, state="partial")}, Level.WARNING, "partly failed"),
-        ({"run": replace(RUN, state="running")}, Level.OK, "copying"),
-        ({"run": replace(RUN, state="running", heartbeat_at=NOON - timedelta(hours=1))}, Level.WARNING, "run died"),
+        # Busy with a plan of very many partitions.
+        ({"run": replace(RUN, state="running", heartbeat_at=NOON - timedelta(hours=1))}, Level.OK, "copying"),
+        ({"run": replace(RUN, state="running"), "died": True}, Level.WARNING, "run died"),
         ({"now": NOON + timedelta(minutes=16)}, Level.WARNING, "overdue"),
         ({"paused": True}, Level.IDLE, "paused"),
         ({"paused": None}, Level.IDLE, "no DAG"),
