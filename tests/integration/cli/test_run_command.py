@@ -114,6 +114,27 @@ def test_given_a_run_under_way_when_interrupted_then_no_process_stays_and_the_le
     assert row.state == "failed"
 
 
+def test_given_a_run_that_was_killed_when_run_again_then_the_ledger_says_that_it_died(
+    flow: Flow, environment: dict[str, str]
+) -> None:
+    arguments = [*PROGRAM, "run", "--config", str(flow.path), "--flow", "A->B", "--json"]
+    command = subprocess.Popen(
+        arguments, env=environment, cwd=project_root(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        run_id, child = _wait_for_job(flow.ledger, command)
+        os.killpg(child, signal.SIGKILL)
+    finally:
+        command.kill()
+        command.communicate()
+
+    subprocess.run(arguments, env=environment, cwd=project_root(), check=True, capture_output=True, timeout=_SECONDS)
+
+    row = flow.ledger.run(run_id)
+    assert row is not None
+    assert (row.state, row.error and row.error["reason"]) == ("failed", "run-died")
+
+
 PROGRAM = [sys.executable, "-m", "mirror_lib.cli.main"]
 
 
