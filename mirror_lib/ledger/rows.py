@@ -326,7 +326,7 @@ class VerificationRow:
     topic: str
     partition: int
     target_topic: str
-    #: One of `VerifyMode`: `full`, `sample`, `recent`.
+    #: One of `VerifyMode`: `full`, `sample`, `recent`, `state`.
     mode: str
     #: One of `Verdict`: `equal`, `different`, `unverifiable`.
     verdict: str

@@ -162,7 +162,8 @@ class VerifyReport:
             return "There was nothing to compare."
         ended = f" A budget ended {self.cut:,} partitions before their end." if self.cut else ""
         sent = f" (and {len(self.routed):,} that transforms send records to)" if self.routed else ""
-        return f"EQUAL: {self.records:,} records in {len(self.verdicts):,} partitions{sent}.{ended}"
+        what = "keys" if self.mode is VerifyMode.STATE else "records"
+        return f"EQUAL: {self.records:,} {what} in {len(self.verdicts):,} partitions{sent}.{ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` and the ledger's readers."""

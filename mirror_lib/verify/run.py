@@ -16,6 +16,7 @@ from mirror_lib.verify.compare import RangeComparer
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
+from mirror_lib.verify.state.run import compare_by_state
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
@@ -39,6 +40,8 @@ async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) 
 
             async def one(check: PartitionCheck) -> PartitionVerdict:
                 async with at_a_time:
+                    if check.state is not None:
+                        return await compare_by_state(job, check, source, target, budget, told)
                     return await _Check(job, check, source, target, budget, told).run()
 
             return list(await asyncio.gather(*(one(check) for check in checks)))
