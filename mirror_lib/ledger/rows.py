@@ -220,6 +220,8 @@ class GapState(StrEnum):
 DISASTER = "disaster"
 #: `GapRow.cause` of a position that somebody has set or forgotten.
 POSITION_SET = "position-set"
+#: `GapRow.cause` of deletions that a person has had written to the target (`mirror gaps delete-keys`).
+DELETIONS_WRITTEN = "deletions-written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

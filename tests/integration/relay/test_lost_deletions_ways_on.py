@@ -11,11 +11,17 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.errors import DeletionsPossiblyLostError
+from mirror_lib.offsets.offset_map import Landing, OffsetMap
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.key_deletions import delete_keys, plan_key_deletion
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.transformed.transactions import Transaction
 from mirror_lib.verify.model import VerifyMode
+from mirror_lib.verify.state.lost import find_lost_deletions
 from tests.support.clusters import KafkaPair
 from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import pair_flow
-from tests.support.kafka import delete_topic
+from tests.support.kafka import consume, delete_topic
 from tests.support.verifying import verify
 
 REASON = DeletionsPossiblyLostError.reason
@@ -40,11 +46,13 @@ class Scene:
 
     def decide(self, *words: str, code: int = 0) -> dict[str, Any]:
         """As the message says: with topic and partition."""
-        chosen = ["--flow", "A->B", "--topic", self.topic, "--partition", "0"]
-        given = ["gaps", *words, "--config", str(self.flow.path), *chosen, "--yes", "--json"]
+        return self.mirror("gaps", *words, "--topic", self.topic, "--partition", "0", "--yes", code=code)
+
+    def mirror(self, *words: str, code: int = 0) -> dict[str, Any]:
+        given = [*words, "--config", str(self.flow.path), "--flow", "A->B", "--json"]
         result = CliRunner().invoke(app, given, catch_exceptions=False)
         assert result.exit_code == code, result.output
-        found: dict[str, Any] = json.loads(result.stdout)
+        found: dict[str, Any] = json.loads(result.stdout or "{}")
         return found
 
     def runs_again(self) -> None:
@@ -93,3 +101,63 @@ def test_a_stop_is_kept_until_it_is_taken_back(scene: Scene) -> None:
 
     scene.runs_again()
     assert state(scene.pair.target, scene.target)["meanwhile"] == "1"
+
+
+def test_written_deletions_make_both_sides_equal_and_the_flow_goes_on(scene: Scene) -> None:
+    shown = scene.decide("delete-keys", "--note", "gone at the source")
+    assert shown["deletions"][0]["keys"] == 1
+    assert shown["deleted"] == 1
+    assert "lost" not in state(scene.pair.target, scene.target)
+    assert scene.waiting() == []
+
+    # Both kinds of verification know the tombstone, before and after more was copied, also when the ledger is lost.
+    for _ in range(2):
+        assert verify(scene.flow).exit_code == 0
+        by_state = verify(scene.flow, mode=VerifyMode.STATE)
+        assert (by_state.exit_code, by_state.difference_count) == (0, 0)
+        scene.runs_again()
+    assert scene.decide("delete-keys")["deletions"] == []
+    scene.flow.ledger.replace_segments("A->B", scene.topic, 0, [])
+    scene.mirror("map", "rebuild", "--apply")
+    assert verify(scene.flow).exit_code == 0
+    # Each record stands where the map says.
+    here = {record.offset or 0: record.value for record in consume(scene.pair.source, scene.topic)}
+    there = {record.offset: record.value for record in consume(scene.pair.target, scene.target)}
+    maps = OffsetMap.of_segments(scene.flow.ledger.segments("A->B", scene.topic, 0))
+    copied = {offset: value for offset, value in here.items() if maps.to_target(offset).landing is Landing.EXACT}
+    assert copied == here
+    assert {offset: there[maps.to_target(offset).offset] for offset in copied} == here
+
+
+def test_a_key_that_the_source_has_again_is_not_deleted(scene: Scene) -> None:
+    with FlowClusters.connect(scene.flow.config) as clusters:
+        ledger = scene.flow.ledger
+        ((found,), _) = find_lost_deletions(scene.flow.config, ledger, (scene.topic,), (), lambda _: None)
+        offsets = set(found.offsets.tolist())
+        planned = plan_key_deletion(
+            scene.flow.config, clusters, found.source, found.target, offsets, source_read_to=found.source_read_to
+        )
+        assert planned.keys == (b"lost",)
+        put(scene.pair.source, scene.topic, {"lost": "2"})
+
+        with hold_lock(ledger, flow="A->B", run_id="r", lease_seconds=60) as lease:
+            written = delete_keys(scene.flow.config, clusters, ledger, lease, planned, run_id="r", by="somebody")
+
+    assert written == 0
+    scene.runs_again()
+    assert state(scene.pair.target, scene.target)["lost"] == "2"
+
+
+def test_a_transaction_of_deletions_that_was_left_open_counts_for_nothing(scene: Scene, monkeypatch: Any) -> None:
+    async def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Transaction, "commit", die)
+    scene.decide("delete-keys", code=130)
+    monkeypatch.undo()
+
+    assert scene.flow.run().exit_code == 0
+    assert "lost" in state(scene.pair.target, scene.target)
+    assert scene.decide("delete-keys")["deleted"] == 1
+    scene.runs_again()
+    assert "lost" not in state(scene.pair.target, scene.target)
