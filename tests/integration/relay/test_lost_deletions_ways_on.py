@@ -21,6 +21,7 @@ from mirror_lib.verify.state.lost import find_lost_deletions
 from tests.support.clusters import KafkaPair
 from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import pair_flow
+from tests.support.groups import commit_offset, committed_offsets
 from tests.support.kafka import consume, delete_topic
 from tests.support.verifying import verify
 
@@ -34,7 +35,12 @@ class Scene:
         self.pair, self.topic, self.target = pair, topic, f"A.{topic}"
         create_compacted(pair.source, topic)
         put(pair.source, topic, {"kept": "1", "lost": "1"})
-        self.flow = pair_flow(folder, pair, topics=topic)
+        settings = {
+            "A->B.groups": f"{topic}.*",
+            "A->B.sync.group.offsets.enabled": "true",
+            "checkpoints.topic.replication.factor": "1",
+        }
+        self.flow = pair_flow(folder, pair, topics=topic, settings=settings)
         assert self.flow.run().exit_code == 0
         put(pair.source, topic, {"lost": None})
         forget(pair.source, topic, ["lost"])
@@ -71,13 +77,6 @@ def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
     return Scene(kafka_pair, topic_name, tmp_path)
 
 
-def test_accepting_leaves_the_key_and_goes_on(scene: Scene) -> None:
-    scene.decide("accept", "--note", "we can live with it")
-
-    scene.runs_again()
-    assert "lost" in state(scene.pair.target, scene.target)
-
-
 def test_a_fresh_copy_has_no_such_keys(scene: Scene) -> None:
     refused = scene.decide("recopy", code=3)
     assert "does not delete" in refused["decisions"][0]["error"]["what"]
@@ -92,7 +91,7 @@ def test_a_fresh_copy_has_no_such_keys(scene: Scene) -> None:
     assert verify(scene.flow, mode=VerifyMode.STATE).exit_code == 0
 
 
-def test_a_stop_is_kept_until_it_is_taken_back(scene: Scene) -> None:
+def test_a_stop_is_kept_until_it_is_taken_back_and_accepting_leaves_the_key(scene: Scene) -> None:
     scene.decide("stop")
     put(scene.pair.source, scene.topic, {"meanwhile": "1"})
     assert scene.flow.run().records == 0
@@ -100,10 +99,14 @@ def test_a_stop_is_kept_until_it_is_taken_back(scene: Scene) -> None:
     scene.decide("accept")
 
     scene.runs_again()
-    assert state(scene.pair.target, scene.target)["meanwhile"] == "1"
+    assert {"meanwhile", "lost"} <= {*state(scene.pair.target, scene.target)}
 
 
 def test_written_deletions_make_both_sides_equal_and_the_flow_goes_on(scene: Scene) -> None:
+    assert verify(scene.flow).exit_code == 0
+    end = max(record.offset or 0 for record in consume(scene.pair.source, scene.topic)) + 1
+    copied_to = max(record.offset or 0 for record in consume(scene.pair.target, scene.target)) + 1
+    commit_offset(scene.pair.source, f"{scene.topic}-group", scene.topic, end)
     shown = scene.decide("delete-keys", "--note", "gone at the source")
     assert shown["deletions"][0]["keys"] == 1
     assert shown["deleted"] == 1
@@ -111,8 +114,14 @@ def test_written_deletions_make_both_sides_equal_and_the_flow_goes_on(scene: Sce
     assert scene.waiting() == []
 
     # Both kinds of verification know the tombstone, before and after more was copied, also when the ledger is lost.
-    for _ in range(2):
-        assert verify(scene.flow).exit_code == 0
+    for mode in (VerifyMode.FULL, VerifyMode.RECENT):
+        compared = verify(scene.flow, mode=mode)
+        assert (compared.exit_code, compared.difference_count) == (0, 0)
+        # A group goes on at the deletions, or at the record that is next for it where there is one.
+        scene.mirror("groups", "apply")
+        later = [record.offset or 0 for record in consume(scene.pair.target, scene.target) if record.key == b"later"]
+        goes_on_at = {(scene.target, 0): min(later, default=copied_to)}
+        assert committed_offsets(scene.pair.target, f"{scene.topic}-group") == goes_on_at
         by_state = verify(scene.flow, mode=VerifyMode.STATE)
         assert (by_state.exit_code, by_state.difference_count) == (0, 0)
         scene.runs_again()
