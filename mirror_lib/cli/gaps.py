@@ -145,6 +145,12 @@ def delete_keys(
             with output.progress(f"Comparing {topic} by state"):
                 chosen = () if partition is None else (partition,)
                 found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
+                if not found and not impossible:
+                    raise ConfigurationError(
+                        f"nothing of topic {topic} can be compared by state: it is not compacted at the source, or "
+                        f"flow {name} has not copied it.",
+                        action="`mirror position show` lists what was copied; cleanup.policy must contain compact.",
+                    )
                 planned = [
                     plan_key_deletion(
                         settings,
@@ -165,6 +171,9 @@ def delete_keys(
                 output.note(str(each))
                 for key in each.keys[:show]:
                     output.note(f"  {key!r}")
+            others = sum(each.others for each in found)
+            if others:
+                output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
             total = sum(len(each.keys) for each in planned)
             if not total:
                 output.note(f"Flow {name}: no key of {topic} lives on the target that the source has deleted.")

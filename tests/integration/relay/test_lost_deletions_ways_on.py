@@ -22,7 +22,7 @@ from tests.support.clusters import KafkaPair
 from tests.support.compaction import create_compacted, forget, put, state
 from tests.support.flows import pair_flow
 from tests.support.groups import commit_offset, committed_offsets
-from tests.support.kafka import consume, delete_topic
+from tests.support.kafka import consume, create_topic, delete_topic, set_config
 from tests.support.verifying import verify
 
 REASON = DeletionsPossiblyLostError.reason
@@ -46,6 +46,8 @@ class Scene:
         forget(pair.source, topic, ["lost"])
         assert self.flow.run().exit_code == 3
         assert self.waiting() == [REASON]
+        # As the message advises. A run may take longer than these 200 ms.
+        set_config(pair.source, topic, "delete.retention.ms", "86400000")
 
     def waiting(self) -> list[str]:
         return [gap.cause for gap in self.flow.ledger.open_gaps("A->B")]
@@ -136,6 +138,20 @@ def test_written_deletions_make_both_sides_equal_and_the_flow_goes_on(scene: Sce
     copied = {offset: value for offset, value in here.items() if maps.to_target(offset).landing is Landing.EXACT}
     assert copied == here
     assert {offset: there[maps.to_target(offset).offset] for offset in copied} == here
+
+
+def test_a_topic_that_is_not_compacted_has_no_keys_to_delete(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.run()
+    given = ["gaps", "delete-keys", "--topic", topic_name, "--config", str(flow.path), "--flow", "A->B", "--yes"]
+
+    result = CliRunner().invoke(app, given)
+
+    assert result.exit_code == 2
+    assert "not compacted" in result.stderr
 
 
 def test_a_key_that_the_source_has_again_is_not_deleted(scene: Scene) -> None:
