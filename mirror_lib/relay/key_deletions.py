@@ -50,7 +50,7 @@ from mirror_lib.topology.names import TopicPartition
 
 #: Keys of one batch, and the bytes that a batch may take with several of them, or with one.
 _KEYS_AT_ONCE, _BATCH_BYTES, _MESSAGE_BYTES = 2_000, 64 * 1024, 1_000_000
-#: A transaction of a partition's tombstones lasts as long as they take to write.
+#: For how long a coordinator leaves the transaction open that the identity is asked for with.
 _TRANSACTION_SECONDS = 600.0
 _COORDINATOR_SECONDS = 60.0
 
@@ -230,9 +230,7 @@ class _Writing:
         planned = self._planned
         self._lease.check()
         deadline = time.monotonic() + _COORDINATOR_SECONDS
-        identity = await client.producers.init_producer_id(
-            self._name, deadline=deadline, transaction_timeout_ms=int(_TRANSACTION_SECONDS * 1000)
-        )
+        identity = await client.producers.init_producer_id(self._name, deadline=deadline)
         opened = replace(
             planned.before,
             state=PositionState.OPEN,
