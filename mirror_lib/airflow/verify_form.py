@@ -61,7 +61,8 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             description_md=(
                 "- **recent**: what came since it was last found equal\n"
                 "- **full**: everything that both sides still hold\n"
-                "- **sample**: random stretches of it"
+                "- **sample**: random stretches of it\n"
+                "- **state**: the newest record of each key of compacted topics; finds deletions that were lost"
             ),
             section=_WHAT,
         ),

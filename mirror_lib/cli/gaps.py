@@ -110,6 +110,85 @@ def recopy(
     _decide("recopy", config, flow, _Choice(topic, partition, gap_id, every), note, yes=yes, as_json=as_json)
 
 
+@_app.command("delete-keys")
+def delete_keys(
+    config: ConfigOption,
+    flow: FlowOption,
+    topic: Annotated[str, typer.Option("--topic", help="The source topic.")],
+    partition: PartitionOption = None,
+    show: Annotated[int, typer.Option("--show", min=0, help="Number of keys to show, of each partition.")] = 10,
+    note: NoteOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the deletions that were lost to the target: of keys that a compacted source has deleted."""
+    import re
+
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.gather import FlowClusters
+    from mirror_lib.relay.key_deletions import delete_keys as write
+    from mirror_lib.relay.key_deletions import plan_key_deletion
+    from mirror_lib.relay.run_lock import hold_lock
+    from mirror_lib.sync.cluster_identity import check_clusters
+    from mirror_lib.verify.state.lost import find_lost_deletions
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        name, run_id = str(settings.flow), f"decision-{uuid.uuid4()}"
+        with (
+            open_ledger(file) as ledger,
+            hold_lock(ledger, flow=name, run_id=run_id, lease_seconds=settings.run_lease_seconds) as lease,
+            FlowClusters.connect(settings) as clusters,
+        ):
+            check_clusters(settings, ledger, clusters.ids())
+            with output.progress(f"Comparing {topic} by state"):
+                chosen = () if partition is None else (partition,)
+                found, impossible = find_lost_deletions(settings, ledger, (re.escape(topic),), chosen, lambda _: None)
+                if not found and not impossible:
+                    raise ConfigurationError(
+                        f"nothing of topic {topic} can be compared by state: it is not compacted at the source, or "
+                        f"flow {name} has not copied it.",
+                        action="`mirror position show` lists what was copied; cleanup.policy must contain compact.",
+                    )
+                planned = [
+                    plan_key_deletion(
+                        settings,
+                        clusters,
+                        each.source,
+                        each.target,
+                        set(each.offsets.tolist()),
+                        source_read_to=each.source_read_to,
+                    )
+                    for each in found
+                    if len(each.offsets)
+                ]
+            output.document({"deletions": [each.to_dict() for each in planned], "deleted": 0})
+            for refused in impossible:
+                output.note(f"{refused.source}: [{refused.reason}] {refused.detail}")
+                output.exit_code = 1
+            for each in planned:
+                output.note(str(each))
+                for key in each.keys[:show]:
+                    output.note(f"  {key!r}")
+            others = sum(each.others for each in found)
+            if others:
+                output.note(f"{others:,} differences are of other kinds: `mirror verify --mode state` lists them.")
+            total = sum(len(each.keys) for each in planned)
+            if not total:
+                output.note(f"Flow {name}: no key of {topic} lives on the target that the source has deleted.")
+            elif yes or confirmed(f"Write {total:,} deletions to the target?"):
+                done = 0
+                for each in planned:
+                    lease.check()
+                    done += write(settings, clusters, ledger, lease, each, run_id=run_id, by=person(), note=note)
+                output.document({"deleted": done})
+                output.note(f"{done:,} deletions are written; the ledger keeps who decided (`mirror gaps list`).")
+            else:
+                output.note("Nothing was changed.")
+                output.exit_code = 1
+
+
 @_app.command()
 def stop(
     config: ConfigOption,

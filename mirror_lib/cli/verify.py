@@ -56,7 +56,11 @@ def verify(
     topics: TopicsOption = None,
     mode: Annotated[
         str,
-        typer.Option("--mode", help="full: all that both sides hold; sample: random stretches; recent: what is new."),
+        typer.Option(
+            "--mode",
+            help="full: all that both sides hold; sample: random stretches; recent: what is new; state: the newest "
+            "record of each key of compacted topics.",
+        ),
     ] = "full",
     max_bytes: Annotated[
         int | None, typer.Option("--max-bytes", min=1, help="Read no more than about so much of the source's logs.")

@@ -26,6 +26,7 @@ from mirror_lib.ledger.observed_rows import (
     StepOutcomeRow,
 )
 from mirror_lib.ledger.rows import GapState, RoundRow, RunRow, RunState
+from mirror_lib.ledger.verifications import WHOLE_RECORDS
 
 _TABLES = METADATA.tables
 _RUNS: Table = _TABLES["run"]
@@ -231,7 +232,9 @@ def _verify_totals(connection: Connection, flows: list[str]) -> dict[str, Verify
         select(
             *place,
             func.sum(case((columns.verdict == "different", 1), else_=0)).label("mismatches"),
-            func.max(case((columns.verdict == "different", columns.finished_at))).label("differed_at"),
+            func.max(case((and_(columns.verdict == "different", columns.mode != "state"), columns.finished_at))).label(
+                "differed_at"
+            ),
         )
         .where(columns.flow.in_(flows))
         .group_by(*place)
@@ -242,7 +245,7 @@ def _verify_totals(connection: Connection, flows: list[str]) -> dict[str, Verify
         columns.topic == compared.c.topic,
         columns.partition == compared.c.partition,
         columns.verdict == "equal",
-        columns.mode != "sample",
+        columns.mode.in_(WHOLE_RECORDS),
         columns.source_next.is_not(None),
         or_(compared.c.differed_at.is_(None), columns.finished_at > compared.c.differed_at),
     )

@@ -270,7 +270,7 @@ Table(
     optional("differences", JSON(none_as_null=True)),
     column("started_at", datetime),
     column("finished_at", datetime),
-    CheckConstraint("mode IN ('full', 'sample', 'recent')", name="mode"),
+    CheckConstraint("mode IN ('full', 'sample', 'recent', 'state')", name="mode"),
     CheckConstraint("verdict IN ('equal', 'different', 'unverifiable')", name="verdict"),
     Index(None, "flow", "topic", "partition", "finished_at"),
 )

@@ -220,6 +220,8 @@ class GapState(StrEnum):
 DISASTER = "disaster"
 #: `GapRow.cause` of a position that somebody has set or forgotten.
 POSITION_SET = "position-set"
+#: `GapRow.cause` of deletions that a person has had written to the target (`mirror gaps delete-keys`).
+DELETIONS_WRITTEN = "deletions-written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +328,7 @@ class VerificationRow:
     topic: str
     partition: int
     target_topic: str
-    #: One of `VerifyMode`: `full`, `sample`, `recent`.
+    #: One of `VerifyMode`: `full`, `sample`, `recent`, `state`.
     mode: str
     #: One of `Verdict`: `equal`, `different`, `unverifiable`.
     verdict: str

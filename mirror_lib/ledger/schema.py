@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 from mirror_lib.ledger.database import VERSION_TABLE, Database
 
 #: The newest of `migrations/versions`.
-HEAD = "0010"
+HEAD = "0012"
 
 
 def upgrade(database: Database) -> None:

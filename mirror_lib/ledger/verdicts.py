@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Table, and_, case,
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import VerificationRow
+from mirror_lib.ledger.verifications import WHOLE_RECORDS
 
 _VERIFICATIONS: Table = METADATA.tables["verification"]
 
@@ -126,6 +127,7 @@ def _is_newest_comparison(since: datetime, flow: str | None) -> ColumnElement[bo
 
 
 def _says_something(verifications: FromClause) -> ColumnElement[bool]:
-    """A sample that finds nothing different says little; one that does is as bad as any."""
+    """A sample or a comparison by state that finds no difference says little of the records; one that does counts."""
     columns = verifications.c
-    return columns.verdict.in_(("equal", "different")) & ((columns.mode != "sample") | (columns.verdict == "different"))
+    whole = columns.mode.in_(WHOLE_RECORDS)
+    return columns.verdict.in_(("equal", "different")) & (whole | (columns.verdict == "different"))

@@ -13,6 +13,8 @@ from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
 from mirror_lib.ledger.writing import storable, upsert
 
 _VERIFICATION: Table = METADATA.tables["verification"]
+#: Modes that compare every record from one offset to another, as `VerifyMode` names them.
+WHOLE_RECORDS = ("full", "recent")
 
 
 def save(connection: Connection, rows: Iterable[VerificationRow]) -> None:
@@ -77,12 +79,13 @@ def of_id(connection: Connection, verification_id: str) -> tuple[VerificationRow
 def verified_up_to(connection: Connection, flow: str) -> tuple[VerifiedRow, ...]:
     """Up to where each partition was found equal since a difference was found there last.
 
-    Samples do not count, since they leave out what lies between. Partitions of which nothing is known are missing.
+    Samples do not count, since they leave out what lies between, nor do comparisons by state, which look at the newest
+    record of each key alone. Partitions of which nothing is known are missing.
     """
     columns = _VERIFICATION.c
     last_difference = (
         select(columns.topic, columns.partition, func.max(columns.finished_at).label("at"))
-        .where(columns.flow == flow, columns.verdict == "different")
+        .where(columns.flow == flow, columns.verdict == "different", columns.mode != "state")
         .group_by(columns.topic, columns.partition)
         .subquery("last_difference")
     )
@@ -104,7 +107,7 @@ def verified_up_to(connection: Connection, flow: str) -> tuple[VerifiedRow, ...]
         .where(
             columns.flow == flow,
             columns.verdict == "equal",
-            columns.mode != "sample",
+            columns.mode.in_(WHOLE_RECORDS),
             columns.source_next.is_not(None),
             or_(last_difference.c.at.is_(None), columns.finished_at > last_difference.c.at),
         )

@@ -19,7 +19,7 @@ from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.errors import LOSS_REASONS
 from mirror_lib.ledger.flow_figures import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import DISASTER, POSITION_SET, RoundRow, RunState
+from mirror_lib.ledger.rows import DELETIONS_WRITTEN, DISASTER, POSITION_SET, RoundRow, RunState
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
@@ -341,8 +341,8 @@ def _losses(figures: FlowFigures) -> Iterator[_Value]:
     recreated = figures.gaps.get(_RECREATED)
     yield RECREATED, float(recreated.gaps if recreated else 0)
     for cause, found in sorted(figures.gaps.items()):
-        # A position that was set is a person's own decision.
-        if cause not in LOSS_CAUSES and cause != POSITION_SET:
+        # A position that was set, and deletions that were written, are a person's own decisions.
+        if cause not in (*LOSS_CAUSES, POSITION_SET, DELETIONS_WRITTEN):
             yield REJECTED, float(found.records), cause
 
 

@@ -55,7 +55,7 @@ class RunNow(_Order):
 class Verify(_Order):
     """Start a verification."""
 
-    mode: Literal["recent", "full", "sample"] = "recent"
+    mode: Literal["recent", "full", "sample", "state"] = "recent"
 
 
 class GapDecision(StrEnum):

@@ -169,9 +169,11 @@ def lost_deletions(
         "missing there.",
         where=Where(flow=str(flow), topic=topic, partition=partition, offset=stretch.first_offset),
         action="All that the source still holds was copied; keys that were deleted meanwhile may live on the target. "
-        f"Decide: `mirror gaps accept {chosen}` leaves it at that. To get rid of such keys, copy the topic afresh: "
-        "delete it on the target, run the flow, and `mirror gaps recopy ...`. Raise delete.retention.ms on the source, "
-        "or run the flow more often.",
+        f"Find out: `mirror verify --flow '{flow}' --topics '{topic}' --mode state` counts such keys. Then decide: "
+        f"`mirror gaps delete-keys {chosen}` shows them and writes their deletions to the target, `mirror gaps accept "
+        f"{chosen}` leaves them there. Or copy the topic afresh: delete it on the target, run the flow, which stops "
+        f"with target-deleted, and `mirror gaps recopy {chosen}`. Raise delete.retention.ms on the source, or run the "
+        "flow more often.",
     )
 
 

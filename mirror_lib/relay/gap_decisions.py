@@ -22,6 +22,7 @@ from mirror_lib.errors import (
     RetentionGapError,
     SourceClusterChangedError,
     SourceTruncatedError,
+    TargetTruncatedError,
     UncleanStartError,
     Where,
 )
@@ -131,14 +132,9 @@ def decide(
     Raises:
         ReplicationError: something else is lost by now than what is decided about.
     """
-    if decision is Decision.RECOPY and any(gap.cause == DeletionsPossiblyLostError.reason for gap in gaps):
-        raise ReplicationError(
-            "copying again does not delete the keys that only the target has.",
-            where=Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition),
-            action="`mirror gaps accept` leaves it at that. To copy afresh, delete the target topic and run the flow: "
-            "then recopy is a way on.",
-        )
     changed = find_target_change(flow, fact)
+    if decision is Decision.RECOPY and any(gap.cause == DeletionsPossiblyLostError.reason for gap in gaps):
+        _check_fresh(flow, fact, changed)
     found = changed or find_loss(flow, fact)
     if decision is Decision.RECOPY:
         start = fact.log_start
@@ -160,8 +156,9 @@ def decide(
         target_topic_id=None if fact.target_now is None else fact.target_now.topic_id,
         clusters=fact.clusters,
         first_partitions=fact.first_partitions,
-        # To copy again from the start deletes nothing on the target: what was waiting goes on to wait.
-        caught_up_at=fact.caught_up_at,
+        # To copy again from the start deletes nothing on the target: what was waiting goes on to wait. A target that
+        # holds nothing of it needs no deletion from before now.
+        caught_up_at=fact.asked_at if decision is Decision.RECOPY and _is_fresh(changed) else fact.caught_up_at,
     )
     if changed is not None and decision is Decision.ACCEPT:
         decided = _same_source(decided, fact)
@@ -176,6 +173,24 @@ def decide(
         left_out=before.left_out if same_history else (),
         runs=before.runs if same_history else (),
     )
+
+
+def _is_fresh(changed: FoundLoss | None) -> bool:
+    """Whether the target is another topic than the one with what was copied."""
+    return changed is not None and not isinstance(changed.error, TargetTruncatedError)
+
+
+def _check_fresh(flow: FlowId, fact: PartitionFacts, changed: FoundLoss | None) -> None:
+    """See that the keys of which deletions were lost are not on the target any more."""
+    if not _is_fresh(changed):
+        chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+        raise ReplicationError(
+            "copying again does not delete the keys that only the target has.",
+            where=Where(flow=str(flow), topic=fact.source.topic, partition=fact.source.partition),
+            action=f"`mirror gaps delete-keys {chosen}` writes their deletions to the target, `mirror gaps accept "
+            f"{chosen}` leaves them there. To copy the topic afresh, delete the target topic and run the flow, which "
+            "stops with target-deleted: then repeat this command.",
+        )
 
 
 def _accepted_start(fact: PartitionFacts, found: FoundLoss) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.raw import RawClient, open_clients
@@ -241,7 +242,18 @@ class _Logs:
             retry_seconds=self.retry_seconds,
             where=self.where,
         )
-        return await match_logs(plan, self.source, self.target, left_out, advance)
+        return await match_logs(plan, self.source, _Copied(self.target, self.where.flow or ""), left_out, advance)
+
+
+class _Copied:
+    """A target's log without the deletions that the flow has written there by itself."""
+
+    def __init__(self, log: LogReader, flow: str) -> None:
+        self._log = log
+        self._flow = flow
+
+    async def read(self, offset: int) -> Sequence[Stretch]:
+        return hide_own_deletions(await self._log.read(offset), self._flow)
 
 
 class LogReader(Protocol):

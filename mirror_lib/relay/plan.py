@@ -114,7 +114,8 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         log_end=fact.log_end,
         asked_at=fact.asked_at,
         # A first copy finds no records on the target that could have been deleted before it.
-        caught_up_at=fact.asked_at if fact.position is None else fact.caught_up_at,
+        # What holds no copied key needs no deletion from before.
+        caught_up_at=fact.asked_at if fact.position is None or fact.copied_to is None else fact.caught_up_at,
         estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
     )
 

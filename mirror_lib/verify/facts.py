@@ -163,6 +163,7 @@ class _Gathering:
                     or pair[1] in backfilled
                     or pair[1] in met,
                     chain=chains.get(pair[0].topic, NO_CHAIN),
+                    copied_to=None if position is None else position.offset + 1,
                 )
             )
         self._note_hidden(snapshot)

@@ -36,6 +36,8 @@ class DifferenceKind(StrEnum):
     REORDERED = "reordered"
     #: The map does not say where a record of the source went, or says it wrongly.
     UNMAPPED = "unmapped"
+    #: By state: the target has a key that was copied, and the source has it no more.
+    DELETION_LOST = "deletion-lost"
 
 
 class Stopped(StrEnum):
@@ -108,6 +110,13 @@ class RangeOutcome:
     left_out: int = 0
     #: Records on the target that belong to other sources of a merge.
     foreign: int = 0
+    #: By state: keys whose newest record is not copied yet, and those that the source has from before the map only.
+    pending: int = 0
+    before_map: int = 0
+    #: By state: of the differences, keys that live on though the source has deleted them.
+    deletions_lost: int = 0
+    #: By state: records without a key on either side, which have no place in it.
+    without_key: int = 0
     #: False where a log-append time of the target stands in place of the source's timestamps.
     timestamps_compared: bool = True
     #: See `docs/verification.md`; None where the end was not reached.
@@ -188,6 +197,26 @@ class PartitionVerdict:
         return self.expired_before + sum(each.expired for each in self.outcomes)
 
     @property
+    def pending(self) -> int:
+        """By state: keys whose newest record is not copied yet."""
+        return sum(each.pending for each in self.outcomes)
+
+    @property
+    def before_map(self) -> int:
+        """By state: keys that the source has from before the map only."""
+        return sum(each.before_map for each in self.outcomes)
+
+    @property
+    def deletions_lost(self) -> int:
+        """By state: keys that live on though the source has deleted them."""
+        return sum(each.deletions_lost for each in self.outcomes)
+
+    @property
+    def without_key(self) -> int:
+        """By state: records without a key on either side."""
+        return sum(each.without_key for each in self.outcomes)
+
+    @property
     def timestamps_compared(self) -> bool:
         """Whether timestamps could be compared everywhere."""
         return all(each.timestamps_compared for each in self.outcomes)
@@ -229,6 +258,10 @@ class PartitionVerdict:
             "compacted": self.compacted,
             "expired": self.expired,
             "left_out": self.left_out,
+            "pending": self.pending,
+            "before_map": self.before_map,
+            "deletions_lost": self.deletions_lost,
+            "without_key": self.without_key,
             "foreign": sum(each.foreign for each in self.outcomes),
             "offsets_before_map": self.offsets_before_map,
             "timestamps_compared": self.timestamps_compared,

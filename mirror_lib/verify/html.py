@@ -188,6 +188,17 @@ def remarks(verdict: PartitionVerdict) -> Iterator[str]:
         yield "timestamps not compared (log-append time on the target)"
     if verdict.offsets_before_map:
         yield f"{verdict.offsets_before_map:,} source offsets before the map were not compared"
+    if verdict.deletions_lost:
+        yield (
+            f"{verdict.deletions_lost:,} keys live on the target that the source has deleted: "
+            f"`mirror gaps delete-keys --topic {verdict.source.topic} --partition {verdict.source.partition}`"
+        )
+    if verdict.pending:
+        yield f"{verdict.pending:,} keys have changed and are not copied yet"
+    if verdict.before_map:
+        yield f"{verdict.before_map:,} keys of the source are from before the map and not on the target"
+    if verdict.without_key:
+        yield f"{verdict.without_key:,} records have no key and were not compared"
     outside = sum(each.outside_map for each in verdict.outcomes)
     if outside:
         yield f"{outside:,} records are equal though the map does not know them"

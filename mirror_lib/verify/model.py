@@ -30,6 +30,8 @@ class VerifyMode(StrEnum):
     SAMPLE = "sample"
     #: What came since the last verification that found all equal.
     RECENT = "recent"
+    #: The newest record of each key of compacted topics, whatever compaction has removed.
+    STATE = "state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,19 @@ class VerifyFacts:
     shared_target: bool = False
     #: What the records go through; empty where they are copied as they are.
     chain: TransformChain = field(default=NO_CHAIN, repr=False)
+    #: Source offsets below it are copied, as the position said before the target's end was read; None where there is no
+    #: position.
+    copied_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateCheck:
+    """What comparing a partition by state needs to know besides its one range."""
+
+    #: As in `VerifyFacts`.
+    copied_to: int
+    #: Whether no run was writing when the position was read.
+    settled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +153,8 @@ class PartitionCheck:
     several: bool = False
     #: There is no map of it, which is well as long as the transforms drop everything.
     all_dropped: bool = False
+    #: Set where keys are compared by their newest records, None where records are compared in order.
+    state: StateCheck | None = None
 
     @property
     def routed_only(self) -> bool:
@@ -241,5 +258,5 @@ class VerifyJob:
     #: Differences of a partition that are kept; all are counted.
     keep_differences: int = 20
     routed: RoutedPlan = NOTHING_ROUTED
-    #: Of the digests that sum up what is routed.
-    routed_key: bytes = field(default=b"", repr=False)
+    #: Of the digests that stand for records of routed partitions, and for keys of a comparison by state.
+    digest_key: bytes = field(default=b"", repr=False)

@@ -159,10 +159,12 @@ class VerifyReport:
         if self.exit_code == NOT_VERIFIED:
             return f"NOT VERIFIED: {self.count(Verdict.UNVERIFIABLE):,} partitions could not be compared."
         if not self.verdicts and not self.routed:
-            return "There was nothing to compare."
+            why = ": no chosen topic is compacted at the source" if self.mode is VerifyMode.STATE else ""
+            return f"There was nothing to compare{why}."
         ended = f" A budget ended {self.cut:,} partitions before their end." if self.cut else ""
         sent = f" (and {len(self.routed):,} that transforms send records to)" if self.routed else ""
-        return f"EQUAL: {self.records:,} records in {len(self.verdicts):,} partitions{sent}.{ended}"
+        what = "keys" if self.mode is VerifyMode.STATE else "records"
+        return f"EQUAL: {self.records:,} {what} in {len(self.verdicts):,} partitions{sent}.{ended}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json` and the ledger's readers."""

@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.account import Spent, verdict_of
@@ -16,6 +19,7 @@ from mirror_lib.verify.compare import RangeComparer
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
+from mirror_lib.verify.state.run import compare_by_state
 
 _log = logging.getLogger(__name__)
 _LARGEST_CHUNK = 4 * 1024 * 1024
@@ -39,6 +43,8 @@ async def _verify(job: VerifyJob, checks: Sequence[PartitionCheck], told: Told) 
 
             async def one(check: PartitionCheck) -> PartitionVerdict:
                 async with at_a_time:
+                    if check.state is not None:
+                        return await compare_by_state(job, check, source, target, budget, told)
                     return await _Check(job, check, source, target, budget, told).run()
 
             return list(await asyncio.gather(*(one(check) for check in checks)))
@@ -121,11 +127,17 @@ class _Check:
                 chunk = await target.take(comparer.target.end)
                 if chunk.log_start is not None:
                     comparer.target_expired(chunk.log_start)
-                comparer.feed_target(chunk.stretches, chunk.next_offset)
+                comparer.feed_target(self._copied(chunk.stretches), chunk.next_offset)
                 self._target_bytes += chunk.size
             comparer.walk()
             # Answers that have come in meanwhile are to be asked for again before the next long look.
             await asyncio.sleep(0)
+
+    def _copied(self, stretches: Sequence[Stretch | RecordBlock]) -> Sequence[Stretch | RecordBlock]:
+        """What of the target may be a copy: in compacted topics the flow may have written deletions by itself."""
+        if not (self._check.source_compacted or self._check.target_compacted):
+            return stretches
+        return hide_own_deletions([each for each in stretches if isinstance(each, Stretch)], str(self._job.flow))
 
     def _streams(self, range_: CheckRange, comparer: RangeComparer) -> tuple[LogStream, LogStream]:
         chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)

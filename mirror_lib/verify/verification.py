@@ -20,6 +20,7 @@ from mirror_lib.verify.model import Budget, VerifyJob, VerifyMode, VerifyPlan
 from mirror_lib.verify.plan import NO_BUDGET, plan_verification
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.routed.verdict import RoutedVerdict
+from mirror_lib.verify.state.plan import plan_state
 
 #: Compares every bin of a job and returns a verdict for each partition, and for each that records are sent to.
 VerifyRunner = Callable[[VerifyJob], list[PartitionVerdict | RoutedVerdict]]
@@ -47,6 +48,14 @@ def plan_flow_verification(flow: FlowConfig, ledger: Ledger, options: VerifyOpti
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
     """
     gathered = gather(flow, ledger, options.topics)
+    if options.mode is VerifyMode.STATE:
+        return plan_state(
+            flow.flow,
+            gathered.facts,
+            budget=options.budget,
+            bins_max=options.tasks_max or flow.tasks_max,
+            unverifiable=gathered.unverifiable,
+        )
     return plan_verification(
         flow.flow,
         gathered.facts,
@@ -76,7 +85,7 @@ def job_of(flow: FlowConfig, plan: VerifyPlan) -> VerifyJob:
         retry_seconds=flow.copy_settings.retry_max_seconds,
         memory_bytes=flow.copy_settings.task_memory_bytes,
         routed=plan.routed,
-        routed_key=os.urandom(_KEY_BYTES),
+        digest_key=os.urandom(_KEY_BYTES),
     )
 
 

@@ -64,6 +64,7 @@ function askVerify(flow, send) {
       ["recent", "Recent", "What came since it was last found equal."],
       ["full", "Full", "Everything that both sides still hold; takes as long as reading all of it."],
       ["sample", "Sample", "Random stretches of it."],
+      ["state", "State", "The newest record of each key of compacted topics; finds deletions that were lost."],
     ]),
     yes: "Verify",
     act: (values) => send("verify", { mode: values.mode }),

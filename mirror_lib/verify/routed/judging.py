@@ -51,7 +51,7 @@ def judge_routed(job: VerifyJob, made: RoutedFindings, read: ReadStanding, find:
         flow=str(job.flow),
         target=job.target,
         bins=bins_of(readable, len(job.bins)),
-        key=job.routed_key,
+        key=job.digest_key,
         retry_seconds=job.retry_seconds,
         ends_at=job.ends_at,
     )

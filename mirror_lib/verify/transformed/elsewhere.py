@@ -152,7 +152,7 @@ class Elsewhere:
         content, ends = tails.content, tails.ends.tolist()
         parts = [content[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         times = tails.times.tolist() if self._timed.get(target, True) else None
-        return record_digests(self.job.routed_key, times, parts)
+        return record_digests(self.job.digest_key, times, parts)
 
 
 def _put(heaps: dict[Place, Multiset], place: Place, digests: Digests) -> None:

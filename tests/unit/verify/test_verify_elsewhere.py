@@ -44,7 +44,7 @@ def elsewhere(known: Sequence[KnownRoute] = (), covered: Sequence[Share] = (), *
     here = Connection("B", {"bootstrap.servers": "localhost:1"})
     plan = RoutedPlan((RoutedCheck(target=DE, timed=timed),), tuple(known), tuple(covered))
     job = VerifyJob(
-        flow=FlowId("A", "B"), source=here, target=here, read_committed=False, bins=(), routed=plan, routed_key=KEY
+        flow=FlowId("A", "B"), source=here, target=here, read_committed=False, bins=(), routed=plan, digest_key=KEY
     )
     return Elsewhere(job)
 

@@ -301,7 +301,7 @@ def test_what_is_left_over_is_what_is_wanted_and_not_read(
 def job_of(found: VerifyPlan) -> VerifyJob:
     here = Connection("B", {"bootstrap.servers": "localhost:1"})
     return VerifyJob(
-        flow=FLOW, source=here, target=here, read_committed=False, bins=found.bins, routed=found.routed, routed_key=KEY
+        flow=FLOW, source=here, target=here, read_committed=False, bins=found.bins, routed=found.routed, digest_key=KEY
     )
 
 

@@ -1,0 +1,55 @@
+"""Deletions that the replicator writes to a target by itself, and recognizing them in a log.
+
+They are tombstones of keys that the source has deleted, though no record of the source says so any more. They have no
+counterpart there, so a comparison of the two logs must pass over them, also when the ledger is lost. Each has a header
+that names the flow and the offset at which its batch stands: a copy of it elsewhere is a record like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.header import CODEC_BITS, TRANSACTIONAL_BIT
+from mirror_lib.cluster.batches.stretches import Stretch
+from mirror_lib.cluster.batches.varint import encode_varint, sized
+
+_HEADER = b"mirror.deletion"
+_NO_VALUE = encode_varint(-1)
+
+
+def deletion(key: bytes, flow: str, base_offset: int) -> bytes:
+    """The tombstone of a key as it is on the wire behind its deltas.
+
+    Args:
+        base_offset: of its batch on the target.
+    """
+    return sized(key) + _NO_VALUE + _mark(flow, base_offset)
+
+
+def hide_own_deletions(stretches: Iterable[Stretch], flow: str) -> list[Stretch]:
+    """The stretches of a target, with nothing to be seen where the flow has written deletions by itself."""
+    return [Stretch(each.first, each.next_offset) if _is_own(each, flow) else each for each in stretches]
+
+
+def _is_own(stretch: Stretch, flow: str) -> bool:
+    header = stretch.header
+    if header is None or not header.attributes & TRANSACTIONAL_BIT or not header.count:
+        return False
+    body: bytes | bytearray | memoryview = stretch.body
+    if header.attributes & CODEC_BITS:
+        # The topic may have a codec of its own.
+        try:
+            body = decompress(header.attributes & CODEC_BITS, memoryview(stretch.body))
+        except CodecError:
+            return False
+    # A batch holds nothing else, and its records end with their headers.
+    return bytes(body[-_LONGEST_MARK:]).endswith(_mark(flow, header.base_offset))
+
+
+#: Of a header that names two clusters of any sensible length.
+_LONGEST_MARK = 1024
+
+
+def _mark(flow: str, base_offset: int) -> bytes:
+    return encode_varint(1) + sized(_HEADER) + sized(f"{flow} {base_offset}".encode())

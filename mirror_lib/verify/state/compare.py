@@ -1,0 +1,202 @@
+"""What the newest records of the same keys on both sides say. Pure.
+
+The source is read after the target and to its end, so a key that it does not have any more was deleted, or has expired.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirror_lib.offsets.offset_map import LANDINGS, Landing, OffsetMap
+from mirror_lib.verify.findings import Difference, DifferenceKind
+from mirror_lib.verify.state.digests import TOMBSTONE, Entries, joined
+
+_EXACT, _BEFORE, _BEYOND = (LANDINGS.index(each) for each in (Landing.EXACT, Landing.BEFORE, Landing.BEYOND))
+#: Source offset of a record whose source offset is not known.
+_UNKNOWN = -1
+
+Offsets = NDArray[np.int64]
+Ranges = Sequence[tuple[int, int]]
+
+
+class KeyState(StrEnum):
+    """What is so with a key that is no difference."""
+
+    EQUAL = "equal"
+    #: Its newest record is not copied yet, or may have changed while both sides were read.
+    PENDING = "pending"
+    #: A person or a policy has left its newest record out.
+    LEFT_OUT = "left-out"
+    #: The record on one side is older than the log start of the other.
+    EXPIRED = "expired"
+    #: Deleted on both sides; one still holds the tombstone.
+    DELETED = "deleted"
+    #: The ledger knows that its record on the target never was on the source.
+    FOREIGN = "foreign"
+    #: The source has it from before the offset map begins: from before the first start.
+    BEFORE_MAP = "before-map"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRules:
+    """What is known of a partition beside the records of its logs."""
+
+    #: Source offsets below it are copied.
+    copied_to: int
+    source_start: int
+    target_start: int
+    map: OffsetMap
+    #: Whether no run was writing: all that stands on the target is in the map.
+    settled: bool = True
+    #: Target offsets from here on came after the position and the map were read.
+    target_end: int
+    #: Source offsets [first, next) that were not copied, sorted and apart.
+    left_out: Ranges = ()
+    #: Source offsets [first, next) at which the source has other records now than those that were copied.
+    rewritten: Ranges = ()
+    #: Target offsets [first, next) of records that never were on the source.
+    foreign: Ranges = ()
+
+
+@dataclass(slots=True)
+class StateFindings:
+    """What was found, added up over buckets."""
+
+    #: Differences to keep; all are counted.
+    keep: int
+    counts: Counter[KeyState] = field(default_factory=Counter)
+    difference_count: int = 0
+    deletions_lost: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    #: Target offsets of the newest records of all keys whose deletion was lost.
+    lost: list[Offsets] = field(default_factory=list)
+    #: Whether `lost` is wanted; it takes 8 bytes for each key.
+    keep_lost: bool = False
+
+    def note(self, state: KeyState, chosen: NDArray[np.bool_]) -> None:
+        """Count what is no difference."""
+        self.counts[state] += int(np.count_nonzero(chosen))
+
+    def differ(
+        self, kind: DifferenceKind, source: Offsets | None, target: Offsets | None, what: tuple[str, ...] = ()
+    ) -> None:
+        """Take differences of one kind, with the offsets on the sides that have the key; negative ones are unknown."""
+        offsets = source if source is not None else target
+        assert offsets is not None
+        self.difference_count += len(offsets)
+        for at in range(min(len(offsets), max(self.keep - len(self.differences), 0))):
+            self.differences.append(Difference(kind, _known(source, at), _known(target, at), what))
+
+
+def compare_states(source: Entries, target: Entries, late: Entries, rules: StateRules, findings: StateFindings) -> None:
+    """Compare the newest entries of some keys.
+
+    Args:
+        source: read after the target, to the log's end.
+        target: of the same keys, as the keys' digests choose them.
+        late: what the target got while both were read.
+        findings: gets what is found.
+    """
+    here, there = joined(source, target)
+    _both(source[here], target[there], late, rules, findings)
+    _only_on_target(_without(target, there), late, rules, findings)
+    _only_on_source(_without(source, here), late, rules, findings)
+
+
+def _both(source: Entries, target: Entries, late: Entries, rules: StateRules, findings: StateFindings) -> None:
+    equal = source["content"] == target["content"]
+    findings.note(KeyState.EQUAL, equal)
+    source, target = source[~equal], target[~equal]
+    open_ = (source["offset"] >= rules.copied_to) | _among(target, late)
+    left_out = ~open_ & _within(source["offset"], rules.left_out)
+    foreign = ~open_ & ~left_out & _within(target["offset"], rules.foreign)
+    findings.note(KeyState.PENDING, open_)
+    findings.note(KeyState.LEFT_OUT, left_out)
+    findings.note(KeyState.FOREIGN, foreign)
+    differ = ~(open_ | left_out | foreign)
+    findings.differ(DifferenceKind.ALTERED, source["offset"][differ], target["offset"][differ], ("value",))
+
+
+def _only_on_target(target: Entries, late: Entries, rules: StateRules, findings: StateFindings) -> None:
+    deleted = target["content"] == TOMBSTONE
+    findings.note(KeyState.DELETED, deleted)
+    target = target[~deleted]
+    offsets, codes = _looked_up(rules.map, target["offset"], to_source=True)
+    exact = codes == _EXACT
+    origin = np.where(exact, offsets, _UNKNOWN)
+    # What was copied after the position was read may have been deleted since, and that is not copied yet.
+    new = (exact & (origin >= rules.copied_to)) | ((codes == _BEYOND) & (not rules.settled))
+    open_ = _among(target, late) | new | (target["offset"] >= rules.target_end)
+    foreign = ~open_ & _within(target["offset"], rules.foreign)
+    lost_at_source = exact & _within(origin, rules.rewritten) & ~(open_ | foreign)
+    # Where the map begins later, nobody knows how old the record was.
+    older = (exact & (origin < rules.source_start)) | ((codes == _BEFORE) & (rules.source_start > 0))
+    expired = older & ~(open_ | foreign | lost_at_source)
+    findings.note(KeyState.PENDING, open_)
+    findings.note(KeyState.FOREIGN, foreign)
+    findings.note(KeyState.LEFT_OUT, lost_at_source)
+    findings.note(KeyState.EXPIRED, expired)
+    differ = ~(open_ | foreign | lost_at_source | expired)
+    lost, extra = differ & exact, differ & ~exact
+    findings.deletions_lost += int(np.count_nonzero(lost))
+    findings.differ(DifferenceKind.DELETION_LOST, origin[lost], target["offset"][lost])
+    findings.differ(DifferenceKind.EXTRA, None, target["offset"][extra])
+    if findings.keep_lost:
+        findings.lost.append(target["offset"][lost].copy())
+
+
+def _only_on_source(source: Entries, late: Entries, rules: StateRules, findings: StateFindings) -> None:
+    deleted = source["content"] == TOMBSTONE
+    findings.note(KeyState.DELETED, deleted)
+    source = source[~deleted]
+    offsets, codes = _looked_up(rules.map, source["offset"], to_source=False)
+    open_ = (source["offset"] >= rules.copied_to) | _among(source, late)
+    left_out = ~open_ & _within(source["offset"], rules.left_out)
+    expired = (codes == _EXACT) & (offsets < rules.target_start) & ~(open_ | left_out)
+    before = (codes == _BEFORE) & ~(open_ | left_out)
+    findings.note(KeyState.PENDING, open_)
+    findings.note(KeyState.LEFT_OUT, left_out)
+    findings.note(KeyState.EXPIRED, expired)
+    findings.note(KeyState.BEFORE_MAP, before)
+    findings.differ(DifferenceKind.MISSING, source["offset"][~(open_ | left_out | expired | before)], None)
+
+
+def _looked_up(map_: OffsetMap, offsets: Offsets, *, to_source: bool) -> tuple[Offsets, NDArray[np.uint8]]:
+    if map_.empty:
+        return np.full(offsets.shape, _UNKNOWN, np.int64), np.full(offsets.shape, _BEFORE, np.uint8)
+    found = map_.to_source_many(offsets) if to_source else map_.to_target_many(offsets)
+    return found.offsets, found.codes
+
+
+def _without(entries: Entries, places: NDArray[np.intp]) -> Entries:
+    kept = np.ones(len(entries), bool)
+    kept[places] = False
+    return entries[kept]
+
+
+def _among(entries: Entries, others: Entries) -> NDArray[np.bool_]:
+    """Which of the keys of some entries are among those of others."""
+    found = np.zeros(len(entries), bool)
+    if len(others) and len(entries):
+        found[joined(entries, others)[0]] = True
+    return found
+
+
+def _within(offsets: Offsets, ranges: Ranges) -> NDArray[np.bool_]:
+    """Which offsets lie in one of some ranges, which are sorted and apart."""
+    if not ranges:
+        return np.zeros(offsets.shape, bool)
+    firsts = np.array([first for first, _ in ranges], np.int64)
+    nexts = np.array([end for _, end in ranges], np.int64)
+    at = np.searchsorted(firsts, offsets, side="right") - 1
+    return (at >= 0) & (offsets < nexts[np.maximum(at, 0)])
+
+
+def _known(offsets: Offsets | None, at: int) -> int | None:
+    return None if offsets is None or offsets[at] < 0 else int(offsets[at])

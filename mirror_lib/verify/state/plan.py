@@ -1,0 +1,97 @@
+"""Planning a comparison by state: which partitions of compacted topics are compared, by which task. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mirror_lib.offsets.runs import encode
+from mirror_lib.topology.names import FlowId
+from mirror_lib.verify.findings import PartitionVerdict
+from mirror_lib.verify.model import (
+    Budget,
+    CheckRange,
+    PartitionCheck,
+    StateCheck,
+    VerifyFacts,
+    VerifyMode,
+    VerifyPlan,
+)
+from mirror_lib.verify.plan import NO_BUDGET, pack
+
+#: Stable codes of why a partition cannot be compared by state.
+TRANSFORMED, SHARED_TARGET = "transformed", "shared-target"
+
+
+def plan_state(
+    flow: FlowId,
+    facts: Iterable[VerifyFacts],
+    *,
+    budget: Budget = NO_BUDGET,
+    bins_max: int = 1,
+    unverifiable: Sequence[PartitionVerdict] = (),
+) -> VerifyPlan:
+    """Return the plan for all partitions whose source topic is compacted; the others count as idle."""
+    impossible = list(unverifiable)
+    checks: list[PartitionCheck] = []
+    idle = 0
+    for fact in facts:
+        if not fact.source_compacted or fact.copied_to is None:
+            idle += 1
+            continue
+        refused = _why_not(fact)
+        if refused is not None:
+            impossible.append(refused)
+        else:
+            checks.append(_check(fact, fact.copied_to))
+    return VerifyPlan(
+        flow=flow,
+        mode=VerifyMode.STATE,
+        budget=budget,
+        seed=0,
+        bins=pack(checks, bins_max),
+        unverifiable=tuple(sorted(impossible, key=lambda verdict: verdict.source)),
+        idle=idle,
+    )
+
+
+def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
+    if fact.chain:
+        return PartitionVerdict.impossible(
+            fact.source,
+            fact.target,
+            TRANSFORMED,
+            f"its records go through transforms ({', '.join(fact.chain.names)}), so keys and values on the target are "
+            "others than on the source: the modes full and recent compare what the transforms make.",
+        )
+    if fact.shared_target:
+        return PartitionVerdict.impossible(
+            fact.source,
+            fact.target,
+            SHARED_TARGET,
+            "other source partitions, a backfill or transforms write to the same target partition, so its newest "
+            "record of a key need not be of this source partition.",
+        )
+    return None
+
+
+def _check(fact: VerifyFacts, copied_to: int) -> PartitionCheck:
+    whole = CheckRange(
+        source_first=fact.source_start,
+        source_next=max(copied_to, fact.source_start),
+        target_first=fact.target_start,
+        target_next=fact.target_end,
+        records=sum(run.count for run in fact.runs),
+        encoded_runs=encode(fact.runs),
+        estimated_bytes=fact.source_bytes or 0,
+    )
+    return PartitionCheck(
+        source=fact.source,
+        target=fact.target,
+        ranges=(whole,),
+        target_end=fact.target_end,
+        source_compacted=fact.source_compacted,
+        target_compacted=fact.target_compacted,
+        known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
+        known_foreign=tuple(sorted(fact.known_foreign)),
+        state=StateCheck(copied_to, settled=fact.settled is not None),
+    )

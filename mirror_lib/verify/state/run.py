@@ -1,0 +1,273 @@
+"""Comparing one partition by state: the target first, then the source to its end, then what the target got since.
+
+A key that is deleted while both are read is then missing on the source only if the target has got its deletion by
+the time it is read again, or if that is not copied yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
+from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.record_blocks import RecordBlock
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.raw import RawClient
+from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.ranges import united
+from mirror_lib.topology.names import TopicPartition
+from mirror_lib.verify.account import Spent, verdict_of
+from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.model import PartitionCheck, VerifyJob
+from mirror_lib.verify.reading import LogReader, chunk_size
+from mirror_lib.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
+from mirror_lib.verify.state.digests import BUCKETS, Digester, Spill
+
+_log = logging.getLogger(__name__)
+_LARGEST_CHUNK = 4 * 1024 * 1024
+#: Times that the source is read on to its end; a source that is written to all the time is never at rest.
+_ROUNDS = 10
+
+Told = Callable[[int], None]
+
+
+async def compare_by_state(
+    job: VerifyJob, check: PartitionCheck, source: RawClient, target: RawClient, budget: Spent, told: Told
+) -> PartitionVerdict:
+    """Compare one partition; never raises for what a partition may suffer."""
+    comparison = StateComparison(job, check, source, target, budget, told)
+    began, error = time.monotonic(), None
+    try:
+        await comparison.run()
+    except MirrorError as failure:
+        error = failure
+    except Exception as failure:
+        _log.error("verifying %s failed", check.source, exc_info=failure)
+        error = MirrorError(
+            f"internal error in the verification: {type(failure).__name__}: {failure}.",
+            action="Please report it with this log.",
+        )
+    return verdict_of(
+        check,
+        [comparison.outcome()] if error is None and comparison.stopped is None else [],
+        keep=job.keep_differences,
+        error=error,
+        stopped=comparison.stopped,
+        source_bytes=comparison.source_bytes,
+        target_bytes=comparison.target_bytes,
+        seconds=time.monotonic() - began,
+    )
+
+
+@dataclass(slots=True)
+class _Side:
+    """One log and its entries."""
+
+    reader: LogReader
+    connection: Connection
+    partition: TopicPartition
+    end: OffsetSpec
+    #: Offset to read next.
+    at: int
+
+
+class StateComparison:
+    """Reads one partition of both sides and compares the newest records of its keys."""
+
+    def __init__(
+        self,
+        job: VerifyJob,
+        check: PartitionCheck,
+        source: RawClient,
+        target: RawClient,
+        budget: Spent,
+        told: Told,
+        *,
+        keep_lost: bool = False,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            check: with a `state`.
+            told: called with the bytes of the source's log that were read since the last call.
+            keep_lost: whether the target offsets of all keys whose deletion was lost are kept.
+        """
+        self._job = job
+        self._check = check
+        self._budget = budget
+        self._told = told
+        self.digester = Digester(job.digest_key)
+        self.findings = StateFindings(keep=job.keep_differences, keep_lost=keep_lost)
+        self.stopped: Stopped | None = None
+        self.source_bytes = self.target_bytes = 0
+        self._without_key = 0
+        (self._range,) = check.ranges
+        chunk_bytes = chunk_size(self._range, _LARGEST_CHUNK)
+
+        def reader(client: RawClient, connection: Connection, place: TopicPartition, *, committed: bool) -> LogReader:
+            return LogReader(
+                client,
+                connection,
+                place,
+                read_committed=committed,
+                retry_seconds=job.retry_seconds,
+                chunk_bytes=chunk_bytes,
+                known_gaps=check.known_gaps if place is check.source else (),
+            )
+
+        stable = OffsetSpec.LAST_STABLE
+        self._source = _Side(
+            reader(source, job.source, check.source, committed=job.read_committed),
+            job.source,
+            check.source,
+            stable if job.read_committed else OffsetSpec.LATEST,
+            self._range.source_first,
+        )
+        # What a transaction has taken back is no record, whoever wrote it.
+        self._target = _Side(
+            reader(target, job.target, check.target, committed=True),
+            job.target,
+            check.target,
+            stable,
+            self._range.target_first,
+        )
+
+    @property
+    def source_read_to(self) -> int:
+        """Source offset up to which the log was read."""
+        return self._source.at
+
+    async def run(self) -> None:
+        """Read and compare; `stopped` is set when a budget did not suffice.
+
+        Raises:
+            MirrorError: a log cannot be read.
+        """
+        with ExitStack() as stack:
+            target, source, late = (stack.enter_context(Spill()) for _ in range(3))
+            await self._read(self._target, target)
+            self._check_readable()
+            target_start = await _offset(self._target, OffsetSpec.EARLIEST)
+            await self._read_to_rest(source)
+            source_start = await _offset(self._source, OffsetSpec.EARLIEST)
+            await self._read(self._target, late)
+            if self.stopped is not None:
+                return
+            rules = self._rules(source_start, target_start)
+            for bucket in range(BUCKETS):
+                newest = [side.newest(bucket) for side in (source, target, late)]
+                compare_states(newest[0], newest[1], newest[2], rules, self.findings)
+                # Other partitions' answers are to be asked for meanwhile.
+                await asyncio.sleep(0)
+
+    def _check_readable(self) -> None:
+        if self._target.at < self._check.target_end and self.stopped is None:
+            raise TransientError(
+                f"{self._check.target} can be read up to offset {self._target.at} only, though its log ended at "
+                f"{self._check.target_end} before: a transaction is open there, or the log was truncated.",
+                where=Where(topic=self._check.source.topic, partition=self._check.source.partition),
+                action="Find the transaction (`kafka-transactions.sh find-hanging`), and verify again.",
+            )
+
+    async def _read_to_rest(self, spill: Spill) -> None:
+        """Read the source until nothing came while its last part was read.
+
+        What its cleaner removes before it is read has a newer record behind it, which must be read too.
+        """
+        for _ in range(_ROUNDS):
+            before = self._source.at
+            await self._read(self._source, spill)
+            if self._source.at == before or self.stopped is not None:
+                return
+
+    async def _read(self, side: _Side, spill: Spill) -> None:
+        """Read a side from where it stands to its present end."""
+        end = await _offset(side, side.end)
+        while side.at < end:
+            self.stopped = self.stopped or self._budget.over
+            if self.stopped is not None:
+                return
+            chunk = await side.reader.read(side.at, end)
+            try:
+                for stretch in chunk.stretches:
+                    assert not isinstance(stretch, RecordBlock)
+                    for record in stretch.records():
+                        if side.at <= record.offset < end:
+                            self._take(spill, record.offset, record.tail)
+            except (RecordError, CodecError) as error:
+                raise CorruptBatchError(
+                    f"a batch cannot be decoded: {error}.",
+                    where=Where(topic=side.partition.topic, partition=side.partition.partition, offset=side.at),
+                    action="Compare the replicas of this partition (kafka-dump-log).",
+                ) from error
+            side.at = min(chunk.next_offset, end)
+            if side is self._source:
+                self.source_bytes += chunk.size
+                self._budget.bytes += chunk.size
+                self._told(chunk.size)
+            else:
+                self.target_bytes += chunk.size
+
+    def _take(self, spill: Spill, offset: int, tail: bytes) -> None:
+        entry = self.digester.entry(offset, tail)
+        if entry is None:
+            self._without_key += 1
+        else:
+            spill.add(entry)
+
+    def _rules(self, source_start: int, target_start: int) -> StateRules:
+        check = self._check
+        assert check.state is not None
+        gaps = [gap for gap in check.known_gaps if gap.next_offset > gap.first_offset]
+        return StateRules(
+            copied_to=check.state.copied_to,
+            source_start=source_start,
+            target_start=target_start,
+            map=OffsetMap.of_runs(self._range.runs),
+            settled=check.state.settled,
+            target_end=check.target_end,
+            left_out=united((gap.first_offset, gap.next_offset) for gap in gaps),
+            rewritten=united((gap.first_offset, gap.next_offset) for gap in gaps if gap.rewritten),
+            foreign=united(check.known_foreign),
+        )
+
+    def outcome(self) -> RangeOutcome:
+        """What was found."""
+        found, counts = self.findings, self.findings.counts
+        return RangeOutcome(
+            source_first=self._range.source_first,
+            source_next=self._range.source_next,
+            target_first=self._range.target_first,
+            target_next=self._target.at,
+            complete=True,
+            records=counts[KeyState.EQUAL],
+            gone_on_both=counts[KeyState.DELETED],
+            expired=counts[KeyState.EXPIRED],
+            left_out=counts[KeyState.LEFT_OUT],
+            foreign=counts[KeyState.FOREIGN],
+            pending=counts[KeyState.PENDING],
+            before_map=counts[KeyState.BEFORE_MAP],
+            deletions_lost=found.deletions_lost,
+            without_key=self._without_key,
+            timestamps_compared=True,
+            difference_count=found.difference_count,
+            differences=tuple(found.differences),
+        )
+
+
+async def _offset(side: _Side, spec: OffsetSpec) -> int:
+    def ask() -> int:
+        with ClusterAdmin(side.connection) as admin:
+            fact = admin.list_offsets([side.partition], spec)[side.partition]
+        if fact.error is not None:
+            raise fact.error
+        return fact.offset
+
+    return await asyncio.to_thread(ask)

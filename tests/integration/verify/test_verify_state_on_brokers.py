@@ -1,0 +1,89 @@
+"""Lost deletions of compacted topics, proven by state, with the brokers' own cleaner at work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.verify.findings import DifferenceKind, Verdict
+from mirror_lib.verify.model import VerifyMode
+from tests.support.clusters import KafkaPair
+from tests.support.compaction import create_compacted, forget, put, state
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, consume, produce
+from tests.support.verifying import verify
+
+
+def mirror(flow: Flow, *words: str, code: int = 0) -> dict[str, Any]:
+    """What a command says as JSON."""
+    result = CliRunner().invoke(
+        app, [*words, "--config", str(flow.path), "--flow", "A->B", "--json"], catch_exceptions=False
+    )
+    assert result.exit_code == code, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def offset_of(pair: KafkaPair, topic: str, key: str) -> int:
+    return max(record.offset for record in consume(pair.target, topic) if record.key == key.encode())
+
+
+def test_a_deletion_that_was_cleaned_before_it_was_copied_is_found(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_compacted(kafka_pair.source, topic_name)
+    put(kafka_pair.source, topic_name, {"kept": "1", "lost": "1", "copied": "1", "again": "1"})
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    assert flow.run().exit_code == 0
+    # One deletion is copied, the other is not: by then the source's cleaner has forgotten it.
+    put(kafka_pair.source, topic_name, {"copied": None})
+    assert flow.run().exit_code == 0
+    put(kafka_pair.source, topic_name, {"lost": None, "again": None})
+    forget(kafka_pair.source, topic_name, ["lost", "again"])
+    put(kafka_pair.source, topic_name, {"again": "2"})
+    assert flow.run().exit_code == 3
+    produce(kafka_pair.target, f"A.{topic_name}", [Record(key=b"stranger", value=b"1")])
+    put(kafka_pair.source, topic_name, {"kept": "2", "pending": "1"})
+
+    before = verify(flow)
+    report = verify(flow, mode=VerifyMode.STATE)
+
+    assert [each.kind for verdict in before.verdicts for each in verdict.differences] == [DifferenceKind.EXTRA]
+    (verdict,) = report.verdicts
+    assert report.exit_code == 3
+    assert (verdict.verdict, verdict.deletions_lost, verdict.difference_count) == (Verdict.DIFFERENT, 1, 2)
+    target = f"A.{topic_name}"
+    assert {(each.kind, each.target_offset) for each in verdict.differences} == {
+        (DifferenceKind.DELETION_LOST, offset_of(kafka_pair, target, "lost")),
+        (DifferenceKind.EXTRA, offset_of(kafka_pair, target, "stranger")),
+    }
+    # `kept` and `pending` wait; `again` and what made the cleaner come are equal.
+    assert (verdict.pending, verdict.records) == (2, len({*state(kafka_pair.source, topic_name)} - {"kept", "pending"}))
+    told = mirror(flow, "verify", "--mode", "state", code=3)
+    assert told["partitions"][0]["deletions_lost"] == 1
+    # What was found by state says nothing about where to compare records again.
+    assert [row.source_next for row in flow.ledger.verified_up_to("A->B")] == []
+
+
+def test_a_topic_that_is_written_to_and_cleaned_meanwhile_is_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_compacted(kafka_pair.source, topic_name, partitions=2, cleanup_policy="compact,delete")
+    put(kafka_pair.source, topic_name, {"a": "1", "b": "1"})
+    put(kafka_pair.source, topic_name, {"c": "1"}, partition=1)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.run()
+    # The cleaner takes records that the target holds, and deletions that are copied.
+    put(kafka_pair.source, topic_name, {"a": "2", "b": None})
+    flow.run()
+    forget(kafka_pair.source, topic_name, ["b"])
+
+    report = verify(flow, mode=VerifyMode.STATE)
+
+    assert report.exit_code == 0, report.to_dict()
+    assert [verdict.difference_count for verdict in report.verdicts] == [0, 0]
+    assert "keys" in report.sentence
