@@ -187,6 +187,12 @@ class OpenTransactionError(ReplicationError):
     retriable = True
 
 
+class SourceTransactionOpenError(ReplicationError):
+    """A transaction on the source has been open for longer than any may: what is behind it cannot be read."""
+
+    reason = "source-transaction-open"
+
+
 class TargetNotEmptyError(ReplicationError):
     """The target topic holds records though nothing is known to have been copied there."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import parse_schedule
-from mirror_lib.errors import MirrorError, RetentionGapError
+from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.forecast import (
     AgeMark,
@@ -22,6 +22,7 @@ from mirror_lib.observe.forecast import (
     Outlook,
     Pace,
     PartitionForecast,
+    behind_transaction,
     forecast,
     with_deletions,
     worst_first,
@@ -134,11 +135,12 @@ def forecast_plan(
     Raises:
         MirrorError: the source cannot be reached, or the ledger cannot be used.
     """
-    if not plan.partitions:
+    partitions = _with_hidden(plan)
+    if not partitions:
         return FlowForecast(tuple(worst_first(_losses(plan.problems))), speed=None, interval_seconds=None)
     history = _read_history(flow, ledger)
-    facts = _read_facts(flow, plan, history.now)
-    backlogs = [_backlog(partition, facts, history) for partition in plan.partitions]
+    facts = _read_facts(flow, partitions, history.now)
+    backlogs = [_backlog(partition, facts, history) for partition in partitions]
     wait = 0.0 if run_begins else history.interval_seconds or 0.0
     rates = _rates(backlogs, history.speed)
     at_least = history.speed is None or history.speed.at_least
@@ -159,11 +161,20 @@ def forecast_plan(
         )
         for backlog in backlogs
     ]
+    stuck = {each.source for each in plan.problems if isinstance(each.error, SourceTransactionOpenError)}
+    hidden = {each.source: each.offsets for each in plan.hidden if each.source in stuck}
+    forecasts = [behind_transaction(each, hidden[each.source]) if each.source in hidden else each for each in forecasts]
     return FlowForecast(
         partitions=tuple(worst_first([*_losses(plan.problems), *forecasts])),
         speed=history.speed,
         interval_seconds=history.interval_seconds,
     )
+
+
+def _with_hidden(plan: RunPlan) -> list[PartitionPlan]:
+    """All that is not copied: retention deletes what open transactions hide, too."""
+    whole = {each.source: each.plan for each in plan.hidden}
+    return [whole.pop(each.source, each) for each in plan.partitions] + list(whole.values())
 
 
 def _deletion_ages(
@@ -244,8 +255,8 @@ class _Facts:
     ages: Mapping[float, _Offsets]
 
 
-def _read_facts(flow: FlowConfig, plan: RunPlan, now: datetime) -> _Facts:
-    sources = sorted(partition.source for partition in plan.partitions)
+def _read_facts(flow: FlowConfig, partitions: Iterable[PartitionPlan], now: datetime) -> _Facts:
+    sources = sorted(partition.source for partition in partitions)
     milliseconds = int(now.timestamp() * 1000)
     with source_admin(flow) as admin:
         configs = admin.topic_configs({source.topic for source in sources})

@@ -23,6 +23,7 @@ from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.producer_memory import producer_memory
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
+from mirror_lib.relay.source_transactions import longest_transaction_seconds
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.cluster_identity import cluster_pair
 from mirror_lib.sync.flow_loops import refuse_own_copies
@@ -66,6 +67,7 @@ class FlowClusters:
     replaced_timestamps: Sequence[str] = ()
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
+    _longest_transaction: float | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
@@ -97,6 +99,12 @@ class FlowClusters:
         if self._memory is None:
             self._memory = producer_memory(self.target_admin)
         return self._memory
+
+    def longest_transaction_seconds(self) -> float:
+        """For how long a transaction may stay open on the source; asked once."""
+        if self._longest_transaction is None:
+            self._longest_transaction = longest_transaction_seconds(self.source_admin)
+        return self._longest_transaction
 
     def ids(self) -> ClusterPair | None:
         """The ids of both clusters; None where one of them has none (before Kafka 0.10.1)."""
@@ -386,6 +394,7 @@ def _facts(
     source, target = pair
     # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
     next_offset = position.offset + 1 if position else None
+    hidden = logs.hidden.get(source)
     return PartitionFacts(
         source=source,
         target=target,
@@ -409,6 +418,7 @@ def _facts(
         first_partitions=on_target.first_partitions,
         caught_up_at=position.caught_up_at if position else None,
         asked_at=logs.asked_at,
+        hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,
     )
 
 

@@ -38,6 +38,8 @@ from mirror_lib.relay.rate import RunRate
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_model import CopyRunner, Planner, RunOptions, RunReport
+from mirror_lib.relay.source_logs import LONG_OPEN_SECONDS
+from mirror_lib.relay.source_transactions import hanging_problems, is_hanging, open_transaction_notes
 from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
@@ -189,7 +191,20 @@ def plan_with_facts(
         *about_missing(flow, clusters.missing_topics),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
     )
-    return replace(plan, warnings=(*plan.warnings, *told)), tuple(facts)
+    return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
+
+
+def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:
+    """A plan in which the partitions are problems whose records stay hidden until an operator acts."""
+    now = time.time()
+    # No transaction may be shorter than this: most plans need not ask for the longest.
+    longest = LONG_OPEN_SECONDS
+    old = [each for each in plan.hidden if is_hanging(each.records, now=now, longest_seconds=longest)]
+    if not old:
+        return plan
+    longest_seconds = clusters.longest_transaction_seconds()
+    hanging = hanging_problems(plan.flow, old, now=now, longest_seconds=longest_seconds)
+    return replace(plan, problems=tuple(sorted((*plan.problems, *hanging), key=lambda problem: problem.source)))
 
 
 class _Run:
@@ -248,7 +263,8 @@ class _Run:
         self._idle = plan.idle
         self._note(plan.problems)
         # Their numbers differ from round to round: the newest are told.
-        self._warnings = plan.warnings or self._warnings
+        noted = (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()))
+        self._warnings = noted or self._warnings
         account.planned(plan)
         self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
