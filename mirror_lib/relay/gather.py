@@ -71,18 +71,21 @@ class FlowClusters:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def connect(cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR) -> FlowClusters:
+    def connect(
+        cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR, admin_seconds: float | None = None
+    ) -> FlowClusters:
         """Open the admin clients; nothing is asked yet.
 
         Args:
             connector: whose positions are meant: the flow's own, or those of a backfill.
+            admin_seconds: for each call of the admin clients; default `admin.timeout.ms`.
         """
         clients = flow.clients
         internal = Connection.from_settings(clients.target_internal)
         return cls(
             flow=flow,
-            source_admin=source_admin(flow),
-            target_admin=target_admin(flow),
+            source_admin=source_admin(flow, admin_seconds),
+            target_admin=target_admin(flow, admin_seconds),
             positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source, connector=connector),
             positions_connection=internal,
             source_data=Connection.from_settings(clients.data_consumer),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from mirror_lib.cluster.small_topics import HiddenRecordsError
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError
+from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import commit_round
@@ -44,31 +45,45 @@ from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.sync.hidden import about_missing
+from mirror_lib.sync.needed_topics import check_needed_topics
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
 
 
-def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:
+def plan_flow(
+    flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, connected: FlowClusters | None = None
+) -> RunPlan:
     """What a run would do now, after its topics were synced. Reads both clusters, changes nothing.
 
     Args:
         ledger: knows which partitions are stopped; None where there is none yet.
+        connected: clients that are open already.
     """
     flow = with_handovers(flow, ledger)
-    with FlowClusters.connect(flow) as clusters:
+    with FlowClusters.connect(flow) if connected is None else nullcontext(connected) as clusters:
         check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         policy, schedule = flow.copy_settings.poison_policy, flow.schedule
         admins = clusters.source_admin, clusters.target_admin
-        told = tuple(topic_warnings(*admins, remote, policy=policy, schedule=schedule))
+        told = (
+            *topic_warnings(*admins, remote, policy=policy, schedule=schedule),
+            *_topics_not_creatable(flow, clusters),
+        )
         # Timestamps that are replaced are in both.
         told = tuple(each for each in told if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
         plan, warnings=(*plan.warnings, *told), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
     )
+
+
+def _topics_not_creatable(flow: FlowConfig, clusters: FlowClusters) -> Iterator[str]:
+    try:
+        check_needed_topics(flow, clusters.source_admin, clusters.target_admin)
+    except TopicNotCreatableError as error:
+        yield f"a run is refused: {error.what} {error.action}"
 
 
 def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
