@@ -19,6 +19,7 @@ from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
+from mirror_lib.relay.altered_positions import AlteredPosition, altered_position, with_altered
 from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.producer_memory import producer_memory
@@ -65,6 +66,8 @@ class FlowClusters:
     missing_topics: tuple[str, ...] = ()
     #: Source topics with something to copy whose target replaces timestamps.
     replaced_timestamps: Sequence[str] = ()
+    #: Positions that an operator has altered in Connect's form.
+    altered: Sequence[AlteredPosition] = ()
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
     _longest_transaction: float | None = None
@@ -199,6 +202,10 @@ def gather_facts(
             else:
                 problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
+    ends = _target_ends(clusters, pairs, targets)
+    refused = _resolve_altered(flow, clusters, pairs, ends)
+    problems += refused
+    pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
 
     wanted = [source for source, _ in pairs]
     logs = read_source_logs(
@@ -209,7 +216,6 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
     )
-    ends = _target_ends(clusters, pairs, targets)
     first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
@@ -217,6 +223,7 @@ def gather_facts(
     clusters.replaced_timestamps = sorted(
         topic for topic, target in limited.items() if target in limits and limits[target].log_append_time
     )
+    altered = {each.after.source for each in clusters.altered}
     for pair in pairs:
         end = ends.get(pair[1])
         error = logs.error(pair[0]) or (end.error if end else None)
@@ -232,10 +239,36 @@ def gather_facts(
                 first_counts[pair[0].topic],
             )
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
-            facts.append(_facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target))
+            fact = _facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target)
+            facts.append(replace(fact, altered=pair[0] in altered))
         else:
             problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
+
+
+def _resolve_altered(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    ends: Mapping[TopicPartition, OffsetFact],
+) -> list[PartitionProblem]:
+    """Give positions that an operator has altered in Connect's form the fields that they lack; returns what may not."""
+    known = clusters.positions_at_plan
+    altered: list[AlteredPosition] = []
+    refused = []
+    for source, target in pairs:
+        stored, end = known.positions.get(source), ends.get(target)
+        if stored is None or stored.altered is None:
+            continue
+        found = altered_position(flow.flow, source, stored, end.offset if end and not end.error else None)
+        if isinstance(found, AlteredPosition):
+            altered.append(found)
+        elif found is not None:
+            refused.append(PartitionProblem(source, found))
+    clusters.altered = altered
+    if altered:
+        clusters.positions_at_plan = replace(known, positions=with_altered(known.positions, altered))
+    return refused
 
 
 def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: PositionSnapshot) -> dict[str, int]:

@@ -66,6 +66,8 @@ class PartitionFacts:
     caught_up_at: int | None = None
     #: Epoch milliseconds, right before `log_end` was asked for; None where nobody asked.
     asked_at: int | None = None
+    #: An operator has altered the position in Connect's form, and no run has stored it since.
+    altered: bool = False
     #: Records behind `log_end` that open transactions hide and that are not copied; None where there are none.
     hidden: HiddenRecords | None = None
 
@@ -238,7 +240,7 @@ class RunPlan:
     idle: int
     #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
     starts_at_end: tuple[PartitionPlan, ...] = ()
-    #: Partitions with nothing to copy whose positions do not name target topic and clusters yet.
+    #: Partitions with nothing to copy whose positions do not name target topic and clusters yet, or were altered.
     unnamed: tuple[PartitionPlan, ...] = ()
     #: Partitions that somebody decided not to replicate any more.
     stopped: int = 0

@@ -54,7 +54,7 @@ def plan_round(
             wanted.append(_plan(fact, start))
             continue
         idle += fact.hidden is None
-        if _is_unnamed(fact):
+        if fact.altered or _is_unnamed(fact):
             unnamed.append(_plan(fact, start))
         # Without a position the next run would begin at the end of its own time, or at an offset that exists by then.
         if fact.position is None and first_starts.of(fact.source.topic) != EARLIEST:

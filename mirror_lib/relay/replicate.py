@@ -18,6 +18,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.altered_positions import altered_notes, note_altered
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
@@ -204,6 +205,7 @@ def plan_with_facts(
         flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
     told = (
         *about_missing(flow, clusters.missing_topics),
+        *altered_notes(clusters.altered),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
@@ -284,6 +286,9 @@ class _Run:
         self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
         name_positions(plan, clusters, run_id=self._options.run_id)
+        taken = {each.source for each in (*plan.partitions, *plan.unnamed)}
+        altered = [each for each in clusters.altered if each.after.source in taken]
+        note_altered(self._flow.flow, altered, self._ledger, run_id=self._options.run_id)
         self._caught_up = not plan.partitions
         if self._caught_up:
             return False
