@@ -12,6 +12,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.needed_topics import check_needed_topics
 from mirror_lib.sync.stored_positions import stored_positions
@@ -100,7 +101,8 @@ def _facts(
             notices.append(f"Whether missing target topics were deleted is not known: {refused}")
             return []
 
-    return gather_topic_facts(topology, source, target, named_topics(flow), positions), tuple(notices)
+    facts = gather_topic_facts(topology, source, target, named_topics(flow), positions)
+    return facts, (*notices, *mistaken_heartbeats(topology, facts.sources, facts.source_configs))
 
 
 def _positions(flow: FlowConfig) -> list[Position]:
