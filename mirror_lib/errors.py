@@ -111,6 +111,13 @@ class TopicMissingError(ClusterError):
     reason = "topic-missing"
 
 
+class TopicNotCreatableError(ClusterError):
+    """A topic that the flow needs is missing, and the cluster cannot make it as it is configured."""
+
+    reason = "topic-not-creatable"
+    exit_code = 3
+
+
 class OffsetOutOfRangeError(ClusterError):
     """The source no longer holds (or does not yet hold) the offset to read."""
 
@@ -185,6 +192,12 @@ class OpenTransactionError(ReplicationError):
     reason = "target-transaction-open"
     exit_code = 1
     retriable = True
+
+
+class SourceTransactionOpenError(ReplicationError):
+    """A transaction on the source has been open for longer than any may: what is behind it cannot be read."""
+
+    reason = "source-transaction-open"
 
 
 class TargetNotEmptyError(ReplicationError):

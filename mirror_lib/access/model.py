@@ -52,6 +52,7 @@ class RequiredAccess:
         why: what it is for, as a phrase.
         mirror_maker: whether MirrorMaker 2 needs it for the same work.
         before: brokers since this version of Kafka do not ask for it; None: all do.
+        hides: without it no request fails: brokers leave out of their responses what it is about.
     """
 
     task: AccessTask
@@ -61,6 +62,7 @@ class RequiredAccess:
     why: str
     mirror_maker: bool = True
     before: str | None = None
+    hides: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -75,6 +77,7 @@ class RequiredAccess:
             "why": self.why,
             "mirror_maker_2": self.mirror_maker,
             "before": self.before,
+            "hides": self.hides,
         }
 
 

@@ -110,6 +110,14 @@ Going back to it needs them again.
   balanced by offsets, and forecasts know no bytes.
 - DESCRIBE_CONFIGS on the target topics (part of `sync-topic-configs`) tells the copy, before it tries, what a topic
   refuses, such as batches beyond `max.message.bytes`.
+- With `isolation.level = read_committed`: READ on the source topics also for `mirror plan` and `mirror observe`, and
+  DESCRIBE on the transactional ids of their writers, tell who hides records by an open transaction and since when.
+  Without them a hanging transaction is known by the timestamp of its first record, or not at all.
+- DESCRIBE_CONFIGS on the clusters tells settings of the brokers: whether they can make `__transaction_state` and
+  `__consumer_offsets`, when they forget producers (`mirror.old.records.in.transactions`), and how long a transaction
+  may last. Without it Kafka's defaults are assumed.
+- A cutover without DESCRIBE on all groups and transactional ids of the source, and READ on all topics, passes its gate
+  `belongs together` though it splits some that it does not see: brokers leave out in silence what may not be described.
 - A backfill into other topics (`--into`, `--into-suffix`) needs CREATE, WRITE and READ on them.
 - A cutover's way back is the flow B->A: `mirror acls required --flow 'B->A'`.
 - Targets before Kafka 2.8 ask idempotent writers for IDEMPOTENT_WRITE on the cluster; since then WRITE on any topic is

@@ -18,6 +18,7 @@ from mirror_lib.config.name_patterns import NamePattern
 from mirror_lib.sync.flow_groups import why_not_emitted
 from mirror_lib.sync.heartbeats import emitting_flows
 from mirror_lib.topology.access import Grant, Operation, Resource, without_covered
+from mirror_lib.topology.acls import WILDCARD, AclPattern
 
 #: Producers without a transactional id may write idempotently wherever they may write, since this version (KIP-679).
 _FREE_IDEMPOTENCE = "2.8"
@@ -118,9 +119,10 @@ class _Names:
         *,
         mirror_maker: bool = True,
         before: str | None = None,
+        hides: bool = False,
     ) -> RequiredAccess:
         cluster = self.flow.flow.source if side is Side.SOURCE else self.flow.flow.target
-        return RequiredAccess(task, side, cluster, grant, why, mirror_maker, before)
+        return RequiredAccess(task, side, cluster, grant, why, mirror_maker, before, hides)
 
 
 def _sync_topics(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
@@ -284,6 +286,14 @@ def _cutover(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     if names.flow.acl_rules.stage_writes:
         why = "put the grants to write in force"
         yield names.access(task, Side.TARGET, alter, why, mirror_maker=False)
+    # The gate `belongs together`: groups and transactional ids that also use topics that stay may have any name.
+    for resource, operation, why in (
+        (Resource.GROUP, Operation.DESCRIBE, "see which groups would be split"),
+        (Resource.TRANSACTIONAL_ID, Operation.DESCRIBE, "see which transactional ids would be split"),
+        (Resource.TOPIC, Operation.READ, "see which other topics transactional ids write to"),
+    ):
+        grant = Grant(resource, WILDCARD, AclPattern.LITERAL, operation)
+        yield names.access(task, Side.SOURCE, grant, why, mirror_maker=False, hides=True)
 
 
 _TASKS: Mapping[AccessTask, Callable[[_Names, AccessTask], Iterator[RequiredAccess]]] = {

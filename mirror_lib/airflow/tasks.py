@@ -19,9 +19,11 @@ from mirror_lib.observe.run_totals import topic_totals
 from mirror_lib.relay.submission import runs_here, submit_settings
 
 if TYPE_CHECKING:
+    from mirror_lib.cluster.admin import ClusterAdmin
     from mirror_lib.cluster.version_limits import VersionLimit
     from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
     from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.topology.loops import Loop
     from mirror_lib.topology.selection import FlowTopology
 
@@ -39,35 +41,39 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
     """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects."""
     from mirror_lib.config.name_patterns import named_topics
     from mirror_lib.sync.hidden import about_missing
+    from mirror_lib.sync.needed_topics import check_needed_topics
 
+    choices = TriggerChoices.from_params(params)
     config, settings = _load(config_path, flow)
     for problem in config.warnings:
         _log.warning("%s: %s", config.path, problem.message)
-    topology = _topology(settings, TriggerChoices.from_params(params))
-    topics = _topics_of(settings, settings.clients.source_admin)
-    _topics_of(settings, settings.clients.target_admin)
-    _check_clusters(config, settings)
-    selected = [topic for topic in topics if topology.replicates(topic)]
-    topology.refuse_empty_choice(topics)
-    if not selected:
-        _log.warning(
-            "Flow %s selects none of the %d topics of cluster %s: check `topics`.",
-            flow,
-            len(topics),
-            settings.flow.source,
-        )
-    _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
-    for warning in about_missing(settings, sorted(named_topics(settings) - set(topics))):
-        _log.warning("Flow %s: %s", flow, warning)
-    for loop in _refuse_loops(config, settings, selected):
-        _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
-    for limit in _version_limits(settings):
-        _log.warning("Flow %s: %s", flow, limit)
-    for warning in _limit_warnings(settings, topology, selected):
-        _log.warning("Flow %s: %s", flow, warning)
-    for warning in _forecast_warnings(config, settings, TriggerChoices.from_params(params)):
-        _log.warning("Flow %s: %s", flow, warning)
-    _check_spark(settings, TriggerChoices.from_params(params))
+    topology = _topology(settings, choices)
+    with _connected(settings) as clusters:
+        topics = _topics_of(settings, clusters.source_admin, settings.clients.source_admin)
+        _topics_of(settings, clusters.target_admin, settings.clients.target_admin)
+        _check_clusters(config, clusters)
+        obstacles = check_needed_topics(settings, clusters.source_admin, clusters.target_admin)
+        selected = [topic for topic in topics if topology.replicates(topic)]
+        topology.refuse_empty_choice(topics)
+        if not selected:
+            _log.warning(
+                "Flow %s selects none of the %d topics of cluster %s: check `topics`.",
+                flow,
+                len(topics),
+                settings.flow.source,
+            )
+        _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
+        for loop in _refuse_loops(config, settings, selected):
+            _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
+        for warning in (
+            *about_missing(settings, sorted(named_topics(settings) - set(topics))),
+            *obstacles,
+            *_version_limits(settings),
+            *_limit_warnings(clusters, topology, selected),
+            *_forecast_warnings(config, clusters, choices),
+        ):
+            _log.warning("Flow %s: %s", flow, warning)
+    _check_spark(settings, choices)
     if settings.airflow_pool:
         # Tasks cannot ask Airflow for its pools.
         _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
@@ -237,52 +243,46 @@ def _version_limits(settings: FlowConfig) -> list[VersionLimit]:
     ]
 
 
-def _topics_of(settings: FlowConfig, client: ClientSettings) -> list[str]:
-    from mirror_lib.cluster.admin import ClusterAdmin
-    from mirror_lib.cluster.connection import Connection
+def _connected(settings: FlowConfig) -> FlowClusters:
+    """The clients of both clusters, for all that is asked here."""
+    from mirror_lib.relay.gather import FlowClusters
 
+    return FlowClusters.connect(settings, admin_seconds=_CONTACT_SECONDS)
+
+
+def _topics_of(settings: FlowConfig, admin: ClusterAdmin, client: ClientSettings) -> list[str]:
     try:
-        with ClusterAdmin(Connection.from_settings(client), _CONTACT_SECONDS) as admin:
-            return list(admin.list_topics())
+        return list(admin.list_topics())
     except MirrorError:
         servers = client.properties["bootstrap.servers"]
         _log.error("Flow %s cannot use cluster %s at %s.", settings.flow, client.cluster, servers)
         raise
 
 
-def _check_clusters(config: MirrorConfig, settings: FlowConfig) -> None:
+def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
     """Fail if the ledger is about other clusters than the aliases name: the sync tasks use it in parallel."""
-    from mirror_lib.cluster.admin import ClusterAdmin
-    from mirror_lib.cluster.connection import Connection
-    from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
+    from mirror_lib.sync.cluster_identity import check_clusters
 
-    source = ClusterAdmin(Connection.from_settings(settings.clients.source_admin), _CONTACT_SECONDS)
-    target = ClusterAdmin(Connection.from_settings(settings.clients.target_admin), _CONTACT_SECONDS)
-    with source, target, _open_ledger(config) as ledger:
-        check_clusters(settings, ledger, cluster_pair(source, target))
+    with _open_ledger(config) as ledger:
+        check_clusters(clusters.flow, ledger, clusters.ids())
 
 
-def _limit_warnings(settings: FlowConfig, topology: FlowTopology, topics: list[str]) -> list[str]:
+def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list[str]) -> list[str]:
     """What target topics that exist already may refuse."""
-    from mirror_lib.cluster.admin import ClusterAdmin
-    from mirror_lib.cluster.connection import Connection
     from mirror_lib.relay.limits import topic_warnings
 
-    source = ClusterAdmin(Connection.from_settings(settings.clients.source_admin), _CONTACT_SECONDS)
-    target = ClusterAdmin(Connection.from_settings(settings.clients.target_admin), _CONTACT_SECONDS)
     remote = {topic: topology.remote_topic(topic) for topic in topics}
-    with source, target:
-        policy = settings.copy_settings.poison_policy
-        return topic_warnings(source, target, remote, policy=policy, schedule=settings.schedule)
+    policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.schedule
+    return topic_warnings(clusters.source_admin, clusters.target_admin, remote, policy=policy, schedule=schedule)
 
 
-def _forecast_warnings(config: MirrorConfig, settings: FlowConfig, choices: TriggerChoices) -> list[str]:
+def _forecast_warnings(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> list[str]:
     """What the source's retention deletes, or may delete, before it is copied."""
     from mirror_lib.relay.flow_forecast import forecast_warnings
     from mirror_lib.relay.run_model import RunOptions
 
     with _open_ledger(config) as ledger:
-        return forecast_warnings(settings, RunOptions(topics=choices.topics), ledger)
+        return forecast_warnings(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
 
 
 def _open_ledger(config: MirrorConfig) -> Ledger:

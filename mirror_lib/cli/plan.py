@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -86,12 +88,23 @@ def show_plan(output: Output, plan: RunPlan) -> None:
     )
     if plan.expected is not None and plan.partitions:
         output.note(_expected(plan.expected))
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *_open_transactions(plan)):
         output.note(f"Warning: {warning}")
+    if plan.hidden:
+        output.note(
+            f"{plan.hidden_offsets:,} offsets in {len(plan.hidden):,} partitions are hidden by open transactions of "
+            "the source; a run copies them once the transactions have ended."
+        )
     if plan.stopped:
         output.note(f"{plan.stopped:,} partitions are not replicated any more: `mirror gaps list` says why.")
     if any(problem.error.exit_code == 3 for problem in plan.problems):
         output.exit_code = 3
+
+
+def _open_transactions(plan: RunPlan) -> Iterable[str]:
+    from mirror_lib.relay.source_transactions import open_transaction_notes
+
+    return open_transaction_notes(plan.hidden, now=time.time())
 
 
 def _expected(expected: Expectation) -> str:

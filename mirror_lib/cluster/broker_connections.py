@@ -291,6 +291,16 @@ class BrokerConnections:
             node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
         except aiokafka_errors.TransactionalIdAuthorizationFailed:
             raise
+        except aiokafka_errors.CoordinatorNotAvailableError as error:
+            # Brokers are there and answer.
+            raise BrokerUnreachableError(
+                f"the transaction coordinator cannot be found: {error}.",
+                where=Where(cluster=self.cluster),
+                action="Check topic __transaction_state of the cluster: brokers make it with "
+                "transaction.state.log.replication.factor replicas (default 3), of which transaction.state.log.min.isr "
+                "must be in sync. Lower these settings of the brokers or add brokers; with mirror.fencing=none the "
+                "flow needs no transactional ids.",
+            ) from error
         except SILENCE as error:
             raise self.unreachable(error, "the transaction coordinator cannot be found") from error
         return node

@@ -77,21 +77,37 @@ async def _read(
     read_committed: bool,
 ) -> None:
     async with asyncio.timeout(timeout_seconds), open_clients(connection) as (client,):
-        await client.refresh_leaders({source.topic for source in positions})
-        by_leader: dict[int, list[TopicPartition]] = {}
-        for source in sorted(positions):
-            leader = client.leader(source)
-            if leader is not None:
-                by_leader.setdefault(leader, []).append(source)
-        share = max_bytes // max(len(by_leader), 1)
-        readers = (
-            _Reader(client, leader, positions, found, share, read_committed=read_committed).read(sources)
-            for leader, sources in by_leader.items()
-        )
-        # One broker that does not answer hides nothing of the others.
-        for outcome in await asyncio.gather(*readers, return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
+        await read_first_timestamps(client, positions, found, max_bytes=max_bytes, read_committed=read_committed)
+
+
+async def read_first_timestamps(
+    client: RawClient,
+    positions: Mapping[TopicPartition, int],
+    found: dict[TopicPartition, int],
+    *,
+    max_bytes: int = _DEFAULT_BYTES,
+    read_committed: bool,
+) -> None:
+    """As `first_timestamps`, over connections that are there; adds to `found` what it finds.
+
+    Raises:
+        MirrorError: a broker does not answer.
+    """
+    await client.refresh_leaders({source.topic for source in positions})
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for source in sorted(positions):
+        leader = client.leader(source)
+        if leader is not None:
+            by_leader.setdefault(leader, []).append(source)
+    share = max_bytes // max(len(by_leader), 1)
+    readers = (
+        _Reader(client, leader, positions, found, share, read_committed=read_committed).read(sources)
+        for leader, sources in by_leader.items()
+    )
+    # One broker that does not answer hides nothing of the others.
+    for outcome in await asyncio.gather(*readers, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 class _Reader:

@@ -14,6 +14,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import Heartbeat, OffsetSync, RecordFormatError
 from mirror_lib.cluster.murmur2 import partition_for
 from mirror_lib.cluster.positions import (
+    NOTHING_COPIED,
     SOURCE_CONNECTOR,
     MapPart,
     Position,
@@ -36,11 +37,26 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Altered:
+    """What a bare `{"offset": N}` has taken the place of: MirrorMaker 2 writes such records, and so do Connect's tools.
+
+    MirrorMaker 2 continues where it finds a position, so none of its own records goes back.
+    """
+
+    #: The last position that this program has stored.
+    before: Position
+    #: The highest source offset that any position since has said.
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredPosition:
     """A position and the record that holds it."""
 
     position: Position
     record: RecordPlace
+    #: Of a record without the fields that this program adds, where it has stored a position before it.
+    altered: Altered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +328,28 @@ def _standing(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standi
         if stored is None:
             counting, buried = None, False
         elif _counts(stored, counting, claim or 0):
-            counting, buried = stored, False
+            counting, buried = _altering(stored, counting), False
         else:
             buried = counting is None or _content(stored) != _content(counting)
         if isinstance(stored, StoredPosition):
             claim = max(claim or 0, stored.position.claim or 0)
     return _Standing(counting, claim, buried)
+
+
+def _altering(
+    stored: StoredPosition | UnreadablePosition, before: StoredPosition | UnreadablePosition | None
+) -> StoredPosition | UnreadablePosition:
+    """A record, with what it takes the place of if it is a bare one behind a position of this program."""
+    if not isinstance(stored, StoredPosition) or not isinstance(before, StoredPosition):
+        return stored
+    if stored.position.target_offset is not None or stored.position.offset == NOTHING_COPIED:
+        return stored
+    known = before.altered
+    if known is not None:
+        return replace(stored, altered=replace(known, highest=max(known.highest, before.position.offset)))
+    if before.position.target_offset is None:
+        return stored
+    return replace(stored, altered=Altered(before.position, before.position.offset))
 
 
 def _standing_in_turn(source: TopicPartition, records: Sequence[TopicRecord]) -> _Standing | None:

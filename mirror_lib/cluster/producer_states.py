@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.patience import Patience
@@ -11,13 +11,17 @@ from mirror_lib.cluster.raw import RawClient
 from mirror_lib.cluster.transaction_protocol import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_PRODUCERS_VERSION,
+    DescribedProducers,
     ProducerState,
     encode_describe_producers,
+    parse_describe_all_producers,
     parse_describe_producers,
 )
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.topology.access import Operation
 from mirror_lib.topology.names import TopicPartition
+
+_PARTITIONS_AT_ONCE = 500
 
 
 async def producer_states(
@@ -35,6 +39,27 @@ async def producer_states(
     leaders = [_Leader(client, each, retry_seconds, where=where, operation=Operation.READ) for each in partitions]
     found = await asyncio.gather(*(leader.states() for leader in leaders))
     return {leader.partition: states for leader, states in zip(leaders, found, strict=True) if states is not None}
+
+
+async def described_producers(
+    client: RawClient, node: int, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, DescribedProducers]:
+    """The producers of some partitions as one broker knows them, each with an error code; none before Kafka 2.8.
+
+    Args:
+        node: the leader of the partitions.
+
+    Raises:
+        MirrorError: the broker did not answer.
+    """
+    if not await client.speaks(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION):
+        return {}
+    found: dict[TopicPartition, DescribedProducers] = {}
+    for first in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+        question = encode_describe_producers(*partitions[first : first + _PARTITIONS_AT_ONCE])
+        answer = await client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
+        found |= parse_describe_all_producers(answer)
+    return found
 
 
 class _Leader(Patience):

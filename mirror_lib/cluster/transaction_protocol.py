@@ -52,6 +52,10 @@ class TransactionState(NamedTuple):
     epoch: int
     #: What the transaction covers that is not over yet.
     partitions: frozenset[TopicPartition]
+    #: After so long the coordinator aborts it.
+    timeout_ms: int = 0
+    #: Epoch milliseconds, negative where none is open.
+    began_at: int = -1
 
     @property
     def open(self) -> bool:
@@ -136,13 +140,13 @@ def parse_describe_transaction(view: memoryview) -> TransactionState:
     reader.skip_tags()
     _throttle, _transactions = reader.int32(), reader.count()
     error_code, _name, state = reader.int16(), reader.string(), reader.string()
-    _timeout, _began, producer_id, epoch = reader.numbers(_TRANSACTION)
+    timeout_ms, began_at, producer_id, epoch = reader.numbers(_TRANSACTION)
     partitions = []
     for _ in range(reader.count()):
         topic = reader.string()
         partitions += [TopicPartition(topic, reader.int32()) for _ in range(reader.count())]
         reader.skip_tags()
-    return TransactionState(error_code, state, producer_id, epoch, frozenset(partitions))
+    return TransactionState(error_code, state, producer_id, epoch, frozenset(partitions), timeout_ms, began_at)
 
 
 def encode_list_transactions(producer_ids: Collection[int]) -> list[Buffer]:

@@ -13,16 +13,10 @@ from dataclasses import dataclass, field
 
 from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.producer_states import described_producers
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.cluster.transaction_protocol import (
-    DESCRIBE_PRODUCERS,
-    DESCRIBE_PRODUCERS_VERSION,
-    encode_describe_producers,
-    parse_describe_all_producers,
-)
 from mirror_lib.topology.names import TopicPartition
 
-_PARTITIONS_AT_ONCE = 500
 _TOPICS_AT_ONCE = 500
 
 
@@ -94,17 +88,14 @@ class _Writers:
                     else:
                         by_leader.setdefault(leader, []).append(place)
             for node, places in by_leader.items():
-                for part in batches(places, _PARTITIONS_AT_ONCE):
-                    found |= await self._writers_of(node, part, names)
+                found |= await self._writers_of(node, places, names)
         return found
 
     async def _writers_of(
         self, node: int, places: Sequence[TopicPartition], names: Mapping[int, str]
     ) -> set[tuple[str, str]]:
-        question = encode_describe_producers(*places)
-        answer = await self._client.ask(node, DESCRIBE_PRODUCERS, DESCRIBE_PRODUCERS_VERSION, question)
         found = set()
-        for place, described in parse_describe_all_producers(answer).items():
+        for place, described in (await described_producers(self._client, node, places)).items():
             if described.error_code:
                 self._untold.add(place.topic)
             found |= {(place.topic, names[each]) for each in described.producers if each in names}

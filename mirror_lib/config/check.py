@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mirror_lib.config.connect_transforms import FLOW_PREFIXES
 from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
-from mirror_lib.config.derive import OLD_NAMES, Settings
+from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings
 from mirror_lib.config.foreign_names import foreign
 from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
 from mirror_lib.config.masking import masked_text
 from mirror_lib.config.model import Problem, Provenance, Severity
+from mirror_lib.config.overridden import winner_over
 from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
 from mirror_lib.config.pem_lines import broken_pem
 from mirror_lib.config.secret_keys import is_secret
@@ -47,23 +48,39 @@ _ONLY_IN_FLOWS = ("transforms.", "predicates.")
 _SHOWN_LENGTH = 80
 
 
-def key_problems(file: Settings, clusters: Sequence[str]) -> Iterator[Problem]:
-    """The problems of each assignment by itself."""
+def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowSettings]) -> Iterator[Problem]:
+    """The problems of each assignment by itself. A value that counts nowhere is not refused.
+
+    Args:
+        flows: all that the file selects.
+    """
+
+    def winner(setting: Provenance) -> Provenance | None:
+        return winner_over(setting, file, flows)
+
     problems, lines_of_pem = broken_pem(file.values())
     yield from problems
     for setting in file.values():
         if setting.key is not None and setting.key not in lines_of_pem:
-            yield from _Assignment(setting, setting.key, place_of(setting.key, clusters), clusters).problems()
+            yield from _Assignment(setting, setting.key, place_of(setting.key, clusters), clusters, winner).problems()
 
 
 class _Assignment:
     """One line of the file."""
 
-    def __init__(self, setting: Provenance, key: str, place: Place, clusters: Sequence[str]) -> None:
+    def __init__(
+        self,
+        setting: Provenance,
+        key: str,
+        place: Place,
+        clusters: Sequence[str],
+        winner: Callable[[Provenance], Provenance | None],
+    ) -> None:
         self._setting = setting
         self._key = key
         self._place = place
         self._clusters = clusters
+        self._winner = winner
 
     def problems(self) -> Iterator[Problem]:
         checks: dict[Level, Callable[[str], Iterator[Problem]]] = {
@@ -214,7 +231,13 @@ class _Assignment:
         try:
             check(self._setting.value)
         except ValueError as error:
-            yield self._error(f"{self._key} must be {self._reason(str(error))}", getattr(error, "suggestion", None))
+            must = f"must be {self._reason(str(error))}"
+            winner = self._winner(self._setting)
+            if winner is None:
+                yield self._error(f"{self._key} {must}", getattr(error, "suggestion", None))
+                return
+            line = "" if winner.line is None else f" in line {winner.line}"
+            yield self._warning(f"{must}; it has no effect, since {winner.key}{line} overrides it", "delete the line")
 
     def _reason(self, must_be: str) -> str:
         """What a value must be and what it is, unless it may be a secret."""

@@ -51,7 +51,7 @@ _WORKER_PREFIXES = (
 )
 _CLIENT_KINDS = ("producer", "consumer", "admin")
 #: Settings of MM2 itself whose names begin as those of a client do.
-_NOT_OF_A_CLIENT = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
+NOT_OF_A_CLIENT = frozenset({"consumer.poll.timeout.ms", "admin.timeout.ms"})
 _CONSUMER_FORCED = {"enable.auto.commit": "false"}
 _CONSUMER_DEFAULTS = {"auto.offset.reset": "earliest"}
 
@@ -259,7 +259,7 @@ def _prefixed(settings: Settings, prefix: str) -> dict[str, Provenance]:
         name.removeprefix(prefix): setting
         for name, setting in settings.items()
         if name.startswith(prefix)
-        and name not in _NOT_OF_A_CLIENT
+        and name not in NOT_OF_A_CLIENT
         and not (prefix != "producer.override." and name.startswith("producer.override."))
     }
 

@@ -222,7 +222,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     aliases = clusters(file)
     selected = selected_flows(file)
     flows = tuple(flow_settings(file, flow) for flow in selected)
-    problems += key_problems(file, aliases)
+    problems += key_problems(file, aliases, flows)
     problems += cluster_problems(file, aliases, selected)
     problems += selection_problems(file, aliases, selected)
     problems += provider_problems(file)

@@ -9,7 +9,9 @@ from mirror_lib.config.definitions import MM2_BY_NAME
 from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
 from mirror_lib.config.keys import ARROW
 from mirror_lib.config.model import Problem, Provenance, Severity
-from mirror_lib.topology.java_regex import compile_java, compile_replacement
+from mirror_lib.config.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
+from mirror_lib.topology.filters import CONFIG_PROPERTIES_EXCLUDE
+from mirror_lib.topology.java_regex import compile_java, compile_list, compile_replacement
 from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
 from mirror_lib.topology.names import FlowId
 
@@ -17,6 +19,10 @@ _SEPARATOR = "replication.policy.separator"
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _RENAME_REGEX = "mirror.topics.rename.regex"
 _REPLACEMENT = "mirror.topics.rename.replacement"
+#: Of MM2's default exclusions those by which a target keeps its records.
+_SAFETY = ("min.insync.replicas", "unclean.leader.election.enable")
+#: Who decides about a config by these has named it.
+_CONFIG_RULES = (CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE)
 
 
 def cluster_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowId]) -> Iterator[Problem]:
@@ -142,6 +148,7 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
         yield _error(f"flow {flow} has {given} but no {missing}", regex or replacement, f"set {flow}.{missing} too")
     elif regex is not None and replacement is not None:
         yield from _replacement_problems(regex, replacement)
+    yield from _weakened_configs(settings)
     if _is_true(settings, "sync.group.offsets.enabled") and _is_false(settings, "emit.checkpoints.enabled"):
         yield _warning(
             f"flow {flow} syncs no group offsets, because emit.checkpoints.enabled is false",
@@ -153,6 +160,28 @@ def _contradictions(settings: FlowSettings) -> Iterator[Problem]:
             "connector refuses to start)",
             connector["emit.offset-syncs.enabled"],
             f"set {flow}.emit.checkpoints.enabled = false too",
+        )
+
+
+def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
+    """A list of one's own replaces the default one: topics on the target then get these configs from the source."""
+    own = settings.connector.get(CONFIG_PROPERTIES_EXCLUDE)
+    if own is None or not _is_true(settings, "enabled"):
+        return
+    decided = [rule.value for name in _CONFIG_RULES if (rule := settings.connector.get(name)) is not None]
+    named = {each.split("=", 1)[0].strip() for text in decided for each in parse_list(text)}
+    try:
+        left_out = compile_list([each for each in parse_list(own.value) if each])
+    except ValueError:
+        # Told where the regex stands.
+        return
+    lowered = [name for name in _SAFETY if name not in named and (left_out is None or left_out.fullmatch(name) is None)]
+    if lowered:
+        yield _warning(
+            f"{own.key} replaces the default list, so {' and '.join(lowered)} of the source's topics "
+            f"{'is' if len(lowered) == 1 else 'are'} set on the target and may weaken it",
+            own,
+            f"add {','.join(lowered)}",
         )
 
 

@@ -180,6 +180,24 @@ def with_deletions(
     )
 
 
+def behind_transaction(found: PartitionForecast, offsets: int) -> PartitionForecast:
+    """A forecast of a partition of which some records stay hidden until an operator ends a transaction.
+
+    Args:
+        offsets: that are hidden.
+    """
+    limits = (found.deleted_by_time_seconds, found.deleted_by_size_seconds)
+    told = f"{offsets:,} offsets are hidden by a transaction that does not end by itself"
+    known = [limit for limit in limits if limit is not None]
+    if known and not isinf(min(known)):
+        outlook, when = Outlook.WILL_BE_LOST, f", and retention may delete them {deadline(min(known))}"
+    else:
+        outlook, when = Outlook.UNKNOWN, ": they are not copied before an operator ends it"
+    if found.outlook.severity > outlook.severity:
+        return replace(found, catch_up_seconds=NEVER)
+    return replace(found, catch_up_seconds=NEVER, outlook=outlook, reason=told + when)
+
+
 def catch_up(backlog: Backlog, pace: Pace) -> float | None:
     """Seconds until the copy has come to the log's end as it is then; `NEVER` where more is written than copied."""
     if backlog.lag == 0:

@@ -6,7 +6,9 @@ six moments. Nothing is changed, and what cannot be had leaves a verdict open in
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.schedule import parse_schedule
-from mirror_lib.errors import MirrorError, RetentionGapError
+from mirror_lib.errors import MirrorError, RetentionGapError, SourceTransactionOpenError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.forecast import (
     AgeMark,
@@ -22,6 +24,7 @@ from mirror_lib.observe.forecast import (
     Outlook,
     Pace,
     PartitionForecast,
+    behind_transaction,
     forecast,
     with_deletions,
     worst_first,
@@ -37,10 +40,12 @@ from mirror_lib.observe.speeds import (
     write_rate,
 )
 from mirror_lib.relay.deletions import last_caught_up
+from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.hot_partitions import hot_partition_warnings
 from mirror_lib.relay.model import PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import plan_flow
 from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.source_transactions import open_transaction_notes
 from mirror_lib.sync.admins import source_admin
 from mirror_lib.topology.names import TopicPartition
 
@@ -124,21 +129,29 @@ def forecast_flow(
 
 
 def forecast_plan(
-    flow: FlowConfig, plan: RunPlan, ledger: Ledger | None = None, *, run_begins: bool = False
+    flow: FlowConfig,
+    plan: RunPlan,
+    ledger: Ledger | None = None,
+    *,
+    run_begins: bool = False,
+    connected: ClusterAdmin | None = None,
 ) -> FlowForecast:
     """Forecast what a plan holds. Asks the source and the ledger, changes nothing.
 
     Args:
         run_begins: a run of this plan begins now; otherwise one begins within the usual interval.
+        connected: a client of the source that is open already.
 
     Raises:
         MirrorError: the source cannot be reached, or the ledger cannot be used.
     """
-    if not plan.partitions:
+    partitions = _with_hidden(plan)
+    if not partitions:
         return FlowForecast(tuple(worst_first(_losses(plan.problems))), speed=None, interval_seconds=None)
     history = _read_history(flow, ledger)
-    facts = _read_facts(flow, plan, history.now)
-    backlogs = [_backlog(partition, facts, history) for partition in plan.partitions]
+    with source_admin(flow) if connected is None else nullcontext(connected) as admin:
+        facts = _read_facts(admin, partitions, history.now)
+    backlogs = [_backlog(partition, facts, history) for partition in partitions]
     wait = 0.0 if run_begins else history.interval_seconds or 0.0
     rates = _rates(backlogs, history.speed)
     at_least = history.speed is None or history.speed.at_least
@@ -159,11 +172,20 @@ def forecast_plan(
         )
         for backlog in backlogs
     ]
+    stuck = {each.source for each in plan.problems if isinstance(each.error, SourceTransactionOpenError)}
+    hidden = {each.source: each.offsets for each in plan.hidden if each.source in stuck}
+    forecasts = [behind_transaction(each, hidden[each.source]) if each.source in hidden else each for each in forecasts]
     return FlowForecast(
         partitions=tuple(worst_first([*_losses(plan.problems), *forecasts])),
         speed=history.speed,
         interval_seconds=history.interval_seconds,
     )
+
+
+def _with_hidden(plan: RunPlan) -> list[PartitionPlan]:
+    """All that is not copied: retention deletes what open transactions hide, too."""
+    whole = {each.source: each.plan for each in plan.hidden}
+    return [whole.pop(each.source, each) for each in plan.partitions] + list(whole.values())
 
 
 def _deletion_ages(
@@ -244,22 +266,21 @@ class _Facts:
     ages: Mapping[float, _Offsets]
 
 
-def _read_facts(flow: FlowConfig, plan: RunPlan, now: datetime) -> _Facts:
-    sources = sorted(partition.source for partition in plan.partitions)
+def _read_facts(admin: ClusterAdmin, partitions: Iterable[PartitionPlan], now: datetime) -> _Facts:
+    sources = sorted(partition.source for partition in partitions)
     milliseconds = int(now.timestamp() * 1000)
-    with source_admin(flow) as admin:
-        configs = admin.topic_configs({source.topic for source in sources})
-        retentions = {topic: Retention.of(each) for topic, each in configs.items()}
-        return _Facts(
-            starts=admin.list_offsets(sources, OffsetSpec.EARLIEST),
-            retentions=retentions,
-            refusals=configs.errors,
-            windows={
-                seconds: admin.offsets_at(dict.fromkeys(sources, milliseconds - seconds * 1000))
-                for seconds in _WRITE_WINDOWS
-            },
-            ages={part: _offsets_of_age(admin, sources, retentions, part, milliseconds) for part in _AGE_PARTS},
-        )
+    configs = admin.topic_configs({source.topic for source in sources})
+    retentions = {topic: Retention.of(each) for topic, each in configs.items()}
+    return _Facts(
+        starts=admin.list_offsets(sources, OffsetSpec.EARLIEST),
+        retentions=retentions,
+        refusals=configs.errors,
+        windows={
+            seconds: admin.offsets_at(dict.fromkeys(sources, milliseconds - seconds * 1000))
+            for seconds in _WRITE_WINDOWS
+        },
+        ages={part: _offsets_of_age(admin, sources, retentions, part, milliseconds) for part in _AGE_PARTS},
+    )
 
 
 def _explained(facts: _Facts, expected: PartitionForecast) -> PartitionForecast:
@@ -369,16 +390,17 @@ def _loss_reason(problem: PartitionProblem) -> str:
     return f"{count:,} offsets were deleted before they were copied, and a person has to decide about it"
 
 
-def forecast_warnings(flow: FlowConfig, options: RunOptions, ledger: Ledger | None) -> list[str]:
+def forecast_warnings(
+    flow: FlowConfig, options: RunOptions, ledger: Ledger | None, clusters: FlowClusters
+) -> list[str]:
     """The warnings about a run that begins now; what stands in the way of a forecast is one too.
 
     They tell of partitions that the run waits for too.
     """
     try:
-        plan = plan_flow(flow, options, ledger)
-        return [
-            *hot_partition_warnings(plan.hot),
-            *forecast_plan(flow, plan, ledger, run_begins=True).warnings(),
-        ]
+        plan = plan_flow(flow, options, ledger, clusters)
+        expected = forecast_plan(flow, plan, ledger, run_begins=True, connected=clusters.source_admin)
+        open_ = open_transaction_notes(plan.hidden, now=time.time())
+        return [*hot_partition_warnings(plan.hot), *open_, *expected.warnings()]
     except MirrorError as error:
         return [f"Whether retention deletes records before they are copied is not known: {error}"]

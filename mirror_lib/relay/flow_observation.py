@@ -24,6 +24,7 @@ from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.replicate import plan_with_facts
 from mirror_lib.relay.run_model import RunOptions
+from mirror_lib.relay.source_transactions import hidden_detail
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.topology.names import TopicPartition
 
@@ -253,7 +254,7 @@ def _row(
     row = replace(
         row,
         log_start=fact.log_start,
-        log_end=fact.log_end,
+        log_end=fact.high_watermark,
         position=start if begins_late else fact.position,
         catch_up_seconds=0.0,
         headroom_seconds=float("inf"),
@@ -261,14 +262,22 @@ def _row(
     if row.records_behind or problem is not None:
         row = replace(
             row,
-            behind_since=_time(seen.first_timestamps.get(fact.source)) if row.records_behind else None,
+            behind_since=_time(_first_timestamp(seen, fact)) if row.records_behind else None,
             bytes_behind=expected.lag_bytes if expected else None,
             catch_up_seconds=expected.catch_up_seconds if expected else None,
             headroom_seconds=_headroom(expected),
             outlook=(expected.outlook if expected else Outlook.UNKNOWN).value,
         )
     failure = Failure.of(problem.error) if problem else seen.failures.get(fact.source) if row.records_behind else None
-    return row if failure is None else replace(row, reason=failure.reason, detail=storable(failure.detail))
+    if failure is not None:
+        return replace(row, reason=failure.reason, detail=storable(failure.detail))
+    return row if fact.hidden is None else replace(row, detail=hidden_detail(fact.hidden, row.position or 0))
+
+
+def _first_timestamp(seen: Seen, fact: PartitionFacts) -> int | None:
+    """Of the first record that is not copied: an open transaction may hide it from readers of committed records."""
+    found = seen.first_timestamps.get(fact.source)
+    return fact.hidden.first_timestamp if found is None and fact.hidden is not None else found
 
 
 def _headroom(expected: PartitionForecast | None) -> float | None:

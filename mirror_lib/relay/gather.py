@@ -19,10 +19,12 @@ from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import MirrorError, TopicMissingError, TopologyError, UncleanStartError, Where
+from mirror_lib.relay.altered_positions import AlteredPosition, altered_position, with_altered
 from mirror_lib.relay.limits import DEFAULT_MAX_MESSAGE_BYTES, TopicLimits, read_limits, read_rules
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem, ProducerMemory
 from mirror_lib.relay.producer_memory import producer_memory
 from mirror_lib.relay.source_logs import SourceLogs, read_source_logs
+from mirror_lib.relay.source_transactions import longest_transaction_seconds
 from mirror_lib.sync.admins import source_admin, target_admin
 from mirror_lib.sync.cluster_identity import cluster_pair
 from mirror_lib.sync.flow_loops import refuse_own_copies
@@ -64,23 +66,29 @@ class FlowClusters:
     missing_topics: tuple[str, ...] = ()
     #: Source topics with something to copy whose target replaces timestamps.
     replaced_timestamps: Sequence[str] = ()
+    #: Positions that an operator has altered in Connect's form.
+    altered: Sequence[AlteredPosition] = ()
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
+    _longest_transaction: float | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def connect(cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR) -> FlowClusters:
+    def connect(
+        cls, flow: FlowConfig, *, connector: str = SOURCE_CONNECTOR, admin_seconds: float | None = None
+    ) -> FlowClusters:
         """Open the admin clients; nothing is asked yet.
 
         Args:
             connector: whose positions are meant: the flow's own, or those of a backfill.
+            admin_seconds: for each call of the admin clients; default `admin.timeout.ms`.
         """
         clients = flow.clients
         internal = Connection.from_settings(clients.target_internal)
         return cls(
             flow=flow,
-            source_admin=source_admin(flow),
-            target_admin=target_admin(flow),
+            source_admin=source_admin(flow, admin_seconds),
+            target_admin=target_admin(flow, admin_seconds),
             positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source, connector=connector),
             positions_connection=internal,
             source_data=Connection.from_settings(clients.data_consumer),
@@ -97,6 +105,12 @@ class FlowClusters:
         if self._memory is None:
             self._memory = producer_memory(self.target_admin)
         return self._memory
+
+    def longest_transaction_seconds(self) -> float:
+        """For how long a transaction may stay open on the source; asked once."""
+        if self._longest_transaction is None:
+            self._longest_transaction = longest_transaction_seconds(self.source_admin)
+        return self._longest_transaction
 
     def ids(self) -> ClusterPair | None:
         """The ids of both clusters; None where one of them has none (before Kafka 0.10.1)."""
@@ -188,6 +202,10 @@ def gather_facts(
             else:
                 problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     clusters.note_sources((*pairs, *_earlier_pairs(topology, clusters.positions_at_plan, {pair[0] for pair in pairs})))
+    ends = _target_ends(clusters, pairs, targets)
+    refused = _resolve_altered(flow, clusters, pairs, ends)
+    problems += refused
+    pairs = [pair for pair in pairs if pair[0] not in {problem.source for problem in refused}]
 
     wanted = [source for source, _ in pairs]
     logs = read_source_logs(
@@ -198,7 +216,6 @@ def gather_facts(
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
     )
-    ends = _target_ends(clusters, pairs, targets)
     first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
@@ -206,6 +223,7 @@ def gather_facts(
     clusters.replaced_timestamps = sorted(
         topic for topic, target in limited.items() if target in limits and limits[target].log_append_time
     )
+    altered = {each.after.source for each in clusters.altered}
     for pair in pairs:
         end = ends.get(pair[1])
         error = logs.error(pair[0]) or (end.error if end else None)
@@ -221,10 +239,36 @@ def gather_facts(
                 first_counts[pair[0].topic],
             )
             source, largest = sources[pair[0].topic], limit.max_batch_bytes(flow.copy_settings)
-            facts.append(_facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target))
+            fact = _facts(pair, source, logs, position, truncations.get(pair[0]), largest, demands, target)
+            facts.append(replace(fact, altered=pair[0] in altered))
         else:
             problems.append(PartitionProblem(pair[0], of_flow(flow, error, pair[0])))
     return facts, tuple(problems)
+
+
+def _resolve_altered(
+    flow: FlowConfig,
+    clusters: FlowClusters,
+    pairs: Iterable[tuple[TopicPartition, TopicPartition]],
+    ends: Mapping[TopicPartition, OffsetFact],
+) -> list[PartitionProblem]:
+    """Give positions that an operator has altered in Connect's form the fields that they lack; returns what may not."""
+    known = clusters.positions_at_plan
+    altered: list[AlteredPosition] = []
+    refused = []
+    for source, target in pairs:
+        stored, end = known.positions.get(source), ends.get(target)
+        if stored is None or stored.altered is None:
+            continue
+        found = altered_position(flow.flow, source, stored, end.offset if end and not end.error else None)
+        if isinstance(found, AlteredPosition):
+            altered.append(found)
+        elif found is not None:
+            refused.append(PartitionProblem(source, found))
+    clusters.altered = altered
+    if altered:
+        clusters.positions_at_plan = replace(known, positions=with_altered(known.positions, altered))
+    return refused
 
 
 def _first_partitions(sources: Mapping[str, TopicDescription], snapshot: PositionSnapshot) -> dict[str, int]:
@@ -386,6 +430,7 @@ def _facts(
     source, target = pair
     # A stored offset of -1 says that the partition was opened at 0 and nothing copied yet.
     next_offset = position.offset + 1 if position else None
+    hidden = logs.hidden.get(source)
     return PartitionFacts(
         source=source,
         target=target,
@@ -409,6 +454,7 @@ def _facts(
         first_partitions=on_target.first_partitions,
         caught_up_at=position.caught_up_at if position else None,
         asked_at=logs.asked_at,
+        hidden=hidden if hidden is not None and hidden.end > max(next_offset or 0, logs.ends[source].offset) else None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.open_transactions import HiddenRecords
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
@@ -65,6 +66,15 @@ class PartitionFacts:
     caught_up_at: int | None = None
     #: Epoch milliseconds, right before `log_end` was asked for; None where nobody asked.
     asked_at: int | None = None
+    #: An operator has altered the position in Connect's form, and no run has stored it since.
+    altered: bool = False
+    #: Records behind `log_end` that open transactions hide and that are not copied; None where there are none.
+    hidden: HiddenRecords | None = None
+
+    @property
+    def high_watermark(self) -> int:
+        """Where the log ends for readers of all records: lag is measured against it."""
+        return self.log_end if self.hidden is None else max(self.hidden.end, self.log_end)
 
     @property
     def added(self) -> bool:
@@ -185,6 +195,40 @@ class HotPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenPartition:
+    """Records of a partition that no run can copy before a transaction of the source has ended."""
+
+    #: From the first offset that is not copied up to the high watermark.
+    plan: PartitionPlan
+    records: HiddenRecords
+    #: Whether there is nothing to copy before them.
+    is_all: bool
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition."""
+        return self.plan.source
+
+    @property
+    def offsets(self) -> int:
+        """Offsets that are hidden and not copied."""
+        return self.records.end - max(self.records.first, self.plan.start)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for `--json` output."""
+        return {
+            "topic": self.source.topic,
+            "partition": self.source.partition,
+            "first_offset": self.records.first,
+            "high_watermark": self.records.end,
+            "offsets": self.offsets,
+            "open_since": self.records.open_since,
+            "producer_id": self.records.producer_id,
+            "transactional_id": self.records.transactional_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """What one round of a flow will do: printable, comparable, and computed without asking anybody."""
 
@@ -196,7 +240,7 @@ class RunPlan:
     idle: int
     #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
     starts_at_end: tuple[PartitionPlan, ...] = ()
-    #: Partitions with nothing to copy whose positions do not name target topic and clusters yet.
+    #: Partitions with nothing to copy whose positions do not name target topic and clusters yet, or were altered.
     unnamed: tuple[PartitionPlan, ...] = ()
     #: Partitions that somebody decided not to replicate any more.
     stopped: int = 0
@@ -208,6 +252,13 @@ class RunPlan:
     expected: Expectation | None = None
     #: How the records of each topic get to the target; empty where nobody asked.
     paths: tuple[TopicPath, ...] = ()
+    #: Partitions with records that open transactions of the source hide.
+    hidden: tuple[HiddenPartition, ...] = ()
+
+    @property
+    def hidden_offsets(self) -> int:
+        """Offsets of all partitions that open transactions of the source hide."""
+        return sum(each.offsets for each in self.hidden)
 
     @property
     def partitions(self) -> tuple[PartitionPlan, ...]:
@@ -242,6 +293,7 @@ class RunPlan:
             ],
             "problems": [problem.to_dict() for problem in self.problems],
             "warnings": list(self.warnings),
+            "hidden": [each.to_dict() for each in self.hidden],
             "hot_partitions": [each.to_dict() for each in self.hot],
             "expected": None if self.expected is None else self.expected.to_dict(),
             "paths": [each.to_dict() for each in self.paths],

@@ -8,7 +8,7 @@ from mirror_lib.config.collection_pause import collections_paused
 from mirror_lib.config.first_start import EARLIEST, FirstStarts
 from mirror_lib.relay.hot_partitions import find_hot_partitions, hot_partition_warnings
 from mirror_lib.relay.losses import find_loss, find_target_change
-from mirror_lib.relay.model import PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
+from mirror_lib.relay.model import HiddenPartition, PartitionFacts, PartitionPlan, PartitionProblem, RunPlan
 from mirror_lib.relay.packing import deal
 from mirror_lib.topology.names import FlowId
 
@@ -34,6 +34,7 @@ def plan_round(
     refused = list(problems)
     starts_at_end: list[PartitionPlan] = []
     unnamed: list[PartitionPlan] = []
+    hidden: list[HiddenPartition] = []
     idle = stopped = 0
     for fact in facts:
         if fact.stopped:
@@ -45,11 +46,15 @@ def plan_round(
             continue
         start = first_offset(fact, first_starts) if fact.position is None else fact.position
         # An interrupted run may have copied everything, and not have told: it is taken over with nothing to copy.
-        if start < fact.log_end or fact.interrupted:
+        copies = start < fact.log_end or fact.interrupted
+        if fact.hidden is not None:
+            whole = _plan(fact, start, end=fact.high_watermark)
+            hidden.append(HiddenPartition(whole, fact.hidden, is_all=not copies))
+        if copies:
             wanted.append(_plan(fact, start))
             continue
-        idle += 1
-        if _is_unnamed(fact):
+        idle += fact.hidden is None
+        if fact.altered or _is_unnamed(fact):
             unnamed.append(_plan(fact, start))
         # Without a position the next run would begin at the end of its own time, or at an offset that exists by then.
         if fact.position is None and first_starts.of(fact.source.topic) != EARLIEST:
@@ -66,6 +71,7 @@ def plan_round(
         stopped=stopped,
         warnings=hot_partition_warnings(hot),
         hot=hot,
+        hidden=tuple(sorted(hidden, key=lambda each: each.source)),
     )
 
 
@@ -97,13 +103,19 @@ def _is_unnamed(fact: PartitionFacts) -> bool:
     )
 
 
-def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
-    held = max(fact.log_end - fact.log_start, 1)
+def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> PartitionPlan:
+    """A share of a run.
+
+    Args:
+        end: default the end of what can be read.
+    """
+    end = fact.log_end if end is None else end
+    held = max(fact.high_watermark - fact.log_start, 1)
     return PartitionPlan(
         source=fact.source,
         target=fact.target,
         start=start,
-        end=fact.log_end,
+        end=end,
         topic_id=fact.topic_id,
         target_max_message_bytes=fact.target_max_message_bytes,
         target_rules=fact.target_rules,
@@ -116,7 +128,7 @@ def _plan(fact: PartitionFacts, start: int) -> PartitionPlan:
         # A first copy finds no records on the target that could have been deleted before it.
         # What holds no copied key needs no deletion from before.
         caught_up_at=fact.asked_at if fact.position is None or fact.copied_to is None else fact.caught_up_at,
-        estimated_bytes=(fact.log_bytes or 0) * (fact.log_end - start) // held,
+        estimated_bytes=(fact.log_bytes or 0) * (end - start) // held,
     )
 
 

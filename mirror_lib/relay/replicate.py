@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,9 +15,10 @@ from mirror_lib.cluster.small_topics import HiddenRecordsError
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError
+from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.altered_positions import altered_notes, note_altered
 from mirror_lib.relay.commit import commit_round
 from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
@@ -38,35 +40,51 @@ from mirror_lib.relay.rate import RunRate
 from mirror_lib.relay.round_account import RoundAccount, Step, expectation
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.relay.run_model import CopyRunner, Planner, RunOptions, RunReport
+from mirror_lib.relay.source_logs import LONG_OPEN_SECONDS
+from mirror_lib.relay.source_transactions import hanging_problems, is_hanging, open_transaction_notes
 from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.sync.hidden import about_missing
+from mirror_lib.sync.needed_topics import check_needed_topics
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
 
 
-def plan_flow(flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None) -> RunPlan:
+def plan_flow(
+    flow: FlowConfig, options: RunOptions, ledger: Ledger | None = None, connected: FlowClusters | None = None
+) -> RunPlan:
     """What a run would do now, after its topics were synced. Reads both clusters, changes nothing.
 
     Args:
         ledger: knows which partitions are stopped; None where there is none yet.
+        connected: clients that are open already.
     """
     flow = with_handovers(flow, ledger)
-    with FlowClusters.connect(flow) as clusters:
+    with FlowClusters.connect(flow) if connected is None else nullcontext(connected) as clusters:
         check_clusters(flow, ledger, clusters.ids())
         plan, facts = plan_with_facts(flow, clusters, options, ledger, topics_synced=False)
         remote = {partition.source.topic: partition.target.topic for partition in plan.partitions}
         policy, schedule = flow.copy_settings.poison_policy, flow.schedule
         admins = clusters.source_admin, clusters.target_admin
-        told = tuple(topic_warnings(*admins, remote, policy=policy, schedule=schedule))
+        told = (
+            *topic_warnings(*admins, remote, policy=policy, schedule=schedule),
+            *_topics_not_creatable(flow, clusters),
+        )
         # Timestamps that are replaced are in both.
         told = tuple(each for each in told if each not in plan.warnings)
     expected = expectation(plan, ledger, str(flow.flow))
     return replace(
         plan, warnings=(*plan.warnings, *told), expected=expected, paths=_paths(flow, (*facts, *plan.problems))
     )
+
+
+def _topics_not_creatable(flow: FlowConfig, clusters: FlowClusters) -> Iterator[str]:
+    try:
+        check_needed_topics(flow, clusters.source_admin, clusters.target_admin)
+    except TopicNotCreatableError as error:
+        yield f"a run is refused: {error.what} {error.action}"
 
 
 def _paths(flow: FlowConfig, found: Iterable[PartitionFacts | PartitionProblem]) -> tuple[TopicPath, ...]:
@@ -187,9 +205,23 @@ def plan_with_facts(
         flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
     told = (
         *about_missing(flow, clusters.missing_topics),
+        *altered_notes(clusters.altered),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
     )
-    return replace(plan, warnings=(*plan.warnings, *told)), tuple(facts)
+    return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
+
+
+def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:
+    """A plan in which the partitions are problems whose records stay hidden until an operator acts."""
+    now = time.time()
+    # No transaction may be shorter than this: most plans need not ask for the longest.
+    longest = LONG_OPEN_SECONDS
+    old = [each for each in plan.hidden if is_hanging(each.records, now=now, longest_seconds=longest)]
+    if not old:
+        return plan
+    longest_seconds = clusters.longest_transaction_seconds()
+    hanging = hanging_problems(plan.flow, old, now=now, longest_seconds=longest_seconds)
+    return replace(plan, problems=tuple(sorted((*plan.problems, *hanging), key=lambda problem: problem.source)))
 
 
 class _Run:
@@ -248,11 +280,15 @@ class _Run:
         self._idle = plan.idle
         self._note(plan.problems)
         # Their numbers differ from round to round: the newest are told.
-        self._warnings = plan.warnings or self._warnings
+        noted = (*plan.warnings, *open_transaction_notes(plan.hidden, now=time.time()))
+        self._warnings = noted or self._warnings
         account.planned(plan)
         self._lease.check()
         self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
         name_positions(plan, clusters, run_id=self._options.run_id)
+        taken = {each.source for each in (*plan.partitions, *plan.unnamed)}
+        altered = [each for each in clusters.altered if each.after.source in taken]
+        note_altered(self._flow.flow, altered, self._ledger, run_id=self._options.run_id)
         self._caught_up = not plan.partitions
         if self._caught_up:
             return False

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import StoredPosition
 from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
+from mirror_lib.cluster.open_transactions import HiddenRecords, describe_hidden
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config.first_start import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
 from mirror_lib.topology.names import TopicPartition
 
 Positions = Mapping[TopicPartition, StoredPosition]
+
+#: Transactions that last longer than a producer's default `transaction.timeout.ms` are named.
+LONG_OPEN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class SourceLogs:
     behind: frozenset[str]
     #: Epoch milliseconds, right before the ends were asked for.
     asked_at: int
+    #: What open transactions hide from a reader of committed records.
+    hidden: Mapping[TopicPartition, HiddenRecords] = field(default_factory=dict)
 
     def error(self, source: TopicPartition) -> MirrorError | None:
         """Why a partition cannot be planned now, None if it can."""
@@ -73,9 +79,14 @@ def read_source_logs(
     """Ask the source about partitions; sizes and leader epochs only where there is something to copy."""
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
     asked_at = int(time.time() * 1000)
-    ends = dict(admin.list_offsets(partitions, OffsetSpec.LAST_STABLE if read_committed else OffsetSpec.LATEST))
+    # Before the last stable offsets: what is committed in between must not look hidden.
+    replicated = admin.list_offsets(partitions, OffsetSpec.LATEST)
+    ends: dict[TopicPartition, OffsetFact] = dict(replicated)
+    hidden: Mapping[TopicPartition, HiddenRecords] = {}
     if read_committed:
-        ends.update(_hidden_ends(admin, ends, positions))
+        stable = admin.list_offsets(partitions, OffsetSpec.LAST_STABLE)
+        hidden = dict(_hidden(replicated, stable))
+        ends = {**stable, **dict(_hidden_ends(replicated, stable, positions))}
     times = {
         source: milliseconds
         for source in partitions
@@ -85,25 +96,37 @@ def read_source_logs(
         source.topic for source in partitions if _is_behind(starts[source], ends[source], positions.get(source))
     )
     epochs = dict(_epochs(ends, positions))
-    sizes, epoch_ends = asyncio.run(_ask_leaders(data, behind, epochs)) if behind or epochs else ({}, {})
-    return SourceLogs(starts, ends, admin.offsets_at(times) if times else {}, epoch_ends, sizes, behind, asked_at)
+    sizes, epoch_ends, hidden = (
+        asyncio.run(_ask_leaders(data, behind, epochs, hidden, asked_at=asked_at))
+        if behind or epochs or hidden
+        else ({}, {}, hidden)
+    )
+    firsts = admin.offsets_at(times) if times else {}
+    return SourceLogs(starts, ends, firsts, epoch_ends, sizes, behind, asked_at, hidden)
+
+
+def _hidden(
+    replicated: Mapping[TopicPartition, OffsetFact], stable: Mapping[TopicPartition, OffsetFact]
+) -> Iterator[tuple[TopicPartition, HiddenRecords]]:
+    for source, end in replicated.items():
+        first = stable[source]
+        if end.error is None and first.error is None and first.offset < end.offset:
+            yield source, HiddenRecords(first.offset, end.offset)
 
 
 def _hidden_ends(
-    admin: ClusterAdmin, stable: Mapping[TopicPartition, OffsetFact], positions: Positions
+    replicated: Mapping[TopicPartition, OffsetFact], stable: Mapping[TopicPartition, OffsetFact], positions: Positions
 ) -> Iterator[tuple[TopicPartition, OffsetFact]]:
     """The positions that lie behind the last stable offset and not behind the log's end: nothing to read there now.
 
     They come from a time when the flow still copied open transactions.
     """
-    beyond = {
-        source: positions[source].position.offset + 1
-        for source, fact in stable.items()
-        if fact.error is None and source in positions and positions[source].position.offset + 1 > fact.offset
-    }
-    for source, end in admin.list_offsets(sorted(beyond), OffsetSpec.LATEST).items() if beyond else ():
-        if end.error is None and end.offset >= beyond[source]:
-            yield source, OffsetFact(offset=beyond[source])
+    for source, fact in stable.items():
+        if fact.error is not None or source not in positions:
+            continue
+        following, end = positions[source].position.offset + 1, replicated[source]
+        if following > fact.offset and end.error is None and end.offset >= following:
+            yield source, OffsetFact(offset=following)
 
 
 def _is_behind(start: OffsetFact, end: OffsetFact, stored: StoredPosition | None) -> bool:
@@ -123,14 +146,24 @@ def _epochs(ends: Mapping[TopicPartition, OffsetFact], positions: Positions) -> 
 
 
 async def _ask_leaders(
-    data: Connection, topics: Iterable[str], epochs: Mapping[TopicPartition, int]
-) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int | MirrorError]]:
-    """Sizes of some topics and ends of leader epochs, over one set of connections."""
+    data: Connection,
+    topics: Iterable[str],
+    epochs: Mapping[TopicPartition, int],
+    hidden: Mapping[TopicPartition, HiddenRecords],
+    *,
+    asked_at: int,
+) -> tuple[
+    Mapping[TopicPartition, int], Mapping[TopicPartition, int | MirrorError], Mapping[TopicPartition, HiddenRecords]
+]:
+    """Sizes of some topics, ends of leader epochs and what hides records, over one set of connections."""
+    sized = {*topics, *(source.topic for source in hidden)}
     try:
         async with open_clients(data) as (client,):
-            return await asyncio.gather(_log_sizes(client, topics), client.epoch_ends(epochs))
+            sizes, ends = await asyncio.gather(_log_sizes(client, sized), client.epoch_ends(epochs))
+            described = await describe_hidden(client, hidden, old_before=asked_at - LONG_OPEN_SECONDS * 1000)
+            return sizes, ends, described
     except ClusterError as error:
-        return {}, dict.fromkeys(epochs, error)
+        return {}, dict.fromkeys(epochs, error), hidden
 
 
 async def _log_sizes(client: RawClient, topics: Iterable[str]) -> Mapping[TopicPartition, int]:

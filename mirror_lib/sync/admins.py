@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.admin_groups import GroupAdmin
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.model import ClientSettings, FlowConfig
 
 
 @contextmanager
@@ -29,11 +29,20 @@ def group_admins(flow: FlowConfig) -> Iterator[tuple[GroupAdmin, GroupAdmin]]:
         yield source, target
 
 
-def source_admin(flow: FlowConfig) -> ClusterAdmin:
-    """The source's; to be used as a context manager."""
-    return ClusterAdmin(Connection.from_settings(flow.clients.source_admin), flow.admin_timeout_ms / 1000)
+def source_admin(flow: FlowConfig, seconds: float | None = None) -> ClusterAdmin:
+    """The source's; to be used as a context manager.
+
+    Args:
+        seconds: for each call; default `admin.timeout.ms`.
+    """
+    return _admin(flow, flow.clients.source_admin, seconds)
 
 
-def target_admin(flow: FlowConfig) -> ClusterAdmin:
-    """The target's; to be used as a context manager."""
-    return ClusterAdmin(Connection.from_settings(flow.clients.target_admin), flow.admin_timeout_ms / 1000)
+def target_admin(flow: FlowConfig, seconds: float | None = None) -> ClusterAdmin:
+    """The target's; as `source_admin`."""
+    return _admin(flow, flow.clients.target_admin, seconds)
+
+
+def _admin(flow: FlowConfig, client: ClientSettings, seconds: float | None) -> ClusterAdmin:
+    timeout = flow.admin_timeout_ms / 1000 if seconds is None else seconds
+    return ClusterAdmin(Connection.from_settings(client), timeout)

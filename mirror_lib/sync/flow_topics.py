@@ -12,7 +12,9 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import AuthorizationError
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
+from mirror_lib.sync.needed_topics import check_needed_topics
 from mirror_lib.sync.stored_positions import stored_positions
 from mirror_lib.sync.topics import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.topology.selection import FlowTopology
@@ -29,7 +31,7 @@ class TopicSync:
     plan: TopicPlan
     internal: tuple[InternalTopic, ...]
     results: tuple[TopicResult, ...] = ()
-    #: What could not be found out.
+    #: What could not be found out, and what stands in the way of steps next to the copy.
     notices: tuple[str, ...] = ()
 
     @property
@@ -65,9 +67,10 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
         MirrorError: a cluster cannot be used, or the position topic cannot serve.
     """
     with flow_admins(flow) as (source, target):
+        obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
-        return TopicSync(plan_topics(flow, topology, facts), internal, notices=notices)
+        return TopicSync(plan_topics(flow, topology, facts), internal, notices=(*obstacles, *notices))
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
@@ -77,10 +80,11 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
         MirrorError: a cluster cannot be used, or an internal topic cannot be created or used.
     """
     with flow_admins(flow) as (source, target):
+        obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
-        return TopicSync(plan, internal, apply_plan(plan, target), notices)
+        return TopicSync(plan, internal, apply_plan(plan, target), (*obstacles, *notices))
 
 
 def _facts(
@@ -97,7 +101,8 @@ def _facts(
             notices.append(f"Whether missing target topics were deleted is not known: {refused}")
             return []
 
-    return gather_topic_facts(topology, source, target, named_topics(flow), positions), tuple(notices)
+    facts = gather_topic_facts(topology, source, target, named_topics(flow), positions)
+    return facts, (*notices, *mistaken_heartbeats(topology, facts.sources, facts.source_configs))
 
 
 def _positions(flow: FlowConfig) -> list[Position]:

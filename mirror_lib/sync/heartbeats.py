@@ -8,13 +8,13 @@ the heartbeats of the reverse pair `B->A`, which MM2 emits even where that pair 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from mirror_lib.cluster.admin_model import TopicSpec
+from mirror_lib.cluster.admin_model import TopicConfigs, TopicDescription, TopicSpec
 from mirror_lib.cluster.formats import Heartbeat
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.config.schedule import parse_schedule
@@ -127,6 +127,28 @@ def heartbeat_topics(policy: ReplicationPolicy, topics: Iterable[str]) -> tuple[
     return tuple(topic for topic in topics if policy.is_heartbeats_topic(topic))
 
 
+def mistaken_heartbeats(
+    topology: FlowTopology, sources: Mapping[str, TopicDescription], configs: Mapping[str, TopicConfigs]
+) -> Iterator[str]:
+    """A sentence for each topic that is copied for its name alone and is not as MirrorMaker 2 makes heartbeats topics.
+
+    Args:
+        sources: topics of the source that the flow takes.
+        configs: of those that the target lacks.
+    """
+    policy = topology.policy
+    for name in heartbeat_topics(policy, sources):
+        known = configs.get(name)
+        if known is None or name == policy.heartbeats_topic() or topology.topic_filter.should_replicate_topic(name):
+            continue
+        if len(sources[name].partitions) != 1 or known.value("cleanup.policy") not in (None, "compact"):
+            yield (
+                f"{name} is copied although `topics` does not take it: by its name it holds heartbeats of cluster "
+                f"{policy.topic_source(name)} (MirrorMaker 2 does the same), but it looks like a topic of an "
+                "application. heartbeats.replication.enabled=false leaves out all that `topics` does not take"
+            )
+
+
 def upstream_clusters(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
     """All clusters that heartbeats reached this one from (`MirrorClient.upstreamClusters`)."""
     return frozenset(alias for topic in heartbeat_topics(policy, topics) for alias in ancestry(policy, topic))
@@ -167,6 +189,9 @@ def check_upstreams(
             have arrived.
     """
     policy = topology.policy
+    own = policy.format_remote_topic(topology.flow.source, policy.heartbeats_topic())
+    # A topic of an application may be called like heartbeats of a cluster: it says nothing about any.
+    tails = [tail for tail in tails if tail.newest is not None or not tail.unreadable or tail.topic == own]
     names = [tail.topic for tail in tails]
     clusters = upstream_clusters(policy, names) | {topology.flow.source}
     judged = (

@@ -90,6 +90,17 @@ def quarantine_topic(flow: FlowConfig) -> TopicSpec:
     )
 
 
+def factor_setting(flow: FlowConfig, spec: TopicSpec) -> str:
+    """The setting that the replication factor of an internal topic comes from."""
+    settings = {
+        flow.offset_storage_topic: f"{flow.flow.target}.offset.storage.replication.factor",
+        checkpoints_topic(flow).name: "checkpoints.topic.replication.factor",
+        quarantine_topic_name(flow): "replication.factor",
+        replication_policy(flow).heartbeats_topic(): "heartbeats.topic.replication.factor",
+    }
+    return settings.get(spec.name, "offset-syncs.topic.replication.factor")
+
+
 def ensure_checkpoints_topic(flow: FlowConfig, target_admin: ClusterAdmin) -> InternalTopic:
     """Create the topic of checkpoints unless it is there.
 
@@ -155,16 +166,11 @@ def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError
             action=f"{error.action} Or create it by hand, with {spec.partitions} partition(s) and "
             f"{_CLEANUP_POLICY}={spec.configs[_CLEANUP_POLICY]}.",
         ) from error
-    settings = {
-        flow.offset_storage_topic: f"{flow.flow.target}.offset.storage.replication.factor",
-        checkpoints_topic(flow).name: "checkpoints.topic.replication.factor",
-        quarantine_topic_name(flow): "replication.factor",
-    }
-    setting = settings.get(spec.name, "offset-syncs.topic.replication.factor")
     raise type(error)(
         error.what,
         where=Where(flow=str(flow.flow), cluster=cluster, topic=spec.name),
-        action=f"{error.action} The replication factor {spec.replication_factor} comes from {setting}.".strip(),
+        action=f"{error.action} The replication factor {spec.replication_factor} comes from "
+        f"{factor_setting(flow, spec)}.".strip(),
     ) from error
 
 

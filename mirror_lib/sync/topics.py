@@ -149,7 +149,13 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     """
     names = topology.name_table({name: len(topic.partitions) for name, topic in facts.sources.items()})
     conflicts = _name_conflicts(names, facts)
-    conflicts += [Conflict(name, error.what, error.action) for name, error in sorted(facts.unreadable.items())]
+    # Of a name that does not work out the cluster says the same in other words.
+    named = {conflict.name for conflict in conflicts}
+    conflicts += [
+        Conflict(name, error.what, error.action)
+        for name, error in sorted(facts.unreadable.items())
+        if name not in named
+    ]
     blocked = {conflict.name for conflict in conflicts}
     rules = ConfigRulebook(flow)
     create: list[CreateTopic] = []

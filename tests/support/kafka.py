@@ -186,11 +186,16 @@ def _with_offset(record: Record, offset: int) -> Record:
     return Record(record.value, record.key, record.headers, record.timestamp_ms, record.partition, offset)
 
 
-def transaction(cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool) -> None:
-    """Write values in one transaction and end it."""
-    producer = Producer(
-        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": f"tests-{topic}", "log_level": 3}
-    )
+def transaction(
+    cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool, name: str | None = None
+) -> None:
+    """Write values in one transaction and end it.
+
+    Args:
+        name: the transactional id; default one of the topic.
+    """
+    name = name or f"tests-{topic}"
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name, "log_level": 3})
     producer.init_transactions(30)
     producer.begin_transaction()
     for value in values:

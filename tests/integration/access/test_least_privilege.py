@@ -16,9 +16,11 @@ import pytest
 from mirror_lib.access.model import ON_DEMAND, AccessTask, RequiredAccess, grants_by_cluster
 from mirror_lib.access.required import scheduled
 from mirror_lib.errors import MirrorError
+from mirror_lib.runbook.belonging_reading import read_belonging
+from mirror_lib.runbook.wave import WaveTopic
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
-from tests.support.kafka import produce, records, set_config
+from tests.support.kafka import create_topic, produce, records, set_config, transaction
 from tests.support.restricted import RestrictedPair, World, example_rights, new_world
 from tests.support.restricted_tasks import TASKS
 
@@ -80,6 +82,8 @@ def _cases(*, also_seen: bool = False) -> list[Any]:
         pytest.param(task, place, id=f"{task}: {each.side} {each.grant}".replace(" ", "_"))
         for task in TASKS
         for place, each in enumerate(_examples(task))
+        # Nothing can name what brokers leave out in silence.
+        if not each.hides
         if not also_seen or (each.grant != _seen(each.grant) and each.grant.covers(_seen(each.grant)))
     ]
 
@@ -142,6 +146,33 @@ def test_a_topic_that_only_a_regex_selects_is_missed_once_it_was_copied(
     missed = f"needs DESCRIBE on topic {world.orders} of cluster {world.source_alias}"
     for left_undone in ("copied", "verified"):
         assert any(f"Nothing is {left_undone} of {world.orders}" in text and missed in text for text in caplog.messages)
+
+
+@pytest.mark.parametrize("hidden", [None, Resource.GROUP, Resource.TRANSACTIONAL_ID])
+def test_a_cutover_sees_whom_it_would_split_by_the_rights_that_are_listed_for_it(
+    restricted_pair: RestrictedPair, tmp_path: Path, hidden: Resource | None
+) -> None:
+    world = _world(restricted_pair, tmp_path, AccessTask.TRANSLATE_OFFSETS)
+    source = restricted_pair.source.cluster
+    other = f"{world.orders}-other"
+    create_topic(source, other)
+    for topic in (world.orders, other):
+        transaction(source, topic, [b"one"], commit=True, name=f"shop-{world.orders}")
+    needed = TASKS[AccessTask.CUTOVER].needs(AccessTask.CUTOVER, world)
+    grants = grants_by_cluster(each for each in needed if each.grant.resource is not hidden)
+    topic = WaveTopic(world.orders, f"{world.source_alias}.{world.orders}", 2, 2)
+
+    with world.pair.granting(world.flow, grants):
+        found = read_belonging(world.flow, None, [topic], [".*"])
+
+    groups = {world.group: frozenset({world.orders})}
+    written = {f"shop-{world.orders}": frozenset({world.orders, other})}
+    assert {name: each for name, each in found.read.items() if name == world.group} == (
+        {} if hidden is Resource.GROUP else groups
+    )
+    assert {name: each for name, each in found.written.items() if name in written} == (
+        {} if hidden is Resource.TRANSACTIONAL_ID else written
+    )
 
 
 @pytest.mark.parametrize("allowed", [True, False])

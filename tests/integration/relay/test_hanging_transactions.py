@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AlterConfigOpType
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.producer_states import producer_states
@@ -27,7 +27,8 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaCluster, KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import admin, consume, create_topic, produce, records
+from tests.support.kafka import consume, create_topic, produce, records
+from tests.support.transaction_checks import set_verification
 from tests.support.transforming import Killed, TransformHere, marked, originals
 
 _ENABLED = {
@@ -41,9 +42,9 @@ LeaveOut = Callable[[Callable[[TopicPartition], bool]], None]
 @pytest.fixture
 def target(kafka_pair: KafkaPair) -> Iterator[KafkaCluster]:
     """Brokers that append what the coordinator has not heard of."""
-    set_broker_config(kafka_pair.target, AlterConfigOpType.SET)
+    set_verification(kafka_pair.target, AlterConfigOpType.SET)
     yield kafka_pair.target
-    set_broker_config(kafka_pair.target, AlterConfigOpType.DELETE)
+    set_verification(kafka_pair.target, AlterConfigOpType.DELETE)
 
 
 @pytest.fixture
@@ -179,22 +180,3 @@ def died(flow: Flow, runner: TransformHere) -> None:
 
     with pytest.raises(Killed):
         flow.run(runner=dies_at_the_end)
-
-
-def set_broker_config(cluster: KafkaCluster, operation: AlterConfigOpType) -> None:
-    """Switch off that brokers ask the coordinator about a partition before they append to it; or on again."""
-    client = admin(cluster)
-    resources = [
-        ConfigResource(
-            ResourceType.BROKER,
-            str(number),
-            incremental_configs=[
-                ConfigEntry("transaction.partition.verification.enable", "false", incremental_operation=operation)
-            ],
-        )
-        for number in client.list_topics(timeout=30).brokers
-    ]
-    for done in client.incremental_alter_configs(resources).values():
-        done.result(timeout=30)
-    # Brokers hear of it a little later.
-    time.sleep(1)

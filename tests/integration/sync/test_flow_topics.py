@@ -193,3 +193,15 @@ def test_the_command_tells_wrong_usage(tmp_path: Path) -> None:
     )
     assert missing.exit_code == 2
     assert json.loads(missing.stdout)["error"]["reason"] == "invalid-configuration"
+
+
+def test_a_name_that_gets_too_long_has_one_line(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    longest = topic_name + "o" * (249 - len(topic_name))
+    create_topic(kafka_pair.source, longest)
+    flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*")
+
+    done = flow.sync_topics()
+
+    (conflict,) = done.plan.conflicts
+    assert "251 characters" in conflict.what
+    assert (done.failed, flow.run(sync=False).errors[0].reason) == ((), "topology")

@@ -259,3 +259,26 @@ def test_switches_that_contradict_are_warnings(file: Path) -> None:
     assert _one(file, "sync.group.offsets.enabled = true\nemit.checkpoints.enabled = false").line == 5
     assert _one(file, "emit.offset-syncs.enabled = false").severity is Severity.WARNING
     assert _problems(file, "emit.offset-syncs.enabled = false\nemit.checkpoints.enabled = false") == []
+
+
+def test_an_exclusion_of_ones_own_that_lets_the_source_weaken_the_target_is_told_once(file: Path) -> None:
+    two_flows = _BASE + "B->A.enabled = true\n"
+
+    (told,) = _problems(file, "config.properties.exclude = retention\\\\.ms\n", two_flows)
+
+    assert told.severity is Severity.WARNING
+    assert "min.insync.replicas and unclean.leader.election.enable" in told.message
+    assert told.suggestion == "add min.insync.replicas,unclean.leader.election.enable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "config.properties.exclude = min\\\\.insync\\\\.replicas, unclean.*\n",
+        "config.properties.exclude = unclean.*\nmirror.configs.never = min.insync.replicas\n",
+        "config.properties.exclude = unclean.*\nmirror.configs.override = min.insync.replicas=2\n",
+        "config.properties.exclude = .*\n",
+    ],
+)
+def test_an_exclusion_that_keeps_the_targets_safety_is_no_problem(file: Path, text: str) -> None:
+    assert _problems(file, text) == []

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.cluster.admin_model import TopicSpec
+from mirror_lib.cluster.admin_model import (
+    ConfigEntry,
+    ConfigOrigin,
+    PartitionDescription,
+    TopicConfigs,
+    TopicDescription,
+    TopicSpec,
+)
 from mirror_lib.cluster.formats import Heartbeat
 from mirror_lib.config.flow_topology import flow_topology, replication_policy
 from mirror_lib.config.load import load
@@ -23,6 +30,7 @@ from mirror_lib.sync.heartbeats import (
     emitting_flows,
     heartbeat_topics,
     heartbeats_topic,
+    mistaken_heartbeats,
     newest_of,
     replication_hops,
     topics_to_read,
@@ -237,3 +245,42 @@ def test_an_upstream_cluster_is_plain_data_for_programs(tmp_path: Path) -> None:
         "emitters": ["X->A"],
         "problem": "",
     }
+
+
+def test_a_topic_of_an_application_that_is_called_like_heartbeats_says_nothing_about_a_cluster(tmp_path: Path) -> None:
+    flow = topology(tmp_path)
+    sensors = HeartbeatTail("A.sensors.heartbeats", unreadable=100)
+
+    found = check(flow, tail("A.heartbeats", 1), sensors)
+
+    assert [(upstream.cluster, upstream.state) for upstream in found] == [("A", HeartbeatState.FRESH)]
+
+
+def test_the_flows_own_heartbeats_topic_counts_whatever_it_holds(tmp_path: Path) -> None:
+    (own,) = check(topology(tmp_path), HeartbeatTail("A.heartbeats", unreadable=3))
+
+    assert own.state is HeartbeatState.MISSING
+
+
+@pytest.mark.parametrize(
+    ("partitions", "policy", "lines", "is_told"),
+    [
+        (1, "compact", (), False),
+        (3, "compact", (), True),
+        (1, "delete", (), True),
+        (3, "delete", ("A->B.topics = sensors.*",), False),
+    ],
+)
+def test_a_topic_that_is_copied_for_its_name_alone_and_does_not_look_like_heartbeats_is_told(
+    tmp_path: Path, partitions: int, policy: str, lines: tuple[str, ...], *, is_told: bool
+) -> None:
+    flow = topology(tmp_path, "A->B.topics = orders", *lines)
+    of_topic = tuple(PartitionDescription(number, 1, "localhost", (1,), (1,)) for number in range(partitions))
+    sources = {"sensors.heartbeats": TopicDescription("sensors.heartbeats", "id", of_topic)}
+    entry = ConfigEntry("cleanup.policy", policy, ConfigOrigin.TOPIC)
+    configs = {"sensors.heartbeats": TopicConfigs("sensors.heartbeats", {"cleanup.policy": entry})}
+
+    told = list(mistaken_heartbeats(flow, sources, configs))
+
+    assert bool(told) is is_told
+    assert all("heartbeats.replication.enabled=false" in each for each in told)

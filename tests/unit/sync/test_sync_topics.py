@@ -125,6 +125,13 @@ def test_a_name_that_kafka_refuses_is_a_conflict() -> None:
     assert "249" in made.conflicts[0].what
 
 
+def test_a_name_that_kafka_refuses_is_told_once_whatever_the_cluster_says_of_it() -> None:
+    name = "o" * 248
+    refused = RequestRefusedError("the request is not valid.", action="Something else.")
+    (conflict,) = plan(a_flow(), {name: a_topic(name, 1)}, {}, unreadable={f"A.{name}": refused}).conflicts
+    assert "249" in conflict.what
+
+
 def test_more_replicas_than_brokers_is_a_conflict_for_new_topics_only() -> None:
     flow = a_flow().model_copy(update={"replication_factor": 3})
     made = plan(flow, topics(new=1, old=2), topics(A__old=1), brokers=1)

@@ -1,0 +1,110 @@
+"""Invalid values that a higher layer overrides: they count nowhere, and refuse no file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.definitions import MM2_FLOW, Definition, Scope
+from mirror_lib.config.load import check, load
+from mirror_lib.config.model import IsolationLevel, Severity
+from mirror_lib.config.own_keys import FLOW_KEYS
+from mirror_lib.config.values import check_value
+
+_NONSENSE = "(?"
+_BASE = """\
+clusters = A, B, C
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+C.bootstrap.servers = c:9092
+A->B.enabled = true
+emit.heartbeats.enabled = false
+"""
+
+#: The lower layer with an invalid value, and what overrides it with a valid one.
+_OVERRIDDEN = [
+    ("A->B.consumer.isolation.level = none", "A->B.source.consumer.isolation.level = read_committed"),
+    ("A.consumer.isolation.level = none", "A->B.source.consumer.isolation.level = read_committed"),
+    ("A.consumer.isolation.level = none", "A->B.consumer.isolation.level = x\nA->B.source.consumer.isolation.level = "
+     "read_committed"),
+    ("B.producer.max.request.size = big", "A->B.producer.override.max.request.size = 1000000"),
+    ("tasks.max = many", "A->B.tasks.max = 2"),
+    ("B.offset.storage.partitions = many", "offset.storage.partitions = 5"),
+]  # fmt: skip
+
+
+def _problems(folder: Path, text: str) -> list[tuple[Severity, str | None]]:
+    file = folder / "mirror.properties"
+    file.write_text(_BASE + text)
+    return [(each.severity, each.key) for each in check(file)]
+
+
+def _key(line: str) -> str:
+    return line.split(" ", 1)[0]
+
+
+@pytest.mark.parametrize(("lower", "higher"), _OVERRIDDEN)
+def test_a_value_that_counts_nowhere_is_a_warning_and_names_the_line_that_wins(
+    tmp_path: Path, lower: str, higher: str
+) -> None:
+    file = tmp_path / "mirror.properties"
+    file.write_text(f"{_BASE}{lower}\n{higher}\n")
+
+    problems = check(file)
+
+    assert {each.severity for each in problems} == {Severity.WARNING}
+    (told,) = [each for each in problems if each.key == _key(lower) and "must be" in each.message]
+    assert "it has no effect" in told.message
+    assert _key(higher.splitlines()[-1]).split(".", 1)[1] in told.message
+    assert load(file).flow("A->B").enabled
+
+
+def test_no_key_of_the_top_level_is_refused_that_every_flow_overrides(tmp_path: Path) -> None:
+    keys = {
+        each.name: each.default
+        for each in (*MM2_FLOW, *FLOW_KEYS)
+        if each.scope is Scope.FLOW and each.default and not each.instead and _is_invalid(each)
+    }
+    assert len(keys) > 50
+    lines = [line for key, value in keys.items() for line in (f"{key} = {_NONSENSE}", f"A->B.{key} = {value}")]
+
+    assert [key for severity, key in _problems(tmp_path, "\n".join(lines)) if severity is Severity.ERROR] == []
+    refused = {key for severity, key in _problems(tmp_path, "\n".join(lines[::2])) if severity is Severity.ERROR}
+    # The base says whether the flow is enabled.
+    assert refused == {*keys} - {"enabled"}
+
+
+def _is_invalid(definition: Definition) -> bool:
+    try:
+        check_value(definition, _NONSENSE)
+    except ValueError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("lower", sorted({lower for lower, _ in _OVERRIDDEN}))
+def test_the_same_value_is_refused_where_it_counts(tmp_path: Path, lower: str) -> None:
+    assert (Severity.ERROR, _key(lower)) in _problems(tmp_path, f"{lower}\n")
+
+
+def test_a_value_that_counts_in_one_of_several_flows_is_refused(tmp_path: Path) -> None:
+    text = (
+        "A->C.enabled = true\nA.consumer.isolation.level = none\nA->B.source.consumer.isolation.level = read_committed"
+    )
+
+    assert _problems(tmp_path, text) == [(Severity.ERROR, "A.consumer.isolation.level")]
+
+
+def test_a_value_that_reaches_no_flow_stays_an_error(tmp_path: Path) -> None:
+    text = "C.consumer.isolation.level = none"
+
+    assert _problems(tmp_path, text) == [(Severity.ERROR, "C.consumer.isolation.level")]
+
+
+def test_what_counts_is_the_higher_layer(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.properties"
+    lower, higher = _OVERRIDDEN[0]
+    file.write_text(f"{_BASE}{lower}\n{higher}\n")
+
+    assert load(file).flow("A->B").isolation_level is IsolationLevel.READ_COMMITTED
