@@ -240,7 +240,8 @@ def _check_readable(
             f"the newest position of {unreadable}, which goes to {partition.target} too, cannot be read: "
             "what was copied is not known.",
             where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
-            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may.",
+            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
+            "copying goes on (`mirror position set`), which writes a new one.",
         )
 
 

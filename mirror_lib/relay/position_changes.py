@@ -20,6 +20,7 @@ from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.errors import (
+    POSITION_REASONS,
     ConfigurationError,
     MirrorError,
     TargetRecreatedError,
@@ -238,12 +239,19 @@ def apply_changes(
     clusters.positions.forget(change.source for change in wanted if change.after is None)
     ledger.save_positions([position_row(flow, position) for position in written])
     now = datetime.now(UTC)
+    waiting: dict[TopicPartition, list[GapRow]] = {}
+    for gap in ledger.open_gaps(str(flow.flow)):
+        if gap.cause in POSITION_REASONS:
+            waiting.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
     for change in wanted:
         if change.before is not None:
             keep_account(flow, ledger, change.before, by=by)
             if _another_target(change):
                 ledger.replace_segments(str(flow.flow), *change.source, [])
-        ledger.record_gap(_noted(flow, change, now, by=by, note=note, run_id=run_id))
+        noted = _noted(flow, change, now, by=by, note=note, run_id=run_id)
+        ledger.record_gap(noted)
+        for gap in waiting.get(change.source, ()):
+            ledger.decide_gap(gap.id, GapState(noted.state), by=by, note=note or "by a position that was set")
 
 
 def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
