@@ -34,6 +34,7 @@ from mirror_lib.relay.gather import FlowClusters, Truncation, gather_facts, of_f
 from mirror_lib.relay.losses import find_target_change
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.quarantine import omission_rows
+from mirror_lib.relay.rewound_syncs import rewind_syncs
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -277,6 +278,8 @@ def apply_decisions(
     if moved:
         if clusters is None:
             raise ValueError("positions are on the target cluster")
+        # Before the positions: in an empty topic these are true whatever is decided.
+        rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.voids_syncs})
         clusters.positions.write(moved)
     ledger.save_positions([position_row(flow, position) for position in moved])
     for resolution in wanted:

@@ -27,6 +27,7 @@ from mirror_lib.errors import MirrorError, UncleanStartError, Where
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.relay.open_positions import open_position, transactional_id, transactions_of
+from mirror_lib.relay.rewound_syncs import BEFORE_ALL
 from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
@@ -223,7 +224,8 @@ def _syncs(
         return {}
     connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
     syncs = read_offset_syncs(connection, offset_syncs_topic(flow))
-    return {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
+    newest = {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
+    return {source: sync for source, sync in newest.items() if sync.upstream_offset != BEFORE_ALL}
 
 
 def _check_readable(
