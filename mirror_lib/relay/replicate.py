@@ -42,6 +42,7 @@ from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.sync.hidden import about_missing
+from mirror_lib.sync.ledger_loops import refuse_ledger_loops
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
 _log = logging.getLogger(__name__)
@@ -170,6 +171,8 @@ def plan_with_facts(
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
     )
+    remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
+    refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
     late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
     home = late_writes_on_target(flow, clusters, facts, ledger)
     if home.moved:
