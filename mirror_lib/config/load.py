@@ -282,9 +282,12 @@ def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem
 def _typed(
     flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
 ) -> Iterator[FlowConfig]:
+    ended = {each.flow for each in flows if _is_ended(each)}
     for settings, of_flow in zip(flows, transforms, strict=True):
         try:
             typed = flow_config(settings, of_flow)
+            if settings.flow.opposite in ended:
+                typed = typed.model_copy(update={"opposite_ended": True})
             if typed.enabled:
                 # Classes and regexes that do not work are found now rather than by the first run.
                 flow_topology(typed)
@@ -294,6 +297,11 @@ def _typed(
             problems.append(_topology_problem(settings, error))
         else:
             yield typed
+
+
+def _is_ended(settings: FlowSettings) -> bool:
+    written = settings.connector.get("enabled")
+    return written is not None and written.value.strip().lower() == "false"
 
 
 def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:

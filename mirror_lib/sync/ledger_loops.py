@@ -40,7 +40,8 @@ def refuse_ledger_loops(
     if ledger is None or clusters is None or flow.way_back:
         return
     name, since = ledger_name(flow.flow), datetime.now(UTC) - _STILL_COPIED
-    opposite = [each for each in ledger.cluster_pairs.between(clusters.target, clusters.source) if each != name]
+    ended = {name, str(flow.flow.opposite)} if flow.opposite_ended else {name}
+    opposite = [each for each in ledger.cluster_pairs.between(clusters.target, clusters.source) if each not in ended]
     found = [loop for each in opposite for loop in loops_with(remote, ledger.copied_topics(each, since))]
     if not found:
         return
@@ -51,9 +52,10 @@ def refuse_ledger_loops(
         for cut in ledger.cutovers.cuts(cutover.name)
         for topic in (cut.topic, cut.target_topic)
     }
+    moved |= {topic for row in ledger.cutovers.handed_over() for topic in (row.topic, row.target_topic)}
     found = [each for each in found if each.topic not in moved and each.target_topic not in moved]
     if found:
-        raise ConfigurationError(_text(flow, found, remote), where=Where(flow=name), action=_ACTION)
+        raise ConfigurationError(_text(flow, found, remote), where=Where(flow=name), action=_action(flow, found))
 
 
 def loops_with(remote: Mapping[str, str], copied_back: Iterable[CopiedTopic]) -> list[CopiedTopic]:
@@ -75,11 +77,16 @@ def loops_with(remote: Mapping[str, str], copied_back: Iterable[CopiedTopic]) ->
     ]
 
 
-_ACTION = (
-    "Let only one direction copy a topic: let the `topics` of both flows exclude each other, or use the default "
-    "replication policy, whose names show where a topic came from. If the other flow has ended, wait until a week has "
-    "passed since then, or give this one a ledger of its own (mirror.ledger.url)."
-)
+def _action(flow: FlowConfig, found: list[CopiedTopic]) -> str:
+    opposite = str(flow.flow.opposite)
+    if all(each.flow == opposite for each in found):
+        ended = f"write `{opposite}.enabled = false` into this file"
+    else:
+        ended = "wait until a week has passed since then, or give this one a ledger of its own (mirror.ledger.url)"
+    return (
+        "Let only one direction copy a topic: let the `topics` of both flows exclude each other, or use the default "
+        f"replication policy, whose names show where a topic came from. If the other flow has ended, {ended}."
+    )
 
 
 def _text(flow: FlowConfig, found: list[CopiedTopic], remote: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,21 @@ def test_names_that_are_kept_in_both_directions_are_refused(
     assert len(consume(kafka_pair.source, topic_name)) == 10
     # The other direction is as it was.
     assert there.run().errors == ()
+
+
+def test_a_flow_that_has_ended_is_no_circle(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
+    """The other direction in a file of its own, with the same aliases."""
+    there, _ = both(kafka_pair, topic_name, tmp_path, _IDENTITY, _IDENTITY, back_topics=topic_name)
+    assert there.run().errors == ()
+    turned = there.path.with_name("turned.properties")
+    turned.write_text(there.path.read_text().replace("A->B.", "B->A.") + "A.offset.storage.replication.factor = 1\n")
+
+    with pytest.raises(ConfigurationError, match="in a circle") as caught:
+        plan_flow(load(turned).flow("B->A"), RunOptions(), there.ledger)
+
+    (line,) = re.findall(r"write `([^`]+)` into this file", caught.value.action)
+    turned.write_text(f"{turned.read_text()}{line}\n")
+    assert plan_flow(load(turned).flow("B->A"), RunOptions(), there.ledger).problems == ()
 
 
 def test_renames_whose_names_grow_are_refused_as_soon_as_they_have_come_round(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
@@ -338,6 +338,7 @@ def _batches(records: list[SourceRecord | None], first: int, sizes: list[int]) -
     return found
 
 
+@example(history=History(["a", "a"], 1, set(), set(), [1, 1], {0}, lost_markers=True, deleted=1), step=1, same=True)
 @given(histories(), st.integers(1, 3), st.booleans())
 def test_the_match_is_the_truth_or_an_error_whatever_compaction_and_retention_took(
     history: History, step: int, same: bool
