@@ -235,7 +235,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     problems += reader.problems()
     typed: list[FlowConfig] = []
     if in_spite or not _any_error(problems):
-        typed += _typed(flows, transforms, problems)
+        typed += _typed(file, flows, transforms, problems)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
 
@@ -280,13 +280,12 @@ def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem
 
 
 def _typed(
-    flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
+    file: FileSettings, flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
 ) -> Iterator[FlowConfig]:
-    ended = {each.flow for each in flows if _is_ended(each)}
     for settings, of_flow in zip(flows, transforms, strict=True):
         try:
             typed = flow_config(settings, of_flow)
-            if settings.flow.opposite in ended:
+            if _is_ended(settings.flow.opposite, file):
                 typed = typed.model_copy(update={"opposite_ended": True})
             if typed.enabled:
                 # Classes and regexes that do not work are found now rather than by the first run.
@@ -299,8 +298,9 @@ def _typed(
             yield typed
 
 
-def _is_ended(settings: FlowSettings) -> bool:
-    written = settings.connector.get("enabled")
+def _is_ended(flow: FlowId, file: FileSettings) -> bool:
+    """Whether the file says that a flow does not run; it may say nothing of it."""
+    written = file.get(f"{flow}.enabled")
     return written is not None and written.value.strip().lower() == "false"
 
 

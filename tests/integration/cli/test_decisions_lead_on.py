@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.load import load
