@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _DECISIONS = "tests/integration/cli/test_decisions_lead_on.py"
+_DELETIONS = "tests/integration/relay/test_lost_deletions_ways_on.py"
 _LOSSES = "tests/integration/relay/test_source_losses.py"
 _TARGETS = "tests/integration/relay/test_target_changes.py"
 _POISON = "tests/integration/relay/test_poison_policies.py"
@@ -17,8 +18,9 @@ _POISON = "tests/integration/relay/test_poison_policies.py"
 WAYS_ON: Mapping[str, tuple[str, ...]] = {
     "corrupt-batch": (f"{_POISON}::TestGivenADamagedBatch::test_its_range_is_left_out_and_the_rest_is_copied",),
     "deletions-possibly-lost": (
-        "tests/integration/relay/test_lost_deletions.py::"
-        "test_a_run_that_comes_too_late_for_a_deletion_says_so_and_copies_on",
+        f"{_DELETIONS}::test_a_fresh_copy_has_no_such_keys",
+        f"{_DELETIONS}::test_a_stop_is_kept_until_it_is_taken_back_and_accepting_leaves_the_key",
+        f"{_DELETIONS}::test_written_deletions_make_both_sides_equal_and_the_flow_goes_on",
     ),
     "offset-map": (
         "tests/integration/relay/test_unclean_start.py::"
