@@ -294,8 +294,10 @@ TARGET_CHANGE_REASONS = frozenset(
         TargetTruncatedError,
     )
 )
+#: Reasons that a position is wrong about source or target: another position ends them.
+POSITION_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS
 #: Reasons that an operator decides about by `mirror gaps`.
-LOSS_REASONS = SOURCE_LOSS_REASONS | TARGET_CHANGE_REASONS | {WrittenAfterCutoverError.reason}
+LOSS_REASONS = POSITION_REASONS | {WrittenAfterCutoverError.reason}
 
 
 class PlanChangedError(ReplicationError):

@@ -36,7 +36,7 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
     from mirror_lib.config.model import Severity
 
     with reporting(as_json) as output:
-        problems = (*load.check(file), *_installation_problems(file))
+        problems = (*load.check(file), *_loadable_problems(file))
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
         columns = ("line", "severity", "key", "message", "suggestion")
         rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
@@ -48,10 +48,11 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
         output.exit_code = 2 if errors else 0
 
 
-def _installation_problems(file: Path) -> Iterator[Problem]:
-    """What a file that is right asks of this machine and does not find."""
+def _loadable_problems(file: Path) -> Iterator[Problem]:
+    """What a file without errors does to itself, or asks of this machine and does not find."""
     from mirror_lib.cluster.kerberos import missing_for_kerberos
     from mirror_lib.config import load
+    from mirror_lib.config.flow_meetings import meeting_problems
     from mirror_lib.config.model import Problem, Severity
     from mirror_lib.config.security_check import uses_kerberos
     from mirror_lib.config.surroundings import looking_only
@@ -61,6 +62,7 @@ def _installation_problems(file: Path) -> Iterator[Problem]:
             config = load.load(file)
     except load.InvalidConfigurationError:
         return
+    yield from meeting_problems(config)
     clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
     if clusters and (missing := missing_for_kerberos()) is not None:
         yield Problem(

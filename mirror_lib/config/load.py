@@ -235,7 +235,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     problems += reader.problems()
     typed: list[FlowConfig] = []
     if in_spite or not _any_error(problems):
-        typed += _typed(flows, transforms, problems)
+        typed += _typed(file, flows, transforms, problems)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
 
@@ -280,11 +280,13 @@ def _variable_problem(entry: Entry, severity: Severity, message: str) -> Problem
 
 
 def _typed(
-    flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
+    file: FileSettings, flows: tuple[FlowSettings, ...], transforms: tuple[FlowTransforms, ...], problems: list[Problem]
 ) -> Iterator[FlowConfig]:
     for settings, of_flow in zip(flows, transforms, strict=True):
         try:
             typed = flow_config(settings, of_flow)
+            if _is_ended(settings.flow.opposite, file):
+                typed = typed.model_copy(update={"opposite_ended": True})
             if typed.enabled:
                 # Classes and regexes that do not work are found now rather than by the first run.
                 flow_topology(typed)
@@ -294,6 +296,12 @@ def _typed(
             problems.append(_topology_problem(settings, error))
         else:
             yield typed
+
+
+def _is_ended(flow: FlowId, file: FileSettings) -> bool:
+    """Whether the file says that a flow does not run; it may say nothing of it."""
+    written = file.get(f"{flow}.enabled")
+    return written is not None and written.value.strip().lower() == "false"
 
 
 def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:

@@ -296,6 +296,8 @@ class FlowConfig(_Frozen):
     verify_schedule: str | None = None
     #: `mirror.way.back`: copies only topics whose writers a cutover has moved to its source.
     way_back: bool = False
+    #: The file says that the flow in the other direction does not run (`enabled=false`); not writing it says nothing.
+    opposite_ended: bool = False
     #: Not from the file: what cutovers have moved, as `ledger.handovers` tells it.
     handovers: Handovers = NO_HANDOVERS
     #: `mirror.airflow.pool`: the Airflow pool whose slots the flow's Spark jobs take; None: the default one.

@@ -52,6 +52,12 @@ class ClusterPairs:
             found = connection.execute(select(_PAIRS).where(_PAIRS.c.flow == flow)).mappings().one_or_none()
             return None if found is None else ClusterPairRow(**found)
 
+    def between(self, source_id: str, target_id: str) -> tuple[str, ...]:
+        """The flows whose rows are about these clusters, whatever aliases they call them by."""
+        query = select(_PAIRS.c.flow).where(_PAIRS.c.source_id == source_id, _PAIRS.c.target_id == target_id)
+        with self._database.read() as connection:
+            return tuple(connection.scalars(query.order_by(_PAIRS.c.flow)))
+
     def keep(self, flow: str, source_id: str, target_id: str) -> ClusterPairRow:
         """Note a flow's clusters unless they are known; returns those that are known then."""
         row = ClusterPairRow(flow=flow, source_id=source_id, target_id=target_id, since=now())

@@ -203,6 +203,17 @@ class RateClaimRow:
     claimed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class CopiedTopic:
+    """A source topic that a flow has copied, and the target topic that it went to."""
+
+    flow: str
+    topic: str
+    target_topic: str
+    #: When a run noted it last.
+    last: datetime
+
+
 class GapState(StrEnum):
     """What was decided about a gap."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, func, insert, select, update
 
 from mirror_lib.errors import LedgerError, RunDiedError, Where
 from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.rows import PartitionRunRow, RunRow, RunState
+from mirror_lib.ledger.rows import CopiedTopic, PartitionRunRow, RunRow, RunState
 from mirror_lib.ledger.writing import now, storable, upsert
 
 _RUN: Table = METADATA.tables["run"]
@@ -113,6 +114,19 @@ def latest_per_flow(connection: Connection) -> dict[str, RunRow]:
     newest_ids = select(ranked.c.id).where(ranked.c.place == 1)
     rows = _runs(connection, select(_RUN).where(_RUN.c.id.in_(newest_ids)).order_by(_RUN.c.flow))
     return {row.flow: row for row in rows}
+
+
+def copied_topics(connection: Connection, flow: str, since: datetime) -> tuple[CopiedTopic, ...]:
+    """Each source topic that runs of a flow took since a moment, with the target topic that it went to."""
+    columns = _PARTITION_RUN.c
+    query = (
+        select(columns.topic, columns.target_topic, func.max(columns.updated_at).label("last"))
+        .join(_RUN, _RUN.c.id == columns.run_id)
+        .where(_RUN.c.flow == flow, columns.updated_at >= since)
+        .group_by(columns.topic, columns.target_topic)
+        .order_by(columns.topic, columns.target_topic)
+    )
+    return tuple(CopiedTopic(flow, **row) for row in connection.execute(query).mappings())
 
 
 def save_partitions(connection: Connection, rows: Iterable[PartitionRunRow]) -> None:

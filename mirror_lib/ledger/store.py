@@ -36,6 +36,7 @@ from mirror_lib.ledger.page_queries import PageQueries
 from mirror_lib.ledger.rate_claims import RateAsk
 from mirror_lib.ledger.rounds import LARGEST
 from mirror_lib.ledger.rows import (
+    CopiedTopic,
     GapRow,
     GapState,
     PartitionRunRow,
@@ -311,6 +312,11 @@ class Ledger:
         """When the partitions of some topics were copied last, by topic and partition."""
         with self._database.read() as connection:
             return gaps.last_copies(connection, flow, topics)
+
+    def copied_topics(self, flow: str, since: datetime) -> tuple[CopiedTopic, ...]:
+        """The topics that runs of a flow have taken since a moment, and where they went."""
+        with self._database.read() as connection:
+            return runs.copied_topics(connection, flow, since)
 
     def acquire_lock(
         self, *, flow: str, run_id: str, holder: str, lease_seconds: float, instead_of: RunLockRow | None = None

@@ -14,6 +14,7 @@ from mirror_lib.errors import ClusterError, Where
 from mirror_lib.ledger.rows import ClusterPairRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.rewound_syncs import rewind_syncs
 from mirror_lib.sync.cluster_identity import ledger_name
 from mirror_lib.topology.names import TopicPartition
 
@@ -109,6 +110,7 @@ def apply_cluster_change(change: ClusterChange, clusters: FlowClusters, ledger: 
         clusters.positions.write(change.kept)
         ledger.cluster_pairs.replace(change.flow, *change.now, by=by)
     else:
+        rewind_syncs(clusters.flow, dict.fromkeys(change.forgotten, 0))
         clusters.positions.forget(change.forgotten)
         aside = ledger.cluster_pairs.begin_anew(change.flow, *change.now, by=by)
     ledger.audits.note(

@@ -231,7 +231,8 @@ class FetchAnswers:
                 OffsetOutOfRangeError(
                     "the source no longer holds this offset: it was deleted or truncated during the run.",
                     where=copy.where(offset),
-                    action="Raise the source topic's retention or run more often.",
+                    action="Run the flow again: it compares the source's log with the position, and says what was lost "
+                    "and how to continue. Raise the source topic's retention or run more often.",
                 )
             )
             self._settled(copy)

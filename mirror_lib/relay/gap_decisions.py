@@ -21,6 +21,7 @@ from mirror_lib.errors import (
     ReplicationError,
     RetentionGapError,
     SourceClusterChangedError,
+    SourceRecreatedError,
     SourceTruncatedError,
     TargetTruncatedError,
     UncleanStartError,
@@ -75,6 +76,17 @@ class Resolution:
     error: MirrorError | None = None
     #: The offset map of the partition is about records that the target does not hold any more.
     map_is_void: bool = False
+
+    @property
+    def lands_at(self) -> int:
+        """The target offset of the next copied record."""
+        return 0 if self.after is None else self.after.target_offset or 0
+
+    @property
+    def voids_syncs(self) -> bool:
+        """Whether offset-syncs that were written before are about other records than the ones that are there."""
+        recreated = any(gap.cause == SourceRecreatedError.reason for gap in self.gaps)
+        return self.after is not None and (self.map_is_void or recreated)
 
     def __str__(self) -> str:
         if self.error is not None:

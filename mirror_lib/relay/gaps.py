@@ -16,6 +16,7 @@ from mirror_lib.cluster.positions import Position
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import (
+    POSITION_REASONS,
     MirrorError,
     RetentionGapError,
     SourceTruncatedError,
@@ -33,6 +34,7 @@ from mirror_lib.relay.gather import FlowClusters, Truncation, gather_facts, of_f
 from mirror_lib.relay.losses import find_target_change
 from mirror_lib.relay.model import WHOLE_TOPIC, PartitionFacts, PartitionProblem
 from mirror_lib.relay.quarantine import omission_rows
+from mirror_lib.relay.rewound_syncs import rewind_syncs
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -82,6 +84,34 @@ def _since(error: MirrorError, last_copy: LastCopy | None, now: datetime) -> dat
     if isinstance(error, RetentionGapError) and 0 <= last_copy.last_timestamp <= now.timestamp() * 1000:
         return datetime.fromtimestamp(last_copy.last_timestamp / 1000, UTC)
     return last_copy.stored_at
+
+
+def close_settled(
+    flow: FlowId,
+    facts: Iterable[PartitionFacts],
+    problems: Iterable[PartitionProblem],
+    ledger: Ledger,
+    *,
+    by: str,
+    run_id: str,
+) -> None:
+    """Close losses whose cause is gone: a setting or an address was corrected, a topic is back, a position was set.
+
+    An open row would wait for a decision for ever, and copying again would then repeat what is there.
+
+    Args:
+        facts: of all partitions that were compared.
+        problems: what is wrong with some of them now.
+        by: who started the run.
+    """
+    waiting = [gap for gap in ledger.open_gaps(str(flow)) if gap.cause in POSITION_REASONS]
+    if not waiting:
+        return
+    wrong = {problem.source for problem in problems}
+    sound = {fact.source for fact in facts if not fact.stopped and fact.source not in wrong}
+    for gap in waiting:
+        if TopicPartition(gap.topic, gap.partition) in sound:
+            ledger.decide_gap(gap.id, GapState.ACCEPTED, by=by, note=f"run {run_id} found nothing wrong any more")
 
 
 def truncations(gaps: Iterable[GapRow]) -> dict[TopicPartition, Truncation]:
@@ -248,6 +278,8 @@ def apply_decisions(
     if moved:
         if clusters is None:
             raise ValueError("positions are on the target cluster")
+        # Before the positions: in an empty topic these are true whatever is decided.
+        rewind_syncs(flow, {each.source: each.lands_at for each in wanted if each.voids_syncs})
         clusters.positions.write(moved)
     ledger.save_positions([position_row(flow, position) for position in moved])
     for resolution in wanted:

@@ -400,7 +400,8 @@ def _position_problem(flow: FlowConfig, source: TopicPartition, snapshot: Positi
         f"its newest position cannot be read ({unreadable.error.what} in {flow.offset_storage_topic}, partition "
         f"{unreadable.record.partition}, offset {unreadable.record.offset}): what was copied is not known.",
         where=Where(flow=str(flow.flow), topic=source.topic, partition=source.partition),
-        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may.",
+        action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
+        "copying goes on (`mirror position set`), which writes a new one.",
     )
 
 

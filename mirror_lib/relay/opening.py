@@ -27,6 +27,7 @@ from mirror_lib.errors import MirrorError, UncleanStartError, Where
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.relay.open_positions import open_position, transactional_id, transactions_of
+from mirror_lib.relay.rewound_syncs import BEFORE_ALL
 from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
@@ -223,7 +224,8 @@ def _syncs(
         return {}
     connection = Connection.from_settings(flow.clients.offset_syncs_consumer)
     syncs = read_offset_syncs(connection, offset_syncs_topic(flow))
-    return {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
+    newest = {TopicPartition(sync.topic, sync.partition): sync for sync in syncs.entries}
+    return {source: sync for source, sync in newest.items() if sync.upstream_offset != BEFORE_ALL}
 
 
 def _check_readable(
@@ -240,7 +242,8 @@ def _check_readable(
             f"the newest position of {unreadable}, which goes to {partition.target} too, cannot be read: "
             "what was copied is not known.",
             where=Where(flow=str(flow), topic=partition.source.topic, partition=partition.source.partition),
-            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may.",
+            action="Find out who writes to the position topic; only MirrorMaker 2 and this program may. Then say where "
+            "copying goes on (`mirror position set`), which writes a new one.",
         )
 
 

@@ -15,15 +15,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import OffsetFact, OffsetSpec
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.positions import ClusterPair, Position, PositionState
 from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import Fencing, FirstStart, FlowConfig
 from mirror_lib.errors import (
+    POSITION_REASONS,
     ConfigurationError,
     MirrorError,
-    TargetRecreatedError,
-    TargetRenamedError,
     TopicMissingError,
     Where,
 )
@@ -35,7 +34,8 @@ from mirror_lib.relay.fencing import fence_name
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.quarantine import omission_rows
-from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change
+from mirror_lib.relay.rewound_syncs import rewind_syncs
+from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
 from mirror_lib.topology.names import TopicPartition
 
 
@@ -51,6 +51,10 @@ class PositionChange:
     after: Position | None
     #: Several source partitions share the target.
     merged: bool = False
+    #: The target does not hold any more what was copied to it: map and offset-syncs are about other records.
+    map_is_void: bool = False
+    #: Where the next copied record lands.
+    target_end: int = 0
     #: Why it cannot be done.
     error: MirrorError | None = None
 
@@ -134,12 +138,16 @@ def plan_changes(
     changes = []
     for source in sources:
         stored = snapshot.positions.get(source)
-        change = PositionChange(source, targets[source], None if stored is None else stored.position, None, merged)
+        before, end = None if stored is None else stored.position, ends[targets[source]]
+        held = None if isinstance(end.error, TopicMissingError) else end.offset
+        if held is None:
+            # The next run creates it.
+            end = OffsetFact(offset=0)
+        now = TargetPartition(remote, there.topic_id if there is not None else None, held)
+        void = end.error is None and before is not None and _is_void(before, now, clusters.ids())
+        change = PositionChange(source, targets[source], before, None, merged, void, end.offset)
         if start is not None:
-            begin, end = starts[source], ends[targets[source]]
-            if isinstance(end.error, TopicMissingError):
-                # The next run creates it.
-                end = OffsetFact(offset=0)
+            begin = starts[source]
             error = begin.error or end.error
             if error is not None:
                 change = replace(change, error=of_flow(flow, error, source))
@@ -234,16 +242,24 @@ def apply_changes(
     """
     wanted = [_fenced(flow, clusters, change) for change in changes if change.error is None]
     written = [change.after for change in wanted if change.after is not None]
+    rewind_syncs(flow, {change.source: change.target_end for change in wanted if change.map_is_void})
     clusters.positions.write(written)
     clusters.positions.forget(change.source for change in wanted if change.after is None)
     ledger.save_positions([position_row(flow, position) for position in written])
     now = datetime.now(UTC)
+    waiting: dict[TopicPartition, list[GapRow]] = {}
+    for gap in ledger.open_gaps(str(flow.flow)):
+        if gap.cause in POSITION_REASONS:
+            waiting.setdefault(TopicPartition(gap.topic, gap.partition), []).append(gap)
     for change in wanted:
         if change.before is not None:
             keep_account(flow, ledger, change.before, by=by)
-            if _another_target(change):
+            if change.map_is_void:
                 ledger.replace_segments(str(flow.flow), *change.source, [])
-        ledger.record_gap(_noted(flow, change, now, by=by, note=note, run_id=run_id))
+        noted = _noted(flow, change, now, by=by, note=note, run_id=run_id)
+        ledger.record_gap(noted)
+        for gap in waiting.get(change.source, ()):
+            ledger.decide_gap(gap.id, GapState(noted.state), by=by, note=note or "by a position that was set")
 
 
 def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) -> PositionChange:
@@ -279,13 +295,11 @@ def _fenced(flow: FlowConfig, clusters: FlowClusters, change: PositionChange) ->
     return replace(change, after=after)
 
 
-def _another_target(change: PositionChange) -> bool:
-    """Whether the offset map is about another topic than the one that copying continues to."""
-    before, after = change.before, change.after
-    if before is None or after is None:
+def _is_void(before: Position, now: TargetPartition, clusters: ClusterPair | None) -> bool:
+    then = copied_to(before)
+    if then is None:
         return False
-    now = TargetPartition(change.target.topic, after.target_topic_id, after.target_offset)
-    return isinstance(target_change(copied_to(before), now), TargetRenamedError | TargetRecreatedError)
+    return (target_cluster_change(then.clusters, clusters) or target_change(then, now)) is not None
 
 
 def keep_account(flow: FlowConfig, ledger: Ledger, before: Position, *, by: str) -> None:

@@ -164,13 +164,15 @@ class _Recovery:
         left_out = _united(left_out, later)
         return await self._matched(end, left_out), left_out
 
-    def _check_held(self, end: int) -> None:
+    async def _check_held(self, end: int) -> None:
         """See that the target still holds something behind the certain pair, if anything was written there.
 
         Raises:
             UncleanStartError: it does not.
         """
-        if self._takeover.target_log_start >= end > self._takeover.target_offset:
+        deleted = self._takeover.target_log_start > self._takeover.target_offset
+        # The fence may have left a marker there: it is no record.
+        if deleted and not await self._holds_records(end):
             raise UncleanStartError(
                 f"{self._opened.plan.target} has deleted all that was written from offset "
                 f"{self._takeover.target_offset} to {end - 1}: how far an interrupted copy came cannot be told.",
@@ -180,7 +182,7 @@ class _Recovery:
             )
 
     async def _matched(self, end: int, left_out: Sequence[OmittedRange]) -> TailMatch:
-        self._check_held(end)
+        await self._check_held(end)
         matcher = TailMatcher(
             self._takeover.source_offset,
             self._takeover.target_offset,

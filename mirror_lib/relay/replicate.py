@@ -20,7 +20,7 @@ from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.altered_positions import altered_notes, note_altered
 from mirror_lib.relay.commit import commit_round
-from mirror_lib.relay.gaps import note_losses, settle_losses, truncations
+from mirror_lib.relay.gaps import close_settled, note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.late_writes import find_late_writes, late_writes_on_target
 from mirror_lib.relay.limits import timestamp_warnings, topic_warnings
@@ -46,6 +46,7 @@ from mirror_lib.relay.transformed.hidden_positions import uncover_positions
 from mirror_lib.relay.transformed.split import whole_takeovers
 from mirror_lib.sync.cluster_identity import check_clusters
 from mirror_lib.sync.hidden import about_missing
+from mirror_lib.sync.ledger_loops import refuse_ledger_loops
 from mirror_lib.sync.needed_topics import check_needed_topics
 from mirror_lib.transform.paths import TopicPath, topic_paths
 
@@ -188,6 +189,8 @@ def plan_with_facts(
         stopped=ledger.stopped_partitions(str(flow.flow)) if ledger else (),
         truncations=truncations(ledger.open_gaps(str(flow.flow)) if ledger else ()),
     )
+    remote = {fact.source.topic: fact.target.topic for fact in facts if not fact.stopped}
+    refuse_ledger_loops(flow, ledger, clusters.ids(), remote)
     late = find_late_writes(flow_topology(flow, options.topics), clusters, ledger)
     home = late_writes_on_target(flow, clusters, facts, ledger)
     if home.moved:
@@ -365,15 +368,16 @@ class _Run:
         return self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
-        plan = _plan(self._flow, clusters, self._options, self._ledger)
+        plan, facts = plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
         self._restore_buried(clusters)
-        noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=self._options.run_id)
+        run_id, by = self._options.run_id, self._options.trigger
+        noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)
+        close_settled(self._flow.flow, facts, plan.problems, self._ledger, by=by, run_id=run_id)
         # What a run may decide is about the source; what has become of the target is decided by an operator.
         gaps = tuple(gap for gap in noted if gap.cause in SOURCE_LOSS_REASONS)
         if not gaps or self._options.losses is None:
             return plan
         self._lease.check()
-        run_id, by = self._options.run_id, self._options.trigger
         decision = self._options.losses
         self._note(settle_losses(self._flow, clusters, self._ledger, gaps, decision, run_id=run_id, by=by))
         return _plan(self._flow, clusters, self._options, self._ledger)

@@ -61,7 +61,7 @@ def start_of(
         TargetTruncatedError: the target holds less than was copied.
         UncleanStartError: what was copied cannot be found out, or a backfill has not ended.
     """
-    known = [last[source] for source in writers if source in last]
+    known = [last[source] for source in writers if source in last and _is_about(last[source], partition.target)]
     _check_backfills(rules, partition, known)
     expected = max((position.target_offset for position in known if position.target_offset is not None), default=None)
     closed = all(position.state is PositionState.CLOSED for position in known)
@@ -79,7 +79,7 @@ def start_of(
     if all(position.offset == NOTHING_COPIED and position.target_offset is None for position in known):
         _check_first_start(rules, partition, ends)
         return None
-    position = last.get(partition.source)
+    position = next((each for each in known if each.source == partition.source), None)
     merged = len(list(writers)) > 1
     if merged:
         if closed or not all(each.in_transactions or each.state is PositionState.CLOSED for each in known):
@@ -102,6 +102,14 @@ def start_of(
             in_transactions=position.in_transactions or merged,
         )
     return _from_mirror_maker(rules, partition, position, ends)
+
+
+def _is_about(position: Position, target: TopicPartition) -> bool:
+    """Whether what a position tells was written to this topic; the rules may name another one by now.
+
+    The plan has compared positions behind which records are. The others are of first runs that were interrupted.
+    """
+    return position.target_topic in (None, target.topic)
 
 
 def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterable[Position]) -> None:

@@ -3,8 +3,9 @@
 Behind the last pair of offsets that is certain, the target holds a beginning of what the source holds there, in the
 same order, if nobody else wrote to it. Walking along both shows where it ends. Between the two attempts compaction or
 retention may have taken records away on either side. Such holes are seen in the offsets: every offset that the target
-lacks was one record of the source, and the source may lack as many records as a hole of it has offsets. Where that does
-not explain a difference, nothing is certain, and the walk ends with an error.
+lacks was one record of the source, or a marker, and the source may lack as many records as a hole of it has offsets.
+The records behind a hole tell which it was: equal ones may stand on several places. Where that leaves more than one
+way, or does not explain a difference, nothing is certain, and the walk ends with an error.
 
 Pure: stretches of both logs in, the match out.
 """
@@ -15,12 +16,17 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
 from operator import attrgetter
 
 from mirror_lib.cluster.batches.records import Record
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.positions import OmittedRange
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
+
+#: So many markers are reckoned with among offsets that a log lacks; it bounds memory.
+_MOST_MARKERS = 1_000
 
 
 class MismatchError(Exception):
@@ -98,6 +104,16 @@ class _Side:
             self.records.extend(record for record in stretch.records() if record.offset >= self.next_offset)
         return self.records[0]
 
+    def ahead(self, count: int) -> Sequence[Record] | None:
+        """The next records, at most `count`; None when fewer were fed."""
+        while len(self.records) < count:
+            self._skip_hidden()
+            if not self.waiting:
+                return None
+            stretch = self.waiting.popleft()
+            self.records.extend(record for record in stretch.records() if record.offset >= self.next_offset)
+        return tuple(islice(self.records, count))
+
     def take(self) -> None:
         self.next_offset, self.hidden = self.records.popleft().offset + 1, 0
 
@@ -113,6 +129,47 @@ class _Side:
         while self.waiting and self.waiting[0].hidden:
             stretch = self.waiting.popleft()
             self.hidden += stretch.next_offset - max(stretch.first, self.next_offset)
+
+
+class _Shifts:
+    """By how many source records the walk may have come too far: as many as lacking offsets may have been markers.
+
+    What the source holds so many records earlier must then be equal to what the target holds, record by record.
+    """
+
+    def __init__(self) -> None:
+        #: Lacking offsets since the last pair.
+        self._lacking = 0
+        self._open: frozenset[int] = frozenset()
+        #: Source records before the next one, as far as one of them may be the target's next.
+        self._before: deque[tuple[bytes, int]] = deque(maxlen=_MOST_MARKERS)
+
+    def __bool__(self) -> bool:
+        return self._lacking > 0 or bool(self._open)
+
+    def lack(self, here: Record) -> None:
+        """The target lacks an offset, and `here` is taken for what was there."""
+        self._lacking += 1
+        self._before.append(_print_of(here))
+
+    def pair(self, here: Record, there: Record, *, compare_timestamps: bool) -> None:
+        """`here` is taken for `there`."""
+        if not self:
+            return
+        before, wanted = list(self._before), _print_of(there)
+        lacking = range(min(self._lacking, len(before)) + 1)
+        shifts = {shift + more for shift in (0, *self._open) for more in lacking} - {0}
+        self._open = frozenset(
+            shift
+            for shift in shifts
+            if shift <= len(before)
+            and before[-shift][0] == wanted[0]
+            and (before[-shift][1] == wanted[1] or not compare_timestamps)
+        )
+        self._lacking = 0
+        self._before.append(_print_of(here))
+        if not self._open:
+            self._before.clear()
 
 
 class TailMatcher:
@@ -144,6 +201,7 @@ class TailMatcher:
         #: Whether records of the source stood for offsets that the target lacks. Where both sides lack records, the
         #: one could be taken for the other.
         self._filled = False
+        self._shifts = _Shifts()
 
     @property
     def source_offset(self) -> int:
@@ -188,7 +246,13 @@ class TailMatcher:
         source, target = self._source, self._target
         while True:
             mine, theirs = source.whole(), target.whole()
-            if mine is not None and theirs is not None and not self._holds_omission(mine) and mine.same_batch(theirs):
+            if (
+                mine is not None
+                and theirs is not None
+                and not self._shifts
+                and not self._holds_omission(mine)
+                and mine.same_batch(theirs)
+            ):
                 assert mine.header is not None
                 self._pair(mine.first, theirs.first, mine.header.count)
                 source.take_whole()
@@ -206,11 +270,10 @@ class TailMatcher:
             if self.omission_at(here.offset) is not None:
                 source.take()
             elif target.hole() > 0:
-                self._fill_hole(here, there)
+                if not self._fill_hole(here, there, source_ended=source_ended):
+                    return
             elif _equal(here, there, compare_timestamps=target.own_timestamps):
-                self._pair(here.offset, there.offset, 1)
-                source.take()
-                target.take()
+                self._take_pair(here, there)
             elif self._may_be_left_out(here):
                 self._left_out.append(here)
                 source.take()
@@ -237,8 +300,8 @@ class TailMatcher:
         after = bisect_right(self._known, stretch.next_offset - 1, key=attrgetter("first_offset"))
         return bool(after) and self._known[after - 1].next_offset > stretch.first
 
-    def _fill_hole(self, here: Record, there: Record) -> None:
-        """Explain the next offset that the target lacks.
+    def _fill_hole(self, here: Record, there: Record, *, source_ended: bool) -> bool:
+        """Explain the next offset that the target lacks; False when more of the source must be fed first.
 
         Raises:
             MismatchError: the source lacks records there too, and it cannot be told which.
@@ -247,20 +310,33 @@ class TailMatcher:
         if source.hole() == 0 and not self._unknown:
             # The target has compacted or deleted it since: each offset was a record.
             self._filled = True
+            self._shifts.lack(here)
             source.take()
             target.next_offset += 1
-        elif source.hole() >= target.hole() and _equal(here, there, compare_timestamps=target.own_timestamps):
-            # Both have lost what stood before.
-            self._pair(here.offset, there.offset, 1)
-            source.take()
-            target.take()
-        else:
+            return True
+        if source.hole() < target.hole() or not _equal(here, there, compare_timestamps=target.own_timestamps):
             raise MismatchError(here.offset, there.offset)
+        # Both have lost what stood before. The source's hole may have held fewer records than the target's.
+        look = min(target.hole(), _MOST_MARKERS) + 1
+        ahead = source.ahead(look)
+        if ahead is None and not source_ended:
+            return False
+        later = islice(source.records, 1, look)
+        if any(_equal(each, there, compare_timestamps=target.own_timestamps) for each in later):
+            raise MismatchError(here.offset, there.offset)
+        self._take_pair(here, there)
+        return True
 
     def _check_end(self) -> None:
-        if self.finished and self._target.unexplained(self._end) > 0:
+        if self.finished and (self._target.unexplained(self._end) > 0 or self._shifts):
             # Records that were deleted before anybody could compare them; markers may have been among them.
             raise MismatchError(self._source.next_offset, self._target.next_offset)
+
+    def _take_pair(self, here: Record, there: Record) -> None:
+        self._shifts.pair(here, there, compare_timestamps=self._target.own_timestamps)
+        self._pair(here.offset, there.offset, 1)
+        self._source.take()
+        self._target.take()
 
     def _pair(self, source_offset: int, target_offset: int, count: int) -> None:
         self._runs.add(source_offset, target_offset, count)
@@ -272,6 +348,11 @@ class TailMatcher:
         return TailMatch(
             self._source.next_offset, self._records, self._unknown, self._runs.runs(), tuple(self._left_out)
         )
+
+
+def _print_of(record: Record) -> tuple[bytes, int]:
+    """What tells records apart, in little memory."""
+    return blake2b(record.tail, digest_size=16).digest(), record.timestamp
 
 
 def _equal(here: Record, there: Record, *, compare_timestamps: bool) -> bool:

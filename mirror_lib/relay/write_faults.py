@@ -67,7 +67,7 @@ class WriteFaults:
                 f"{what}: somebody else writes to this partition.",
                 where=self.where(writer),
                 action=f"Find the other writer of {writer.target} on {self._client.cluster}; only the replicator may "
-                "write to it.",
+                "write to it. The next run compares what is there; `mirror position set` says where copying goes on.",
             ),
             certain=False,
         )

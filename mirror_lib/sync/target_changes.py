@@ -98,6 +98,12 @@ def target_change(then: CopiedTo | None, now: TargetPartition) -> ReplicationErr
         return TargetRenamedError(
             f"records were copied to topic {then.topic}{until}; by the flow's rules the target is {now.topic} now.",
         )
+    if now.log_end is None and then.topic is None:
+        return TargetDeletedError(
+            f"{now.topic} does not exist on the target, but records were copied{until}. The position (of MirrorMaker "
+            "2, or of version 0.1.0) does not name the topic: either this one was deleted, or the flow's rules named "
+            "another one then.",
+        )
     if now.log_end is None:
         return TargetDeletedError(f"{now.topic} was deleted on the target: it held copied records{until}.")
     if None not in (then.topic_id, now.topic_id) and then.topic_id != now.topic_id:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from mirror_lib.errors import OversizedBatchError
 
-_ACTION = "A copy that begins at the batch's own first offset passes it on as it is, unless its topic is compacted."
+_ACTION = (
+    "A copy that begins at the batch's own first offset (`mirror position set`) passes it on as it is, unless its "
+    "topic is compacted. Otherwise copy its records with clients of Kafka, and continue behind it by the same command."
+)
 
 
 def oversized(what: str) -> OversizedBatchError:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
@@ -229,12 +230,30 @@ def test_more_unknown_records_than_the_hole_had_offsets_are_a_mismatch() -> None
 
 
 def test_records_that_the_target_deleted_are_counted_by_their_offsets() -> None:
-    source = log(batch([record(SOURCE_START + index, "same") for index in range(9)]))
-    target = log(batch([record(TARGET_START + index, "same") for index in range(3, 6)]))
+    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aaabaabaa")]))
+    target = log(batch([record(TARGET_START + 3 + index, text) for index, text in enumerate("baa")]))
 
     found = walk(source, target, end=TARGET_START + 6)
 
     assert found.source_next == SOURCE_START + 6
+
+
+def test_a_marker_among_deleted_offsets_is_no_record_of_the_source() -> None:
+    """The target got marker, a, b; the marker is deleted. By its offset it could have been the first a."""
+    source = log(batch([record(SOURCE_START + index, text) for index, text in enumerate("aab")]))
+    fence = marker(TARGET_START + 2, 7, abort=True)
+
+    with pytest.raises(MismatchError):
+        walk(source, log(batch([record(TARGET_START + 1, "a")]), fence), end=TARGET_START + 3)
+
+
+def test_where_both_sides_lost_records_an_equal_one_that_follows_leaves_nothing_certain() -> None:
+    """The source lost a marker, and the target the first a: its second one is not the source's first."""
+    source = log(batch([record(SOURCE_START + index, "a") for index in (1, 2)], base_offset=SOURCE_START))
+    target = log(batch([record(TARGET_START + 1, "a")]), marker(TARGET_START + 2, 7, abort=True))
+
+    with pytest.raises(MismatchError):
+        walk(source, target, end=TARGET_START + 3)
 
 
 def test_records_that_both_sides_compacted_away_are_explained_by_one_another() -> None:
@@ -278,9 +297,25 @@ def test_records_that_were_all_deleted_leave_nothing_certain() -> None:
         walk(source, log(marker(TARGET_START + 3, 7, abort=True)), end=TARGET_START + 4)
 
 
+class History(NamedTuple):
+    """Keys of a source, how many were copied, and what has happened to both logs since."""
+
+    keys: list[str]
+    copied: int
+    #: Indexes of records that each side has compacted away.
+    lost_here: set[int]
+    lost_there: set[int]
+    #: Sizes of the source's batches.
+    sizes: list[int]
+    #: Indexes before which the target has a marker; the last fence left one at its end as well.
+    markers: set[int]
+    lost_markers: bool
+    #: Offsets of the target that retention has deleted.
+    deleted: int
+
+
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[str], int, set[int], set[int], list[int], set[int]]:
-    """Keys of a source, how many were copied, which indexes each side lost, batch sizes, and where markers stand."""
+def histories(draw: st.DrawFn) -> History:
     keys = draw(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=14))
     copied = draw(st.integers(0, len(keys)))
     indexes = st.sets(st.integers(0, len(keys) - 1), max_size=4)
@@ -288,7 +323,8 @@ def histories(draw: st.DrawFn) -> tuple[list[str], int, set[int], set[int], list
     lost_there = {each for each in draw(indexes) if keys[each] in keys[each + 1 : copied]}
     lost_here = {each for each in draw(indexes) if keys[each] in keys[each + 1 :]}
     sizes = draw(st.lists(st.integers(1, 5), min_size=len(keys), max_size=len(keys)))
-    return keys, copied, lost_here, lost_there, sizes, draw(st.sets(st.integers(0, copied), max_size=2))
+    markers = draw(st.sets(st.integers(0, copied), max_size=3))
+    return History(keys, copied, lost_here, lost_there, sizes, markers, draw(st.booleans()), draw(st.integers(0, 5)))
 
 
 def _batches(records: list[SourceRecord | None], first: int, sizes: list[int]) -> list[bytes]:
@@ -302,11 +338,12 @@ def _batches(records: list[SourceRecord | None], first: int, sizes: list[int]) -
     return found
 
 
+@example(history=History(["a", "a"], 1, set(), set(), [1, 1], {0}, lost_markers=True, deleted=1), step=1, same=True)
 @given(histories(), st.integers(1, 3), st.booleans())
-def test_the_match_is_the_truth_or_an_error_whatever_compaction_took(
-    history: tuple[list[str], int, set[int], set[int], list[int], set[int]], step: int, same: bool
+def test_the_match_is_the_truth_or_an_error_whatever_compaction_and_retention_took(
+    history: History, step: int, same: bool
 ) -> None:
-    keys, copied, lost_here, lost_there, sizes, markers = history
+    keys, copied, lost_here, lost_there = history.keys, history.copied, history.lost_here, history.lost_there
     # Where the source lost one of two equal records, nobody can tell which of them the target has, nor needs to.
     same = same and not lost_here
     moment = {index: 1_000 if same else 1_000 + index for index in range(len(keys))}
@@ -317,18 +354,21 @@ def test_the_match_is_the_truth_or_an_error_whatever_compaction_took(
     there: list[bytes] = []
     at = TARGET_START
     for index in range(copied + 1):
-        if index in markers:
-            there.append(marker(at, 7, abort=True))
+        if index in history.markers:
+            if not history.lost_markers and at >= TARGET_START + history.deleted:
+                there.append(marker(at, 7, abort=True))
             at += 1
         if index < copied:
-            if index not in lost_there:
+            if index not in lost_there and at >= TARGET_START + history.deleted:
                 there.append(batch([record(at, keys[index], timestamp=moment[index])]))
             at += 1
+    there.append(marker(at, 7, abort=True))
 
     try:
-        found = walk(log(*_batches(source, SOURCE_START, sizes)), log(*there), end=at, step=step)
+        found = walk(log(*_batches(source, SOURCE_START, history.sizes)), log(*there), end=at + 1, step=step)
     except MismatchError:
-        assert lost_here or lost_there, "a log that lost nothing always matches"
+        lost_markers = history.lost_markers and history.markers
+        assert lost_here or lost_there or lost_markers or history.deleted, "a log that lost nothing always matches"
     else:
         left = {index for index in range(copied, len(keys)) if index not in lost_here}
         # Every record that was not copied lies behind, every one that was copied lies before.

@@ -1,0 +1,397 @@
+"""What stops a partition names a way on, and that way, taken from the command line, ends with a flow that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # public, but not marked so
+
+from mirror_lib.cluster.positions import Position
+from mirror_lib.config.load import load
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.model import CopyJob, PartitionResult
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.console import Console, copies_in_process
+from tests.support.flows import Flow, copy_here, pair_flow
+from tests.support.interruptions import interrupted, killed_after, up_to
+from tests.support.kafka import (
+    Record,
+    admin,
+    consume,
+    create_topic,
+    delete_records,
+    delete_topic,
+    produce,
+    records,
+    watermarks,
+)
+
+#: Records of a batch that nobody looks into.
+BATCH = 136
+
+
+@pytest.fixture(autouse=True)
+def _without_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
+    with copies_in_process():
+        yield
+
+
+class Scene:
+    """A flow of one topic and an operator at the console."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
+        self.pair, self.topic, self.remote = pair, topic, f"A.{topic}"
+        create_topic(pair.source, topic)
+        self.flow: Flow = pair_flow(folder, pair, topics=topic)
+        self.console = Console(self.flow.path)
+
+    def produce(self, count: int, *, start: int = 0) -> list[bytes | None]:
+        return values(produce(self.pair.source, self.topic, records(count, start=start)))
+
+    def on_target(self, topic: str | None = None) -> list[bytes | None]:
+        return values(consume(self.pair.target, topic or self.remote))
+
+    def foreign(self, topic: str | None = None) -> list[bytes | None]:
+        return values(produce(self.pair.target, topic or self.remote, [Record(value=b"foreign")]))
+
+    def position(self) -> Position:
+        with FlowClusters.connect(self.flow.config) as clusters:
+            return clusters.positions.read_all().positions[TopicPartition(self.topic, 0)].position
+
+    def rename(self) -> str:
+        """Copy under another name, as messages advise."""
+        self.console.change({"mirror.topics.rename": f"{self.topic}:{self.topic}.anew"})
+        return f"{self.topic}.anew"
+
+    def store(self, position: Position) -> None:
+        self.flow.sync_internal_topics()
+        with FlowClusters.connect(self.flow.config) as clusters:
+            clusters.positions.write([position])
+
+
+def values(found: list[Record]) -> list[bytes | None]:
+    return [record.value for record in found]
+
+
+@pytest.fixture
+def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    return Scene(kafka_pair, topic_name, tmp_path)
+
+
+class TestTargetDiverged:
+    @pytest.fixture
+    def written(self, scene: Scene) -> list[bytes | None]:
+        written = scene.produce(10)
+        scene.console.copied()
+        written += scene.produce(20, start=10)
+        interrupted(scene.flow, killed_after(up_to(20)))
+        scene.foreign()
+        return written
+
+    def test_setting_the_position(self, scene: Scene, written: list[bytes | None]) -> None:
+        failure = scene.console.stopped("target-diverged")
+        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "20")
+        scene.console.runs_on()
+        assert scene.on_target() == [*written[:20], b"foreign", *written[20:]]
+
+    def test_another_name(self, scene: Scene, written: list[bytes | None]) -> None:
+        scene.console.stopped("target-diverged")
+        anew = scene.rename()
+        failure = scene.console.stopped("target-renamed")
+        scene.console.follow(failure, "gaps recopy")
+        scene.console.runs_on()
+        assert scene.on_target(anew) == written
+
+
+class TestTargetNotEmpty:
+    @pytest.fixture
+    def written(self, scene: Scene) -> list[bytes | None]:
+        written = scene.produce(10)
+        create_topic(scene.pair.target, scene.remote)
+        scene.foreign()
+        scene.console.stopped("target-not-empty")
+        return written
+
+    def test_appending(self, scene: Scene, written: list[bytes | None]) -> None:
+        scene.console.change({"mirror.target.existing": "append"})
+        scene.console.runs_on()
+        assert scene.on_target() == [b"foreign", *written]
+
+    def test_another_name(self, scene: Scene, written: list[bytes | None]) -> None:
+        anew = scene.rename()
+        scene.console.runs_on()
+        assert scene.on_target(anew) == written
+
+    def test_deleting_the_topic(self, scene: Scene, written: list[bytes | None]) -> None:
+        delete_topic(scene.pair.target, scene.remote)
+        scene.console.runs_on()
+        assert scene.on_target() == written
+
+
+class TestAnInterruptedCopyThatTheTargetHasDeleted:
+    @pytest.fixture
+    def written(self, scene: Scene) -> list[bytes | None]:
+        written = scene.produce(10)
+        scene.console.copied()
+        written += scene.produce(20, start=10)
+        interrupted(scene.flow, killed_after(up_to(20)))
+        delete_records(scene.pair.target, scene.remote, before=20)
+        return written
+
+    def test_setting_the_position(self, scene: Scene, written: list[bytes | None]) -> None:
+        failure = scene.console.stopped("unclean-start")
+        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "20")
+        scene.console.runs_on()
+        assert scene.on_target() == written[20:]
+
+    def test_another_name(self, scene: Scene, written: list[bytes | None]) -> None:
+        scene.console.stopped("unclean-start")
+        anew = scene.rename()
+        failure = scene.console.stopped("target-renamed")
+        scene.console.follow(failure, "gaps recopy")
+        scene.console.runs_on()
+        assert scene.on_target(anew) == written
+
+
+class TestMirrorMakersPositionWithoutAnOffsetSync:
+    @pytest.fixture
+    def written(self, scene: Scene) -> list[bytes | None]:
+        written = scene.produce(30)
+        create_topic(scene.pair.target, scene.remote)
+        produce(scene.pair.target, scene.remote, records(20))
+        scene.store(Position(scene.topic, 0, 19))
+        return written
+
+    def test_setting_the_position(self, scene: Scene, written: list[bytes | None]) -> None:
+        failure = scene.console.stopped("unclean-start")
+        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "20")
+        scene.console.runs_on()
+        assert scene.on_target() == written
+
+    def test_another_name(self, scene: Scene, written: list[bytes | None]) -> None:
+        scene.console.stopped("unclean-start")
+        anew = scene.rename()
+        # Its position does not name the topic that records went to.
+        failure = scene.console.stopped("target-deleted")
+        scene.console.follow(failure, "gaps recopy")
+        scene.console.runs_on()
+        assert scene.on_target(anew) == written
+
+
+class TestAnInterruptedMerge:
+    @pytest.fixture
+    def topics(self, scene: Scene) -> list[str]:
+        topics = [f"{scene.topic}-{name}" for name in ("first", "second")]
+        for topic in topics:
+            create_topic(scene.pair.source, topic)
+            produce(scene.pair.source, topic, records(10))
+        scene.console.change({"A->B.topics": ",".join(topics), "mirror.topics.merge.enabled": "true"})
+        self.merge(scene, topics, f"{scene.topic}.merged")
+        flow = reloaded(scene)
+        interrupted(flow, killed_after())
+        return topics
+
+    def merge(self, scene: Scene, topics: list[str], into: str) -> None:
+        scene.console.change({"mirror.topics.rename": ",".join(f"{each}:{into}" for each in topics)})
+
+    def test_setting_the_positions(self, scene: Scene, topics: list[str]) -> None:
+        failure = scene.console.stopped("unclean-start")
+        for topic in topics:
+            scene.console.follow(failure, "position set", "--topic", topic, "--to", "latest")
+        scene.console.runs_on()
+
+    def test_another_name(self, scene: Scene, topics: list[str]) -> None:
+        scene.console.stopped("unclean-start")
+        self.merge(scene, topics, f"{scene.topic}.anew")
+        scene.console.runs_on()
+        assert sorted(map(str, scene.on_target(f"{scene.topic}.anew"))) == sorted(
+            str(each.value) for each in records(10) * 2
+        )
+
+
+def reloaded(scene: Scene) -> Flow:
+    return replace(scene.flow, config=load(scene.flow.path).flow("A->B"))
+
+
+class TestAPositionThatCannotBeRead:
+    def test_setting_the_position(self, scene: Scene) -> None:
+        written = scene.produce(10)
+        scene.console.copied()
+        garble(scene)
+        failure = scene.console.stopped("unclean-start")
+        scene.produce(5, start=10)
+        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", "10")
+        scene.console.runs_on()
+        assert scene.on_target() == [*written, *values(records(5, start=10))]
+
+
+def garble(scene: Scene) -> None:
+    topic = scene.flow.config.offset_storage_topic
+    (found,) = [each for each in consume(scene.pair.target, topic) if each.key and scene.topic.encode() in each.key][
+        -1:
+    ]
+    produce(scene.pair.target, topic, [Record(key=found.key, value=b"{", partition=found.partition)])
+
+
+class TestTopology:
+    @pytest.fixture
+    def other(self, scene: Scene) -> str:
+        other = f"{scene.topic}-other"
+        create_topic(scene.pair.source, other)
+        produce(scene.pair.source, other, records(5))
+        scene.console.change(
+            {
+                "A->B.topics": f"{scene.topic}.*",
+                "mirror.topics.rename": f"{scene.topic}:{scene.topic}.one, {other}:{scene.topic}.one",
+            }
+        )
+        scene.produce(10)
+        return other
+
+    def test_excluding_a_topic(self, scene: Scene, other: str) -> None:
+        self.both_stop(scene)
+        scene.console.change({"topics.exclude": other})
+        scene.console.runs_on()
+        assert len(scene.on_target(f"{scene.topic}.one")) == 10
+
+    def test_another_name(self, scene: Scene, other: str) -> None:
+        self.both_stop(scene)
+        scene.console.change({"mirror.topics.rename": f"{scene.topic}:{scene.topic}.one"})
+        scene.console.runs_on()
+        assert len(scene.on_target(f"{scene.topic}.one")) == 10
+        assert len(scene.on_target(f"A.{other}")) == 5
+
+    def test_merging(self, scene: Scene, other: str) -> None:
+        self.both_stop(scene)
+        scene.console.change({"mirror.topics.merge.enabled": "true"})
+        scene.console.runs_on()
+        assert len(scene.on_target(f"{scene.topic}.one")) == 15
+
+    def test_a_target_topic_with_fewer_partitions(self, scene: Scene) -> None:
+        written = scene.produce(5)
+        scene.console.copied()
+        admin(scene.pair.source).create_partitions([NewPartitions(scene.topic, 2)])[scene.topic].result(30)
+        written += values(produce(scene.pair.source, scene.topic, records(5, partition=1)))
+        said = scene.console.say("run", "--no-topics")
+        assert (said.exit_code, said.reasons) == (3, {"topology"})
+        scene.console.follow(said.failures[0], "topics apply")
+        scene.console.runs_on()
+        assert scene.on_target() == written
+
+    def both_stop(self, scene: Scene) -> None:
+        said = scene.console.run()
+        assert (said.exit_code, said.reasons, len(said.failures)) == (3, {"topology"}, 2), said.document
+
+
+class TestTopicMissing:
+    def test_making_the_topics(self, scene: Scene) -> None:
+        written = scene.produce(5)
+        scene.flow.sync_internal_topics()
+        said = scene.console.say("run", "--no-topics")
+        assert (said.exit_code, said.reasons) == (1, {"topic-missing"})
+        scene.console.follow(said.failures[0], "topics apply")
+        scene.console.runs_on()
+        assert scene.on_target() == written
+
+
+class TestAnotherCluster:
+    """Positions of a topic that name other clusters, where the ledger is new."""
+
+    @pytest.mark.parametrize(("side", "decision", "count"), [("source", "accept", 15), ("target", "recopy", 25)])
+    def test_deciding(self, scene: Scene, side: str, decision: str, count: int) -> None:
+        scene.produce(10)
+        scene.console.copied()
+        scene.produce(5, start=10)
+        position = scene.position()
+        assert position.clusters is not None
+        named = position.clusters._replace(**{side: "another-cluster"})
+        scene.store(replace(position, clusters=named, claim=2))
+        failure = scene.console.stopped(f"{side}-cluster-changed")
+        scene.console.follow(failure, f"gaps {decision}")
+        scene.console.runs_on()
+        assert len(scene.on_target()) == count
+
+
+class TestATargetThatChanged:
+    @pytest.fixture
+    def renamed(self, scene: Scene) -> str:
+        scene.produce(10)
+        scene.console.copied()
+        scene.produce(5, start=10)
+        return scene.rename()
+
+    @pytest.mark.parametrize(("decision", "count"), [("accept", 5), ("recopy", 15)])
+    def test_a_new_name(self, scene: Scene, renamed: str, decision: str, count: int) -> None:
+        failure = scene.console.stopped("target-renamed")
+        scene.console.follow(failure, f"gaps {decision}")
+        scene.console.runs_on()
+        assert len(scene.on_target(renamed)) == count
+
+    def test_restoring_the_name(self, scene: Scene, renamed: str) -> None:
+        scene.console.stopped("target-renamed")
+        scene.console.change({"mirror.topics.rename": ""})
+        scene.console.runs_on()
+        assert len(scene.on_target()) == 15
+
+    def test_setting_the_position(self, scene: Scene) -> None:
+        scene.produce(10)
+        scene.console.copied()
+        scene.produce(5, start=10)
+        delete_topic(scene.pair.target, scene.remote)
+        scene.console.stopped("target-deleted")
+        scene.console.say("position", "set", "--topic", scene.topic, "--to", "12", "--yes")
+        scene.console.runs_on()
+        assert len(scene.on_target()) == 3
+
+
+class TestTargetTruncated:
+    @pytest.mark.parametrize(("decision", "offsets"), [("accept", range(10, 15)), ("recopy", range(15))])
+    def test_deciding(self, scene: Scene, decision: str, offsets: range) -> None:
+        """As with a disk that was restored: the log ends before what was copied."""
+        scene.produce(10)
+        scene.console.copied()
+        written = values(consume(scene.pair.source, scene.topic)) + scene.produce(5, start=10)
+        position = scene.position()
+        scene.store(replace(position, target_offset=50, claim=(position.claim or 0) + 1))
+        failure = scene.console.stopped("target-truncated")
+        scene.console.follow(failure, f"gaps {decision}")
+        scene.console.runs_on()
+        assert scene.on_target()[10:] == [written[number] for number in offsets]
+
+
+class TestOffsetOutOfRange:
+    def test_running_again(self, scene: Scene) -> None:
+        """Records are deleted between plan and copy."""
+        written = scene.produce(20)
+
+        def deleted_meanwhile(job: CopyJob) -> list[PartitionResult]:
+            delete_records(scene.pair.source, scene.topic, before=5)
+            return copy_here(job)
+
+        with copies_in_process(deleted_meanwhile):
+            scene.console.stopped("offset-out-of-range")
+        failure = scene.console.stopped("retention-gap")
+        scene.console.follow(failure, "gaps accept")
+        scene.console.runs_on()
+        assert scene.on_target() == written[5:]
+
+
+class TestOversizedBatch:
+    @pytest.mark.parametrize(("place", "count"), [("0", BATCH + 1), (str(BATCH), 1)])
+    def test_setting_the_position(self, scene: Scene, place: str, count: int) -> None:
+        """A copy that begins in the middle of a batch that nobody may decompress."""
+        # Zeros: some kilobytes on the way, and above 128 MiB when they are decompressed.
+        batch = [Record(value=bytes(1 << 20))] * BATCH
+        at_once = {"compression_type": "zstd", "linger_ms": 10_000, "batch_size": 1 << 30, "message_max_bytes": 10**9}
+        produce(scene.pair.source, scene.topic, batch, **at_once)
+        scene.produce(1)
+        scene.console.change({"mirror.first.start": "offset 1"})
+        failure = scene.console.stopped("oversized-batch")
+        scene.console.follow(failure, "position set", "--topic", scene.topic, "--to", place)
+        scene.console.runs_on()
+        assert watermarks(scene.pair.target, scene.remote) == (0, count)

@@ -1,0 +1,91 @@
+"""After a decision about a target that does not hold the copies any more, no reader of offset-syncs skips a record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.cluster.checkpoint_topics import read_offset_syncs
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.config.flow_topology import offset_syncs_topic
+from mirror_lib.offsets.offset_map import OffsetMap
+from mirror_lib.offsets.sync_store import OffsetSyncStore
+from mirror_lib.offsets.syncs import SyncPoint
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.topology.names import TopicPartition
+from tests.support.clusters import KafkaPair
+from tests.support.console import Console
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import create_topic, delete_topic, produce, records
+
+
+class Scene:
+    """Ten records that were copied to a topic that is deleted, and three that were not copied yet."""
+
+    def __init__(self, pair: KafkaPair, topic: str, folder: Path) -> None:
+        self.topic = topic
+        create_topic(pair.source, topic)
+        self.flow: Flow = pair_flow(folder, pair, topics=topic)
+        self.console = Console(self.flow.path)
+        produce(pair.source, topic, records(10))
+        assert self.flow.run().errors == ()
+        delete_topic(pair.target, f"A.{topic}")
+        produce(pair.source, topic, records(3, start=10))
+        assert [error.reason for error in self.flow.run().errors] == ["target-deleted"]
+
+    def translated(self) -> list[int | None]:
+        """Where MirrorMaker 2 takes a group that has read 0, 5, 9, 10 and 13 records."""
+        connection = Connection.from_settings(self.flow.config.clients.offset_syncs_consumer)
+        store, source = OffsetSyncStore(), TopicPartition(self.topic, 0)
+        for sync in read_offset_syncs(connection, offset_syncs_topic(self.flow.config)).entries:
+            if (sync.topic, sync.partition) == source:
+                store.add(source, SyncPoint(sync.upstream_offset, sync.downstream_offset))
+        store.loaded()
+        return [store.translate(source, offset) for offset in (0, 5, 9, 10, 13)]
+
+    def exact(self) -> list[int]:
+        """The same by the offset map."""
+        found = OffsetMap.of_segments(self.flow.ledger.segments("A->B", self.topic, 0))
+        return [found.goes_on_at(offset).offset for offset in (0, 5, 9, 10, 13)]
+
+
+@pytest.fixture
+def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
+    return Scene(kafka_pair, topic_name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words", [("gaps", "accept"), ("position", "set", "--to", "10")], ids=["accepted", "position set"]
+)
+def test_groups_begin_where_the_next_record_lands(scene: Scene, words: tuple[str, ...]) -> None:
+    said = scene.console.say(*words, "--topic", scene.topic, "--yes")
+    assert said.exit_code == 0, said.document
+
+    assert scene.translated() == [0, 0, 0, 0, 0]
+
+    assert scene.flow.run().errors == ()
+    assert scene.exact() == [0, 0, 0, 0, 3]
+    assert scene.translated() == [0, 0, 0, 0, 3]
+
+
+def test_a_forgotten_position_takes_its_syncs_along(scene: Scene) -> None:
+    assert scene.console.say("position", "reset", "--topic", scene.topic, "--yes").exit_code == 0
+
+    assert scene.translated() == [0, 0, 0, 0, 0]
+
+
+def test_a_new_flow_on_other_clusters_begins_without_syncs(scene: Scene) -> None:
+    """As if the target had been another cluster until now."""
+    with FlowClusters.connect(scene.flow.config) as clusters:
+        position = clusters.positions.read_all().positions[TopicPartition(scene.topic, 0)].position
+        assert position.clusters is not None
+        former = position.clusters._replace(target="another-cluster")
+        clusters.positions.write([replace(position, clusters=former, claim=(position.claim or 0) + 1)])
+    scene.flow.ledger.cluster_pairs.replace("A->B", *former, by="test")
+
+    said = scene.console.say("clusters", "accept", "--new", "--yes")
+
+    assert said.exit_code == 0, said.document
+    assert scene.translated() == [0, 0, 0, 0, 0]
