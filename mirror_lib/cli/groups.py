@@ -14,8 +14,9 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, Top
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
+    from mirror_lib.offsets.group_standing import GroupReason
     from mirror_lib.sync.flow_groups import GroupSync
-    from mirror_lib.sync.group_plan import GroupReason, GroupRow
+    from mirror_lib.sync.group_plan import GroupRow
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
@@ -72,6 +73,8 @@ def apply(
         file, settings = load_flow_as_it_runs(config, flow)
         with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
             done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+        if topics:
+            done = replace(done, plan=done.plan.of_requested_topics())
         _begin(output, done)
         _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
         _end(output, done)
@@ -87,9 +90,9 @@ def status(
 ) -> None:
     """List every group and partition that is not in sync now, with its reason; changes nothing.
 
-    Exit code 0 when all are, 1 when some are not or an internal topic holds what cannot be read, 3 when a group cannot.
+    Exit code 0 when all are (topics that the flow does not move do not count), 1 when some are not or an internal topic holds what cannot be read, 3 when a group cannot.
     """
-    from mirror_lib.sync.group_plan import IN_SYNC
+    from mirror_lib.offsets.group_standing import is_behind
 
     with reporting(as_json) as output:
         done = _planned(output, config, flow, topics, group)
@@ -99,7 +102,7 @@ def status(
         output.document({"reasons": present})
         output.values("reasons", present)
         _notices(output, done)
-        if not set(present) <= {IN_SYNC} or done.plan.notices:
+        if any(map(is_behind, present)) or done.plan.notices:
             output.exit_code = output.exit_code or 1
 
 
@@ -112,6 +115,8 @@ def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | No
     file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
         done = plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+    if topics:
+        done = replace(done, plan=done.plan.of_requested_topics())
     if group is None:
         return done
     taken = group_filter(settings).should_replicate_group(group)

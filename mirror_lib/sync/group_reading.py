@@ -26,13 +26,14 @@ from mirror_lib.errors import (
 )
 from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.ranges import united
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupReason
+from mirror_lib.sync.group_plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic

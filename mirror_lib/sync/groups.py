@@ -18,9 +18,10 @@ from mirror_lib.cluster.admin_groups import CommittedOffset, GroupState, ListedG
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.errors import MirrorError, ReplicationError
 from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpoint_after, translate
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import Exclusion, FlowTopology
 
@@ -109,7 +110,7 @@ def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
     # By partition, so that each map is needed once: those of topics with many holes are large.
     for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
         if rows[number].translated:
-            rows[number] = planner.settled(rows[number])
+            rows[number] = planner.settled(rows[number]).judged()
     return GroupPlan(topology.flow, tuple(rows), facts.findings, facts.notices, target_read=facts.target is not None)
 
 
@@ -270,10 +271,7 @@ class _Planner:
         if row.goes_on_at is None:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._skipped(row, found)
-        row = replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
-        if row.skipped and row.reason in (None, GroupReason.BETWEEN_SYNCS):
-            row = replace(row, reason=GroupReason.SKIPS_RECORDS)
-        return row
+        return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
 
     def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Records behind the group's offset on the source that the target does not hold; at most so many."""

@@ -22,6 +22,7 @@ from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.sync.flow_groups import (
     GroupSync,
     apply_flow_groups,
@@ -29,7 +30,6 @@ from mirror_lib.sync.flow_groups import (
     sync_flow_group_offsets,
     translate_flow_offsets,
 )
-from mirror_lib.sync.group_plan import GroupReason
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
