@@ -90,7 +90,8 @@ def status(
 ) -> None:
     """List every group and partition that is not in sync now, with its reason; changes nothing.
 
-    Exit code 0 when all are (topics that the flow does not move do not count), 1 when some are not or an internal topic holds what cannot be read, 3 when a group cannot.
+    Topics that the flow does not copy do not count. Exit code 0 when all are, 1 when some are not or an internal topic
+    holds what cannot be read, 3 when a group cannot.
     """
     from mirror_lib.offsets.group_standing import is_behind
 

@@ -220,7 +220,7 @@ class PageQueries:
     def groups(
         self, flow: str, *, name: str | None, behind_only: bool, offset: int, limit: int
     ) -> tuple[int, tuple[GroupSummary, ...]]:
-        """One page of a flow's consumer groups, those that would skip or read again most first, and how many there are."""
+        """One page of a flow's consumer groups, those that would skip or read again most first, and their number."""
         columns = _GROUPS.c
         behind = func.sum(case((is_behind(columns.reason), 1), else_=0))
         again = func.sum(func.coalesce(columns.read_again, 0))

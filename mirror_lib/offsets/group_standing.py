@@ -1,8 +1,8 @@
 """What "in sync" means for a consumer group: the one definition that plan, apply, status, page, metrics and gates ask.
 
-A group is in sync on a partition if the next record that it reads on the source is the record at its offset on the target,
-or if both offsets are the ends of their logs. So nothing is due, no record is read again, none is skipped, and nothing else
-keeps the group from continuing there. Pure.
+A group is in sync on a partition if the next record that it reads on the source is the record at its offset on the
+target, or if both offsets are the ends of their logs. So nothing is due, no record is read again, none is skipped, and
+nothing else keeps the group from continuing there. Pure.
 """
 
 from __future__ import annotations

@@ -81,6 +81,8 @@ def gather_group_facts(
     positions = stored_positions(flow)
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
+    # The maps of large topics take long to read; where offsets are committed later, that step counts.
+    counting = ledger if commit or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
         hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
@@ -94,8 +96,9 @@ def gather_group_facts(
         target_ends=targets.ends,
         target_starts=targets.starts,
         source_starts=targets.source_starts,
-        left_out={} if ledger is None or not commit else _left_out(str(flow.flow), ledger),
-        maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
+        source_ends=targets.source_ends,
+        left_out={} if counting is None else _left_out(str(flow.flow), counting),
+        maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
         routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
@@ -211,6 +214,7 @@ class _Targets(NamedTuple):
     refused: Mapping[str, MirrorError]
     starts: Mapping[TopicPartition, int]
     source_starts: Mapping[TopicPartition, int]
+    source_ends: Mapping[TopicPartition, int]
 
 
 def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -250,7 +254,7 @@ def _targets(
     ids = cluster_pair(source, target)
     check_clusters(flow, ledger, ids)
     if not targets:
-        return _Targets({}, {}, {}, {}, {})
+        return _Targets({}, {}, {}, {}, {}, {})
     described = target.describe_topics({each.topic for each in targets.values()})
     there = {
         each
@@ -260,6 +264,7 @@ def _targets(
     found = target.list_offsets(there, OffsetSpec.LATEST)
     begins = target.list_offsets(there, OffsetSpec.EARLIEST)
     source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
+    source_finishes = source.list_offsets(targets, OffsetSpec.LATEST)
     errors: dict[TopicPartition, MirrorError] = {}
     refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
@@ -295,6 +300,7 @@ def _targets(
         refused,
         {each: offset for each, offset in starts.items() if offset >= 0},
         {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
+        {each: fact.offset for each, fact in source_finishes.items() if fact.error is None},
     )
 
 

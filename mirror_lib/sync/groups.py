@@ -74,6 +74,8 @@ class GroupFacts:
     #: Log start offsets of target partitions and of source partitions, by source partition, as far as they are known.
     target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Log end offsets of source partitions.
+    source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Source offsets [first, next) that an operator or the flow's policy has left out of the copy. Ascending.
     left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not told.
@@ -261,7 +263,7 @@ class _Planner:
         """
         found, upstream = self._map_of(row.source), row.upstream
         if upstream is None or found is None or found.empty:
-            return row
+            return self._at_both_ends(row) if by_map else row
         lookup = found.goes_on_at(upstream)
         # What stands on the target before the map begins came from MM2, whose syncs know it.
         if by_map and (lookup.landing is not Landing.BEFORE or found.target_first == 0):
@@ -272,6 +274,20 @@ class _Planner:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._skipped(row, found)
         return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
+
+    def _at_both_ends(self, row: GroupRow) -> GroupRow:
+        """The row of a partition of which nothing was copied, because there is nothing to copy.
+
+        A group without an offset there would skip what is written before its members come (`auto.offset.reset=latest`).
+        """
+        end, begin = self._facts.source_ends.get(row.source), self._facts.target_starts.get(row.source)
+        copied_to = self._facts.copied_to.get(row.source, self._facts.source_starts.get(row.source))
+        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or end is None or copied_to is None or row.upstream is None:
+            return row
+        # Where something is on the target, another program has written it: nobody knows whether the group has read it.
+        if begin is None or begin != self._facts.target_ends.get(row.source) or min(copied_to, row.upstream) < end:
+            return row
+        return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
 
     def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Records behind the group's offset on the source that the target does not hold; at most so many."""
