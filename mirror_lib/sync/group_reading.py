@@ -5,7 +5,7 @@ What may not be read is told as a finding or a notice, as far as the rest can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
@@ -90,7 +90,7 @@ def gather_group_facts(
         committed=groups,
         syncs=syncs,
         checkpoints=checkpoints or {},
-        target=_target_groups(target, groups) if commit else None,
+        target=read_target_groups(target, groups) if commit else None,
         copied_to=next_offsets,
         target_errors=targets.errors,
         target_ends=targets.ends,
@@ -146,7 +146,12 @@ def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) 
     return (*kinds, *errors)
 
 
-def _target_groups(target: GroupAdmin, groups: Mapping[str, object]) -> TargetGroups:
+def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGroups:
+    """Read where groups are on the target. Their states first: who has joined since then cannot have committed yet.
+
+    Raises:
+        MirrorError: the target cannot be asked.
+    """
     listed = {name: each for name, each in target.list_groups().items() if name in groups}
     # The offsets of groups with members are their own affair, those of groups that do not exist are none.
     idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]

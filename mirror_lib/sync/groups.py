@@ -31,6 +31,8 @@ _PRECISION_REASONS = {
     Precision.BEHIND_OLDEST_SYNC: GroupReason.BEHIND_OLDEST_SYNC,
     Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
 }
+#: Nothing is committed for such a group, wherever it would continue.
+_CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
     Exclusion.NOT_REQUESTED: GroupReason.TOPIC_NOT_REQUESTED,
     Exclusion.HANDED_OVER: GroupReason.TOPIC_HANDED_OVER,
@@ -138,6 +140,41 @@ def after_applying(
     return replace(plan, rows=tuple(map(outcome, plan.rows))) if refused else plan
 
 
+def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> GroupPlan:
+    """The plan with what the target says of the groups just before their offsets are committed.
+
+    A group that has joined, committed and left since the plan was made is not set back.
+
+    Args:
+        groups: those that were looked at.
+        now: what was found.
+    """
+    rows = (
+        _compared(replace(row, commit=False), now) if row.commit and row.group in groups else row for row in plan.rows
+    )
+    return replace(plan, rows=tuple(rows))
+
+
+def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
+    """A translated row with whether its offset is committed on the target, or why not."""
+    if row.group in groups.errors:
+        return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
+    listed = groups.listed.get(row.group)
+    if listed is not None and not listed.kind.of_consumers:
+        return replace(row, reason=GroupReason.OTHER_GROUP_ON_TARGET)
+    if listed is not None and listed.state is GroupState.ACTIVE:
+        return replace(row, reason=GroupReason.GROUP_ACTIVE_ON_TARGET)
+    committed = groups.committed.get(row.group, {}).get(row.target)
+    if committed is not None:
+        row = replace(row, target_committed=committed.offset)
+    wanted = row.goes_on_at
+    if wanted is None:
+        return row
+    if committed is None or committed.offset < wanted:
+        return replace(row, commit=True)
+    return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
+
+
 class _Planner:
     """Decides row by row; what is the same for all groups of a topic is worked out once."""
 
@@ -231,24 +268,11 @@ class _Planner:
         row = self._mapped(row, by_map=self._facts.exact and groups is not None)
         if groups is None:
             return row
-        if row.group in groups.errors:
-            return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
-        listed = groups.listed.get(row.group)
-        if listed is not None and not listed.kind.of_consumers:
-            return replace(row, reason=GroupReason.OTHER_GROUP_ON_TARGET)
-        if listed is not None and listed.state is GroupState.ACTIVE:
-            return replace(row, reason=GroupReason.GROUP_ACTIVE_ON_TARGET)
-        committed = groups.committed.get(row.group, {}).get(row.target)
-        if committed is not None:
-            row = replace(row, target_committed=committed.offset)
+        found = _compared(row, groups)
         wanted = row.goes_on_at
-        if wanted is None:
-            return row
-        if self._is_beyond_end(row.source, wanted):
-            return self._beyond_end(row, wanted)
-        if committed is None or committed.offset < wanted:
-            return replace(row, commit=True)
-        return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
+        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
+            return self._beyond_end(replace(found, commit=False), wanted)
+        return found
 
     def _map_of(self, source: TopicPartition) -> OffsetMap | None:
         if self._last_map is None or self._last_map[0] != source:
@@ -285,7 +309,7 @@ class _Planner:
         if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or end is None or copied_to is None or row.upstream is None:
             return row
         # Where something is on the target, another program has written it: nobody knows whether the group has read it.
-        if begin is None or begin != self._facts.target_ends.get(row.source) or min(copied_to, row.upstream) < end:
+        if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to < end or row.upstream != end:
             return row
         return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
 
