@@ -230,7 +230,7 @@ def _tell(done: GroupSync) -> None:
     )
     for reason, count in summary["reasons"].items():
         _log.info("%s: %d", reason, count)
-    for notice in done.plan.notices:
+    for notice in (*done.plan.notices, *done.plan.never_translated):
         _log.warning("Flow %s: %s", summary["flow"], notice)
     for finding in done.plan.findings[:_LINES_SHOWN]:
         _log.warning("Group %s is left out (%s): %s", finding.group, finding.reason, finding.what)

@@ -6,12 +6,13 @@ Values that the rules of `groups` make and that people, the ledger and the gates
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.admin_groups import CommittedOffset
 from mirror_lib.cluster.formats import Checkpoint
+from mirror_lib.ledger.observed_rows import GroupObservationRow
 from mirror_lib.offsets.checkpoints import CheckpointOffsets
 from mirror_lib.offsets.group_standing import IN_SYNC, GroupReason, why_not_in_sync
 from mirror_lib.topology.names import FlowId, TopicPartition
@@ -20,6 +21,15 @@ from mirror_lib.topology.names import FlowId, TopicPartition
 _TROUBLE = frozenset[GroupReason | None](
     {GroupReason.UNREADABLE, GroupReason.REFUSED, GroupReason.TARGET_CHANGED, GroupReason.BEYOND_TARGET_END}
 )
+
+
+#: What no later run changes, with what an operator does about it.
+_NEVER = {
+    GroupReason.ROUTED_BY_TRANSFORM: "transforms send their records elsewhere; where a RegexRouter only renames "
+    "topics, write it as mirror.topics.rename.regex, else set the offsets by hand (docs/transforms.md)",
+    GroupReason.MERGED_TARGET: "several source partitions of the group share a target partition",
+    GroupReason.OTHER_GROUP_ON_TARGET: "a group of another kind has the name on the target; delete or rename it",
+}
 
 
 class GroupPartition(NamedTuple):
@@ -135,6 +145,26 @@ class GroupPlan:
             findings = (_why_none(group, taken=taken),)
         return replace(self, rows=rows, findings=findings)
 
+    def with_refusals(self, last: Iterable[GroupObservationRow]) -> GroupPlan:
+        """The plan in which a commit that the target refused the last time says so, instead of being due.
+
+        Args:
+            last: what was stored when the groups were looked at last.
+        """
+        refused = {
+            (row.group, TopicPartition(row.topic, row.partition), row.goes_on_at): row.what or ""
+            for row in last
+            if row.reason == GroupReason.REFUSED
+        }
+
+        def told(row: GroupRow) -> GroupRow:
+            what = refused.get((row.group, row.source, row.goes_on_at)) if row.commit else None
+            return (
+                row if what is None else replace(row, commit=False, emit=False, reason=GroupReason.REFUSED, what=what)
+            )
+
+        return replace(self, rows=tuple(map(told, self.rows)))
+
     def of_requested_topics(self) -> GroupPlan:
         """The part of the plan that is about the topics that the command is limited to."""
         rows = tuple(row for row in self.rows if row.reason is not GroupReason.TOPIC_NOT_REQUESTED)
@@ -171,6 +201,19 @@ class GroupPlan:
         rows = (f"group {row.group} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE)
         return (*groups, *rows)
 
+    @property
+    def never_translated(self) -> tuple[str, ...]:
+        """A sentence for each reason for which no run will ever move some positions."""
+        found: dict[GroupReason, list[GroupRow]] = {}
+        for row in self.rows:
+            if row.reason in _NEVER:
+                found.setdefault(row.reason, []).append(row)
+        return tuple(
+            f"{len(rows):,} positions are never translated ({reason}), such as {rows[0].group} on {rows[0].source}: "
+            f"{_NEVER[reason]}."
+            for reason, rows in sorted(found.items())
+        )
+
     def counts(self, *, present: bool = False) -> dict[str, int]:
         """Rows and left-out groups by reason, and those in sync.
 
@@ -193,7 +236,7 @@ class GroupPlan:
             "skipped": sum(row.skipped or 0 for row in self.rows),
             "target_read": self.target_read,
             "reasons": self.counts(),
-            "notices": list(self.notices),
+            "notices": [*self.notices, *self.never_translated],
         }
 
     def to_dict(self) -> dict[str, Any]:
