@@ -12,7 +12,11 @@ STEP_KEY = "step"
 #: Counts of a step that people want to see.
 _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
 #: What groups would meet on the target, told only where there is something.
-_RECORDS = {"read_again": "records read again", "skipped": "records skipped"}
+_RECORDS = {
+    "read_again": "records read again",
+    "skipped_records": "records skipped",
+    "denials_left_out": "denials left out",
+}
 _HEADER = ("topic", "on the target", "partitions", "records", "size", "seconds", "failed")
 _PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
 

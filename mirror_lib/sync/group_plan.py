@@ -233,7 +233,7 @@ class GroupPlan:
             "checkpoints": sum(row.emit for row in self.rows),
             "commits": sum(row.commit for row in self.rows),
             "read_again": sum(row.read_again or 0 for row in self.rows),
-            "skipped": sum(row.skipped or 0 for row in self.rows),
+            "skipped_records": sum(row.skipped or 0 for row in self.rows),
             "target_read": self.target_read,
             "reasons": self.counts(),
             "notices": [*self.notices, *self.never_translated],
