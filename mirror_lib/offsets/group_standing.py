@@ -68,6 +68,22 @@ NOT_THIS_FLOWS = frozenset(
 )
 
 
+#: What stays so when a checkpoint is written: it is told also while one is due.
+_STAYING = frozenset(
+    {
+        GroupReason.MERGED_TARGET,
+        GroupReason.ROUTED_BY_TRANSFORM,
+        GroupReason.TARGET_AHEAD,
+        GroupReason.GROUP_ACTIVE_ON_TARGET,
+        GroupReason.OTHER_GROUP_ON_TARGET,
+        GroupReason.UNREADABLE,
+        GroupReason.REFUSED,
+        GroupReason.TARGET_CHANGED,
+        GroupReason.BEYOND_TARGET_END,
+    }
+)
+
+
 def why_not_in_sync(
     reason: GroupReason | None, *, due: bool, read_again: int | None, skipped: int | None
 ) -> GroupReason | None:
@@ -79,7 +95,7 @@ def why_not_in_sync(
         read_again: records that it would read twice; None where nothing tells.
         skipped: records that it would never read; None where nothing tells.
     """
-    if due:
+    if due and reason not in _STAYING:
         return GroupReason.PENDING
     if skipped and reason in (None, GroupReason.BETWEEN_SYNCS):
         return GroupReason.SKIPS_RECORDS

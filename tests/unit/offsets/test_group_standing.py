@@ -34,6 +34,13 @@ def test_a_cause_of_its_own_is_told_before_its_numbers(
         assert told is GroupReason.SKIPS_RECORDS
 
 
+@given(reason=st.sampled_from([GroupReason.GROUP_ACTIVE_ON_TARGET, GroupReason.OTHER_GROUP_ON_TARGET]))
+def test_a_checkpoint_that_is_due_hides_no_reason_that_it_does_not_end(reason: GroupReason) -> None:
+    assert why_not_in_sync(reason, due=True, read_again=0, skipped=0) is reason
+    assert why_not_in_sync(None, due=True, read_again=0, skipped=0) is GroupReason.PENDING
+    assert why_not_in_sync(GroupReason.SKIPS_RECORDS, due=True, read_again=0, skipped=1) is GroupReason.PENDING
+
+
 def test_what_counts_as_behind_is_the_same_for_the_ledger() -> None:
     with create_engine("sqlite://").connect() as connection:
         for reason in (None, *GroupReason):
