@@ -227,6 +227,19 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
     )
 
 
+def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
+    """The map tells how much groups would read again. The number falls until they move; a missing map stays missing."""
+    read_again = sum(row.read_again or 0 for row in rows)
+    unknown = [f"{row.group} on {row.source}" for row in rows if row.goes_on_at is not None and row.read_again is None]
+    return Gate(
+        "read again",
+        not unknown,
+        f"{read_again:,} records would be read again if the groups moved now."
+        + (f" Of {len(unknown):,} positions it is not known: {named(unknown)}" if unknown else ""),
+        "Rebuild the offset map by `mirror map rebuild`.",
+    )
+
+
 def groups_in_place(
     plan: GroupPlan,
     rows: Sequence[GroupRow],

@@ -304,12 +304,16 @@ class _Planner:
 
         A group without an offset there would skip what is written before its members come (`auto.offset.reset=latest`).
         """
-        end, begin = self._facts.source_ends.get(row.source), self._facts.target_starts.get(row.source)
-        copied_to = self._facts.copied_to.get(row.source, self._facts.source_starts.get(row.source))
-        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or end is None or copied_to is None or row.upstream is None:
+        first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
+        begin, upstream = self._facts.target_starts.get(row.source), row.upstream
+        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
             return row
+        copied_to = self._facts.copied_to.get(row.source, first)
         # Where something is on the target, another program has written it: nobody knows whether the group has read it.
-        if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to < end or row.upstream != end:
+        if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to != end:
+            return row
+        # What retention has deleted the group does not find on the source either.
+        if max(upstream, first) != end:
             return row
         return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
 

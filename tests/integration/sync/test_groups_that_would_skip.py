@@ -146,6 +146,17 @@ def test_a_group_at_the_end_of_an_empty_partition_is_committed_at_the_end_of_its
     assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
 
 
+def test_a_group_before_the_end_of_a_log_that_retention_has_emptied_is_at_its_end(scene: Scene) -> None:
+    produce(scene.pair.source, scene.topic, records(10))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 4)
+    delete_records(scene.pair.source, scene.topic, before=10)
+    flow = scene.flow()
+    flow.run()
+
+    assert scene.told(flow) == (0, None, 0)
+    assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
+
+
 def test_records_that_are_still_to_be_copied_are_no_end(scene: Scene) -> None:
     flow = scene.flow()
     flow.run()

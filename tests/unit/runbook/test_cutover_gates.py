@@ -173,6 +173,17 @@ def test_what_will_not_pass_by_itself_is_told_before_the_writers_stop() -> None:
     assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.ROUTED_BY_TRANSFORM)]).passed
 
 
+def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move() -> None:
+    again = replace(ROW, read_again=5, reason=GroupReason.BETWEEN_SYNCS)
+    unknown = replace(ROW, read_again=None)
+
+    assert gates.rereads_are_known([again]).passed
+    assert gates.rereads_are_known([again]).what == "5 records would be read again if the groups moved now."
+    assert not gates.rereads_are_known([again, unknown]).passed
+    assert "billing on orders-0" in gates.rereads_are_known([unknown]).what
+    assert "map rebuild" in gates.rereads_are_known([unknown]).action
+
+
 def test_the_rehearsal_names_positions_that_would_not_be_in_place_now_and_may_be_later() -> None:
     behind = replace(ROW, reason=GroupReason.BEHIND_OLDEST_SYNC)
 
