@@ -11,6 +11,12 @@ from mirror_lib.observe.run_totals import TopicTotal, human_bytes, text_table
 STEP_KEY = "step"
 #: Counts of a step that people want to see.
 _COUNTS = ("changed", "created", "groups", "checkpoints", "commits", "unchanged")
+#: What groups would meet on the target, told only where there is something.
+_RECORDS = {
+    "read_again": "records read again",
+    "skipped_records": "records skipped",
+    "denials_left_out": "denials left out",
+}
 _HEADER = ("topic", "on the target", "partitions", "records", "size", "seconds", "failed")
 _PLAN_HEADER = ("topic", "on the target", "partitions", "offsets", "size")
 
@@ -46,6 +52,7 @@ def _step_text(done: Mapping[str, Any] | None) -> str:
     if done["skipped"] is not None:
         return f"skipped, {done['skipped']}"
     parts = [f"{done[count]:,} {count}" for count in _COUNTS if count in done]
+    parts += [f"{done[name]:,} {words}" for name, words in _RECORDS.items() if done.get(name)]
     parts += [f"{count:,} {reason}" for reason, count in done.get("reasons", {}).items()]
     if done["failed"]:
         parts.append(f"{done['failed']:,} failed: " + "; ".join(done["problems"]))

@@ -45,7 +45,10 @@ def register(app: typer.Typer) -> None:
 
 @_app.command()
 def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as_json: JsonOption = False) -> None:
-    """Show what would be created, and where source and target differ and who wins; changes nothing."""
+    """Show what would be created, and where source and target differ and who wins; changes nothing.
+
+    Exit code 1 when denials of the source are not carried.
+    """
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
@@ -67,7 +70,10 @@ def apply(
     now: NowOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Create what the target lacks, and keep grants to write for the cutover where the flow says so."""
+    """Create what the target lacks, and keep grants to write for the cutover where the flow says so.
+
+    Exit code 1 when denials of the source are not carried.
+    """
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
@@ -223,6 +229,9 @@ def _show(output: Output, done: AclSync) -> None:
         drift = [(*_cells(row.acl), row.difference.value, row.winner.value) for row in made.drift]
         capped_table(output, "drift", (*_COLUMNS, "difference", "wins"), drift)
         output.note(f"{made.unchanged} ACLs are as they should be")
+        _table(output, "denials_left_out", made.denials_left_out)
+        if done.warning is not None:
+            output.note(done.warning)
     if made.waiting or made.released:
         waiting, released = len(made.waiting), len(made.released)
         output.note(f"{waiting} grants to write wait for `mirror acls release`, {released} are released")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mirror_lib.cli.output import Output
 from mirror_lib.errors import MirrorError
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.store import Ledger
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The MirrorMaker 2 properties file.", metavar="FILE")]
 FlowOption = Annotated[str, typer.Option("--flow", help="The flow, as SOURCE->TARGET.")]
@@ -49,6 +53,21 @@ def capped_errors(output: Output, errors: Sequence[MirrorError]) -> None:
         output.error(error)
     if len(errors) > ROWS_SHOWN:
         output.note(f"... and {len(errors) - ROWS_SHOWN:,} more errors; --json lists them all.")
+
+
+def not_compared(output: Output, flow: FlowConfig, ledger: Ledger) -> None:
+    """Compare the clusters with those of the ledger; say which of them did not answer.
+
+    Raises:
+        MirrorError: an alias names another cluster than the ledger is about.
+    """
+    from mirror_lib.sync.cluster_identity import compare_reachable_clusters
+
+    with output.progress(f"Comparing the clusters of {flow.flow}"):
+        missing = compare_reachable_clusters(flow, ledger)
+    output.document({"not_compared": list(missing)})
+    for sentence in missing:
+        output.note(sentence)
 
 
 def megabytes(count: int) -> float:

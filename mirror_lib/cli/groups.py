@@ -14,8 +14,9 @@ from mirror_lib.cli.flow_options import ConfigOption, FlowOption, NowOption, Top
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
+    from mirror_lib.offsets.group_standing import GroupReason
     from mirror_lib.sync.flow_groups import GroupSync
-    from mirror_lib.sync.group_plan import GroupReason, GroupRow
+    from mirror_lib.sync.group_plan import GroupRow
 
 _app = typer.Typer(name="groups", help="Checkpoints and committed offsets of consumer groups.", no_args_is_help=True)
 
@@ -60,21 +61,27 @@ def apply(
 ) -> None:
     """Write checkpoints now and, if the flow does so, commit offsets for groups without members on the target.
 
-    Exit code 3 when a group cannot be read, or the target refuses its offsets.
+    Exit code 3 when a group cannot be read, or the target refuses its offsets; 1 when some are never translated.
     """
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_groups import apply_flow_groups
+    from mirror_lib.sync.observed import save_groups
 
     del now
     with reporting(as_json) as output:
         file, settings = load_flow_as_it_runs(config, flow)
         with output.progress(f"Moving the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
             done = apply_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+            if known is not None and not topics:
+                save_groups(known, done.plan, applied=True)
+        if topics:
+            done = replace(done, plan=done.plan.of_requested_topics())
         _begin(output, done)
         _show_reasons(output, ((row, row.reason) for row in done.plan.rows))
         _end(output, done)
+        output.exit_code = output.exit_code or int(bool(done.plan.never_translated))
 
 
 @_app.command()
@@ -87,23 +94,27 @@ def status(
 ) -> None:
     """List every group and partition that is not in sync now, with its reason; changes nothing.
 
-    Exit code 0 when all are, 1 when some are not or an internal topic holds what cannot be read, 3 when a group cannot.
+    Topics that the flow does not copy do not count. Exit code 0 when all are, 1 when some are not or an internal topic
+    holds what cannot be read, 3 when a group cannot.
     """
-    from mirror_lib.sync.group_plan import IN_SYNC
+    from mirror_lib.offsets.group_standing import is_behind
 
     with reporting(as_json) as output:
-        done = _planned(output, config, flow, topics, group)
+        done = _planned(output, config, flow, topics, group, present=True)
         _begin(output, done)
         _show_reasons(output, ((row, row.present_reason) for row in done.plan.rows))
         present = done.plan.counts(present=True)
         output.document({"reasons": present})
         output.values("reasons", present)
         _notices(output, done)
-        if not set(present) <= {IN_SYNC} or done.plan.notices:
+        if any(map(is_behind, present)) or done.plan.notices:
             output.exit_code = output.exit_code or 1
 
 
-def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None) -> GroupSync:
+def _planned(
+    output: Output, config: Path, flow: str, topics: Sequence[str] | None, group: str | None, *, present: bool = False
+) -> GroupSync:
+    """Plan for what was asked for; with `present` refusals of the last apply are told, too."""
     from mirror_lib.config.flow_topology import flow_topology, group_filter
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import existing_ledger
@@ -112,6 +123,10 @@ def _planned(output: Output, config: Path, flow: str, topics: Sequence[str] | No
     file, settings = load_flow_as_it_runs(config, flow)
     with output.progress(f"Reading the groups of {settings.flow}"), existing_ledger(file) or nullcontext() as known:
         done = plan_flow_groups(settings, flow_topology(settings, topics or ()), ledger=known)
+        if present and known is not None:
+            done = replace(done, plan=done.plan.with_refusals(known.observations.groups(str(settings.flow))))
+    if topics:
+        done = replace(done, plan=done.plan.of_requested_topics())
     if group is None:
         return done
     taken = group_filter(settings).should_replicate_group(group)
@@ -139,7 +154,7 @@ def _end(output: Output, done: GroupSync) -> None:
 def _notices(output: Output, done: GroupSync) -> None:
     if not done.plan.target_read:
         output.note("sync.group.offsets.enabled is false: the target's committed offsets are not looked at.")
-    for notice in done.plan.notices:
+    for notice in (*done.plan.notices, *done.plan.never_translated):
         output.note(notice)
     findings = [(finding.group, finding.reason.value, finding.what) for finding in done.plan.findings]
     capped_table(output, "left_out_groups", _FINDING_COLUMNS, findings)

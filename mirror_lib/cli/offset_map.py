@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, TopicsOption, capped_errors, capped_table
+from mirror_lib.cli.flow_options import (
+    ConfigOption,
+    FlowOption,
+    TopicsOption,
+    capped_errors,
+    capped_table,
+    not_compared,
+)
 from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
@@ -63,6 +70,7 @@ def show(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
         file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
         with open_ledger(file) as ledger:
+            not_compared(output, settings, ledger)
             # A topic that the flow has taken in once keeps its map; only the command's own patterns leave some out.
             found = [
                 size for size in ledger.map_sizes(str(settings.flow)) if not topics or topology.replicates(size.topic)

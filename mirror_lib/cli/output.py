@@ -82,28 +82,28 @@ class ConsoleOutput:
             numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
             table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(_cell(value)) for value in row))
+            table.add_row(*(_visible(_cell(value)) for value in row))
         self._out.print(Text(_heading(name), style="bold italic"))
         self._out.print(table)
 
     def values(self, name: str, values: Mapping[str, Any]) -> None:
         grid = Table.grid(padding=(0, 2))
         for key, value in values.items():
-            grid.add_row(Text(key, style="bold"), Text(_cell(value)))
+            grid.add_row(_visible(key, style="bold"), _visible(_cell(value)))
         self._out.print(Text(_heading(name), style="bold italic"))
         self._out.print(grid)
 
     def note(self, text: str) -> None:
-        self._out.print(Text(text), soft_wrap=True)
+        self._out.print(_visible(text), soft_wrap=True)
 
     def document(self, data: Mapping[str, Any]) -> None:
         """Only for programs."""
 
     def error(self, error: MirrorError) -> None:
         place = f"{error.where}: " if str(error.where) else ""
-        self._err.print(Text.assemble(("error: ", "bold red"), place + error.what), soft_wrap=True)
+        self._err.print(Text.assemble(("error: ", "bold red"), _visible(place + error.what)), soft_wrap=True)
         if error.action:
-            self._err.print(Text(error.action), soft_wrap=True)
+            self._err.print(_visible(error.action), soft_wrap=True)
 
     @contextmanager
     def progress(self, description: str, total: float | None = None) -> Iterator[Progress]:
@@ -121,6 +121,17 @@ class ConsoleOutput:
 
     def finish(self) -> None:
         """Everything is printed already."""
+
+
+def _visible(text: str, style: str = "") -> Text:
+    """Text in which control characters are written out: names from a cluster must not steer the terminal."""
+    return Text(
+        "".join(each if each.isprintable() or each == "\n" else _written_out(each) for each in text), style=style
+    )
+
+
+def _written_out(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 class _Bar:

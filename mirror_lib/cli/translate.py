@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table
+from mirror_lib.cli.flow_options import ConfigOption, FlowOption, capped_errors, capped_table, not_compared
 from mirror_lib.cli.output import JsonOption, Output, reporting
 from mirror_lib.errors import ConfigurationError
 
@@ -63,7 +63,7 @@ def translate(
             and ((checkpoint_folder is None) == (out is None))
             and not (to_source and (timestamp or not offset)),
         )
-        with _flow_maps(config, flow) as (settings, maps):
+        with _flow_maps(output, config, flow) as (settings, maps):
             if group is not None:
                 _group(output, settings, maps, group)
             elif checkpoint_folder is not None and out is not None:
@@ -82,7 +82,7 @@ def _check_choice(ways: tuple[bool, ...], *, complete: bool) -> None:
 
 
 @contextmanager
-def _flow_maps(config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
+def _flow_maps(output: Output, config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]:
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
@@ -90,6 +90,7 @@ def _flow_maps(config: Path, flow: str) -> Iterator[tuple[FlowConfig, FlowMaps]]
 
     file, settings = load_flow_as_it_runs(config, flow)
     with open_ledger(file) as ledger:
+        not_compared(output, settings, ledger)
         yield settings, FlowMaps(settings, flow_topology(settings), ledger)
 
 

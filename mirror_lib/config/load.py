@@ -24,6 +24,7 @@ from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.flow_transforms import TransformsReader, transform_settings
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
+from mirror_lib.config.named_exclusions import about_excluded
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
 from mirror_lib.config.problems import InvalidConfigurationError, describe, in_order
 from mirror_lib.config.properties import Entry, parse_properties
@@ -60,6 +61,7 @@ __all__ = [
     "load_flow",
     "load_readable",
 ]
+_TOPICS = "topics"
 
 
 class ReadablePart(NamedTuple):
@@ -290,6 +292,7 @@ def _typed(
             if typed.enabled:
                 # Classes and regexes that do not work are found now rather than by the first run.
                 flow_topology(typed)
+                problems += _exclusions(settings, typed)
         except ValueError as error:
             problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
         except MirrorError as error:
@@ -302,6 +305,13 @@ def _is_ended(flow: FlowId, file: FileSettings) -> bool:
     """Whether the file says that a flow does not run; it may say nothing of it."""
     written = file.get(f"{flow}.enabled")
     return written is not None and written.value.strip().lower() == "false"
+
+
+def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
+    setting = settings.connector.get(_TOPICS)
+    for sentence in about_excluded(flow):
+        key, line = (None, None) if setting is None else (setting.key, setting.line)
+        yield Problem(severity=Severity.WARNING, message=sentence, key=key, line=line)
 
 
 def _topology_problem(settings: FlowSettings, error: MirrorError) -> Problem:

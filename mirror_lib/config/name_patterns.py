@@ -15,7 +15,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.topology.acls import WILDCARD, AclPattern
 from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
 from mirror_lib.topology.handovers import NO_HANDOVERS
-from mirror_lib.topology.selection import FlowTopology
+from mirror_lib.topology.selection import Exclusion, FlowTopology
 
 _QUANTIFIERS = "*+?{"
 _SPECIAL = "[](){}^$*+?|"
@@ -105,6 +105,15 @@ def named_topics(flow: FlowConfig) -> frozenset[str]:
     if not _is_default_topic_filter(flow):
         return frozenset()
     return frozenset(filter(_unrestricted(flow).replicates, plain_names(flow.topics)))
+
+
+def excluded_names(flow: FlowConfig) -> dict[str, Exclusion]:
+    """The topics that a flow's configuration calls by their names and that the flow does not take, with the reason."""
+    if not _is_default_topic_filter(flow):
+        return {}
+    exclusion = _unrestricted(flow).exclusion
+    names = {name for regex in flow.topics for name, _ in _names(regex)}
+    return {name: why for name in names if (why := exclusion(name)) is not None}
 
 
 def supposed_topics(flow: FlowConfig, listed: Collection[str]) -> frozenset[str]:

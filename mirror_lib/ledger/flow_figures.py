@@ -61,8 +61,9 @@ class GroupTotals(NamedTuple):
     groups: int
     #: Groups with a reason on some partition.
     behind: int
-    #: None where no map can tell of any of them.
+    #: None where no map can tell of any of them, here and below.
     read_again: int | None
+    skipped: int | None = None
 
 
 class RunTimes(NamedTuple):

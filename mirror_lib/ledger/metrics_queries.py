@@ -18,6 +18,7 @@ from mirror_lib.ledger.flow_figures import (
     RunTotals,
     VerifyTotals,
 )
+from mirror_lib.ledger.group_columns import is_own
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -41,8 +42,6 @@ _HEARTBEATS: Table = _TABLES["heartbeat_observation"]
 _STEPS: Table = _TABLES["step_outcome"]
 _CUTOVERS: Table = _TABLES["cutover"]
 
-#: Values of `sync.group_plan.GroupReason` that say that a topic is not this flow's business, or not now.
-NOT_THIS_FLOWS = frozenset({"topic-not-replicated", "topic-not-requested", "topic-handed-over"})
 #: Well below what SQLite takes in one statement.
 _NAMES_AT_ONCE = 500
 #: A cutover that ended long ago is history.
@@ -302,15 +301,15 @@ def _counts(connection: Connection, table: Table, flows: list[str]) -> dict[str,
 
 def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTotals]:
     columns = _GROUPS.c
-    counts = or_(columns.reason.is_(None), columns.reason.not_in(sorted(NOT_THIS_FLOWS)))
     per_group = (
         select(
             columns.flow,
             columns.group,
             func.count(columns.reason).label("reasons"),
             func.sum(columns.read_again).label("read_again"),
+            func.sum(columns.skipped).label("skipped"),
         )
-        .where(columns.flow.in_(flows), counts)
+        .where(columns.flow.in_(flows), is_own(columns.reason))
         .group_by(columns.flow, columns.group)
         .subquery("per_group")
     )
@@ -319,10 +318,11 @@ def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTo
         func.count(),
         func.sum(case((per_group.c.reasons > 0, 1), else_=0)),
         func.sum(per_group.c.read_again),
+        func.sum(per_group.c.skipped),
     ).group_by(per_group.c.flow)
     return {
-        flow: GroupTotals(groups, int(behind), None if again is None else int(again))
-        for flow, groups, behind, again in connection.execute(query)
+        flow: GroupTotals(groups, int(behind), *(None if each is None else int(each) for each in (again, skipped)))
+        for flow, groups, behind, again, skipped in connection.execute(query)
     }
 
 

@@ -28,6 +28,7 @@ Table(
     optional("groups", int),
     optional("groups_behind", int),
     optional("read_again", int),
+    optional("skipped", int),
     column("open_gaps", int),
 )
 
@@ -66,6 +67,7 @@ Table(
     optional("goes_on_at", int),
     optional("target_committed", int),
     optional("read_again", int),
+    optional("skipped", int),
     optional("reason", str),
     optional("what", Text()),
 )

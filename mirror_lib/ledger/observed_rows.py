@@ -39,6 +39,8 @@ class FlowObservationRow:
     groups_behind: int | None = None
     #: Records that groups would read again if they moved now.
     read_again: int | None = None
+    #: Records that groups would never read if they moved now.
+    skipped: int | None = None
     open_gaps: int = 0
 
 
@@ -90,7 +92,8 @@ class GroupObservationRow:
     goes_on_at: int | None = None
     target_committed: int | None = None
     read_again: int | None = None
-    #: One of `sync.group_plan.GroupReason`; None when it is in sync.
+    skipped: int | None = None
+    #: One of `offsets.group_standing.GroupReason`; None when it is in sync.
     reason: str | None = None
     what: str | None = None
 

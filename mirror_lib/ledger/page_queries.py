@@ -28,6 +28,7 @@ from sqlalchemy.sql.selectable import CTE
 
 from mirror_lib.ledger import verdicts
 from mirror_lib.ledger.database import Database
+from mirror_lib.ledger.group_columns import is_behind, is_own
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -81,10 +82,12 @@ class GroupSummary:
     """One consumer group over all partitions that it reads."""
 
     group: str
+    #: Those that are the flow's business.
     partitions: int
     #: Partitions where it does not go on exactly where it stands.
     behind: int
     read_again: int
+    skipped: int
     observed_at: datetime
 
 
@@ -217,16 +220,18 @@ class PageQueries:
     def groups(
         self, flow: str, *, name: str | None, behind_only: bool, offset: int, limit: int
     ) -> tuple[int, tuple[GroupSummary, ...]]:
-        """One page of a flow's consumer groups, those that would read most again first, and how many there are."""
+        """One page of a flow's consumer groups, those that would skip or read again most first, and their number."""
         columns = _GROUPS.c
-        behind = func.sum(case((columns.reason.is_not(None), 1), else_=0))
+        behind = func.sum(case((is_behind(columns.reason), 1), else_=0))
         again = func.sum(func.coalesce(columns.read_again, 0))
+        skipped = func.sum(func.coalesce(columns.skipped, 0))
         query = (
             select(
                 columns.group,
-                func.count().label("partitions"),
+                func.sum(case((is_own(columns.reason), 1), else_=0)).label("partitions"),
                 behind.label("behind"),
                 again.label("read_again"),
+                skipped.label("skipped"),
                 func.max(columns.observed_at, type_=columns.observed_at.type).label("observed_at"),
             )
             .where(columns.flow == flow)
@@ -237,8 +242,8 @@ class PageQueries:
         if behind_only:
             query = query.having(behind > 0)
         total_of = select(func.count()).select_from(query.subquery("found"))
-        page = query.order_by(again.desc(), behind.desc(), columns.group).offset(offset).limit(limit)
-        numbers = ("partitions", "behind", "read_again")
+        page = query.order_by(skipped.desc(), again.desc(), behind.desc(), columns.group).offset(offset).limit(limit)
+        numbers = ("partitions", "behind", "read_again", "skipped")
         with self._database.read() as connection:
             total = connection.scalar(total_of) or 0
             rows = tuple(
@@ -262,13 +267,13 @@ class PageQueries:
         return found
 
     def group_partitions(self, flow: str, group: str, limit: int) -> tuple[GroupObservationRow, ...]:
-        """Where one group stands, partition by partition; those that it would read most again first."""
+        """Where one group stands, partition by partition; those where it would skip or read again most first."""
         columns = _GROUPS.c
-        again = func.coalesce(columns.read_again, 0)
+        again, skipped = func.coalesce(columns.read_again, 0), func.coalesce(columns.skipped, 0)
         query = (
             select(_GROUPS)
             .where(columns.flow == flow, columns.group == group)
-            .order_by(again.desc(), columns.topic, columns.partition)
+            .order_by(skipped.desc(), again.desc(), columns.topic, columns.partition)
             .limit(limit)
         )
         with self._database.read() as connection:

@@ -174,6 +174,9 @@ VERIFY_LAG_RECORDS = _gauge("verify_lag_records", "Offsets that are copied and n
 GROUPS = _gauge("groups", "Consumer groups with a position in the flow's topics.")
 GROUPS_BEHIND = _gauge("groups_behind", "Groups that do not go on exactly where they stand on the source.")
 REREAD = _gauge("group_reread_records", "Records that all groups together would read again if they moved now.")
+SKIPPED = _gauge(
+    "group_skipped_records", "Records that all groups together would never read if they moved now; at most."
+)
 UNSYNCED = _gauge(
     "group_unsynced", "Groups and partitions that are not in sync, by reason.", "reason", mm2="none; checkpoints exist"
 )
@@ -365,6 +368,8 @@ def _beside(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
         yield GROUPS_BEHIND, float(figures.groups.behind)
         if figures.groups.read_again is not None:
             yield REREAD, float(figures.groups.read_again)
+        if figures.groups.skipped is not None:
+            yield SKIPPED, float(figures.groups.skipped)
     for reason, count in sorted(figures.unsynced.items()):
         yield UNSYNCED, float(count), reason
     for step in figures.steps:

@@ -1,4 +1,4 @@
-"""The consumer groups of a flow: what each would read again on the target if it moved now, and why."""
+"""The consumer groups of a flow: what each would read again or skip on the target if it moved now, and why."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ class Group(Answer):
     partitions: int
     behind: int
     read_again: int
+    skipped: int
     #: Why it does not go on exactly where it stands -> in how many partitions.
     reasons: dict[str, int]
     seen: Seen
 
 
 class Groups(Answer):
-    """One page of groups, those that would read most again first."""
+    """One page of groups, those that would skip or read again most first."""
 
     now: datetime
     total: int
@@ -49,6 +50,7 @@ class GroupPartition(Answer):
     goes_on_at: int | None
     target_committed: int | None
     read_again: int | None
+    skipped: int | None
     reason: str | None
     what: str | None
 
@@ -86,6 +88,7 @@ def groups(
                 partitions=row.partitions,
                 behind=row.behind,
                 read_again=row.read_again,
+                skipped=row.skipped,
                 reasons=reasons.get(row.group, {}),
                 seen=looked.seen(row.observed_at),
             )
@@ -110,6 +113,7 @@ def group(looked: TheFlow, group: Annotated[StorableText, Query(max_length=4096)
                 goes_on_at=row.goes_on_at,
                 target_committed=row.target_committed,
                 read_again=row.read_again,
+                skipped=row.skipped,
                 reason=row.reason,
                 what=row.what,
             )

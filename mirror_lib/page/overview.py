@@ -43,7 +43,7 @@ class FlowOverview(Answer):
     schedule: str | None
     paused: bool | None
     state: FlowState
-    #: When its lag was looked at last; the numbers down to `read_again` are of that moment.
+    #: When its lag was looked at last; the numbers down to `skipped` are of that moment.
     seen: Seen | None = None
     partitions: int | None = None
     lagging: int | None = None
@@ -57,6 +57,7 @@ class FlowOverview(Answer):
     groups: int | None = None
     groups_behind: int | None = None
     read_again: int | None = None
+    skipped: int | None = None
     #: Reason to stand still -> partitions.
     reasons: dict[str, int] = Field(default_factory=dict)
     open_gaps: int = 0
@@ -249,6 +250,7 @@ _COUNTS = (
     "groups",
     "groups_behind",
     "read_again",
+    "skipped",
 )
 _DURATIONS = ("seconds_behind", "catch_up_seconds", "headroom_seconds")
 

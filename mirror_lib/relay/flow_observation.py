@@ -203,6 +203,7 @@ def observed_rows(seen: Seen) -> FlowObserved:
         groups=seen.groups.groups if seen.groups else None,
         groups_behind=seen.groups.behind if seen.groups else None,
         read_again=seen.groups.read_again if seen.groups else None,
+        skipped=seen.groups.skipped if seen.groups else None,
         open_gaps=seen.open_gaps,
     )
     return FlowObserved(flow, partitions)

@@ -15,6 +15,7 @@ from mirror_lib.cluster.small_topics import HiddenRecordsError
 from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.named_exclusions import about_excluded
 from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
@@ -207,6 +208,7 @@ def plan_with_facts(
     if not facts and not plan.problems:
         flow_topology(flow, options.topics).refuse_empty_choice(clusters.source_admin.list_topics())
     told = (
+        *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *altered_notes(clusters.altered),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),

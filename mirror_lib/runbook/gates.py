@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mirror_lib.cluster.group_model import GroupState
 from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.runbook.model import Gate
 from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
-from mirror_lib.sync.group_plan import GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupPlan, GroupRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Verdict
 from mirror_lib.verify.report import VerifyReport
@@ -223,6 +224,19 @@ def would_be_in_place(rows: Sequence[GroupRow]) -> Gate:
         if not missing
         else f"{len(missing):,} positions would not be in place if the groups moved now: "
         f"{named(f'{row.group} on {row.source} ({row.reason})' for row in missing)}",
+    )
+
+
+def rereads_are_known(rows: Sequence[GroupRow]) -> Gate:
+    """The map tells how much groups would read again. The number falls until they move; a missing map stays missing."""
+    read_again = sum(row.read_again or 0 for row in rows)
+    unknown = [f"{row.group} on {row.source}" for row in rows if row.goes_on_at is not None and row.read_again is None]
+    return Gate(
+        "read again",
+        not unknown,
+        f"{read_again:,} records would be read again if the groups moved now."
+        + (f" Of {len(unknown):,} positions it is not known: {named(unknown)}" if unknown else ""),
+        "Rebuild the offset map by `mirror map rebuild`.",
     )
 
 

@@ -178,7 +178,7 @@ def rehearse(desk: Desk) -> Outcome:
             gates.groups_can_move(plan, rows),
             gates.would_be_in_place(rows),
             belongs_together(desk),
-            Gate("read again", True, f"{read_again:,} records would be read again if the groups moved now."),
+            gates.rereads_are_known(rows),
             # Nothing that comes later makes it better: the records are not on the target.
             gates.skips_few(rows, wanted.max_skipped),
         ),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mirror_lib.config.flow_topology import group_filter
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.topology.acls import ALL, READ, WILDCARD, AclBinding, AclPattern, AclResource
+from mirror_lib.topology.acls import ALL, READ, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource
 from mirror_lib.topology.selection import FlowTopology
 
 
@@ -35,7 +35,7 @@ class AclRewrite:
         Args:
             flow: the flow.
             topology: its rules about topics, perhaps limited to some.
-            source_topics: all topics of the source; only prefixed ACLs depend on them.
+            source_topics: all topics of the source; only ACLs on many topics depend on them.
 
         Raises:
             ConfigurationError: the group filter cannot be used.
@@ -60,6 +60,12 @@ class AclRewrite:
                 moved = [replace(each, operation=READ) for each in moved if each.operation == ALL]
             wanted.update(moved)
         return Rewritten(frozenset(wanted), frozenset(staged))
+
+    def denied_topics(self, acl: AclBinding) -> frozenset[str]:
+        """The remote topics that a denial of the source is about, none where it is no denial on topics."""
+        if acl.permission is not AclPermission.DENY or acl.resource is not AclResource.TOPIC:
+            return frozenset()
+        return frozenset(self._topology.remote_topic(topic) for topic in self._topics if acl.matches(topic))
 
     def _places(self, acl: AclBinding) -> list[tuple[str, AclPattern]]:
         """The names and patterns on the target, none when the ACL is not carried over."""

@@ -15,7 +15,7 @@ from typing import Any
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.sync.acl_rewrite import AclRewrite
-from mirror_lib.topology.acls import WILDCARD, AclBinding, AclPattern, AclPermission, AclResource
+from mirror_lib.topology.acls import ALL, WILDCARD, AclBinding, AclPattern, AclPermission, AclResource
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.selection import FlowTopology
 
@@ -81,6 +81,8 @@ class AclPlan:
     #: The grants to write that wait for the cutover, and those that were released, once this plan is applied.
     waiting: tuple[AclBinding, ...] = ()
     released: tuple[AclBinding, ...] = ()
+    #: Denials of the source that nothing on the target stands for: somebody may do there what the source forbids.
+    denials_left_out: tuple[AclBinding, ...] = ()
     #: ACLs that are as they should be.
     unchanged: int = 0
     #: Set when there is nothing to do because a cluster keeps no ACLs.
@@ -112,6 +114,7 @@ class AclPlan:
             ],
             "waiting": [asdict(acl) for acl in self.waiting],
             "released": [asdict(acl) for acl in self.released],
+            "denials_left_out": [asdict(acl) for acl in self.denials_left_out],
             "unchanged": self.unchanged,
             "notice": self.notice,
         }
@@ -125,7 +128,8 @@ def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclP
     Raises:
         ConfigurationError: the group filter cannot be used.
     """
-    rewritten = AclRewrite(flow, topology, facts.source_topics).of(facts.source)
+    rewrite = AclRewrite(flow, topology, facts.source_topics)
+    rewritten = rewrite.of(facts.source)
     copied = {acl: row for acl, row in facts.remembered.items() if row.kind == AclKind.COPIED}
     held = {acl: row for acl, row in facts.remembered.items() if row.kind == AclKind.STAGED}
     whole = not topology.limits
@@ -149,8 +153,26 @@ def plan_acls(flow: FlowConfig, topology: FlowTopology, facts: AclFacts) -> AclP
         drift=tuple(_drift(flow, topology, facts, rewritten.wanted, missing, withdrawn)),
         waiting=tuple(sorted((stage | held.keys()) - released)),
         released=tuple(sorted(released)),
+        denials_left_out=tuple(_denials_left_out(flow, rewrite, facts, rewritten.wanted)),
         unchanged=len(rewritten.wanted & facts.target),
     )
+
+
+def _denials_left_out(
+    flow: FlowConfig, rewrite: AclRewrite, facts: AclFacts, wanted: frozenset[AclBinding]
+) -> Iterable[AclBinding]:
+    """Denials that do not stand on the target for each topic that they are about, whatever puts them there."""
+    there = [acl for acl in facts.target | wanted if acl.permission is AclPermission.DENY]
+    for acl in sorted(facts.source):
+        principal = flow.acl_rules.principals.get(acl.principal, acl.principal)
+        same = [
+            each
+            for each in there
+            if (each.resource, each.principal, each.host) == (acl.resource, principal, acl.host)
+            and each.operation in (acl.operation, ALL)
+        ]
+        if any(not any(each.matches(topic) for each in same) for topic in rewrite.denied_topics(acl)):
+            yield acl
 
 
 def _drift(

@@ -6,12 +6,19 @@ any other: a group would be committed on an empty log, a topic never copied.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from mirror_lib.cluster.admin import ClusterAdmin
+from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.positions import ClusterPair
-from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import SourceClusterChangedError, TargetClusterChangedError, Where
+from mirror_lib.config.model import ClientSettings, FlowConfig
+from mirror_lib.errors import MirrorError, SourceClusterChangedError, TargetClusterChangedError, Where
+from mirror_lib.ledger.rows import ClusterPairRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.topology.names import FlowId
+
+#: What a person waits at most for a cluster whose answer is not needed.
+_PATIENCE_SECONDS = 5.0
 
 
 def cluster_pair(source: ClusterAdmin, target: ClusterAdmin) -> ClusterPair | None:
@@ -43,13 +50,54 @@ def check_clusters(flow: FlowConfig, ledger: Ledger | None, now: ClusterPair | N
     known = ledger.cluster_pairs.find(name)
     if known is None and note:
         known = ledger.cluster_pairs.keep(name, *now)
+    if known is not None:
+        _compare(flow, known, source=now.source, target=now.target)
+
+
+def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, ...]:
+    """As `check_clusters`, for commands that answer from the ledger alone, also while a cluster is lost.
+
+    Returns:
+        A sentence for each cluster that was not compared.
+
+    Raises:
+        MirrorError: as `check_clusters`.
+    """
+    known = ledger.cluster_pairs.find(ledger_name(flow.flow))
     if known is None:
-        return
+        return ()
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        asked = [pool.submit(_id_of, each) for each in (flow.clients.source_admin, flow.clients.target_admin)]
+        source, target = (each.result() for each in asked)
+    _compare(
+        flow,
+        known,
+        source=None if isinstance(source, MirrorError) else source,
+        target=None if isinstance(target, MirrorError) else target,
+    )
+    return tuple(
+        f"Cluster {alias} was not compared with the one that the ledger is about: {error.what}"
+        for alias, error in ((flow.flow.source, source), (flow.flow.target, target))
+        if isinstance(error, MirrorError)
+    )
+
+
+def _id_of(settings: ClientSettings) -> str | MirrorError | None:
+    with ClusterAdmin(Connection.from_settings(settings), _PATIENCE_SECONDS) as admin:
+        try:
+            return admin.cluster_id()
+        except MirrorError as error:
+            return error
+
+
+def _compare(flow: FlowConfig, known: ClusterPairRow, *, source: str | None, target: str | None) -> None:
+    """Raise if a cluster has another id than the ledger knows; None where it tells none."""
+    name = known.flow
     for error, alias, then, here in (
-        (TargetClusterChangedError, flow.flow.target, known.target_id, now.target),
-        (SourceClusterChangedError, flow.flow.source, known.source_id, now.source),
+        (TargetClusterChangedError, flow.flow.target, known.target_id, target),
+        (SourceClusterChangedError, flow.flow.source, known.source_id, source),
     ):
-        if then != here:
+        if here and then != here:
             raise error(
                 f"alias {alias} names cluster {here}, but what the ledger holds of flow {name} is about cluster {then} "
                 f"(since {known.since:%Y-%m-%d %H:%M}Z).",

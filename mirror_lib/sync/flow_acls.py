@@ -35,8 +35,19 @@ class AclSync:
 
     @property
     def exit_code(self) -> int:
-        """0 when nothing was refused, else the highest of the errors'."""
-        return max((error.exit_code for _, error in self.failed), default=0)
+        """0 when nothing was refused, else the highest of the errors'; 1 when denials are left out."""
+        return max((error.exit_code for _, error in self.failed), default=int(bool(self.plan.denials_left_out)))
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence about the denials that are left out."""
+        if not self.plan.denials_left_out:
+            return None
+        return (
+            f"{len(self.plan.denials_left_out):,} denials of the source are not carried, such as "
+            f"{self.plan.denials_left_out[0]}: on the target somebody may do what the source forbids. Set "
+            "mirror.acls.patterns = literal,prefixed, or create the denials on the target."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -44,6 +55,7 @@ class AclSync:
             **self.plan.to_dict(),
             "applied": self.applied,
             "failed": [{**error.attributes(), "acl": str(acl)} for acl, error in self.failed],
+            "warning": self.warning,
         }
 
 
@@ -108,6 +120,8 @@ def sync_flow_acls(
         "unchanged": done.plan.unchanged,
         "problems": [str(error) for _, error in done.failed[:_LINES_SHOWN]],
         "failed": len(done.failed),
+        "denials_left_out": len(done.plan.denials_left_out),
+        "notices": [] if done.warning is None else [done.warning],
     }
 
 
@@ -199,5 +213,7 @@ def _tell(done: AclSync) -> None:
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
     _log.info("%d ACLs are as they should be.", done.plan.unchanged)
+    if done.warning is not None:
+        _log.warning("Flow %s: %s", flow, done.warning)
     for _, error in done.failed[:_LINES_SHOWN]:
         _log.error("Flow %s: %s", flow, error)

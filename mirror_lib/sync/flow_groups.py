@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from mirror_lib.cluster.admin_answers import batches
 from mirror_lib.cluster.admin_groups import GroupActiveError, GroupAdmin
 from mirror_lib.cluster.checkpoint_topics import CheckpointWriter
 from mirror_lib.cluster.connection import Connection
@@ -17,8 +18,8 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
 from mirror_lib.sync.due import Interval, SyncStep
 from mirror_lib.sync.group_plan import GroupPartition, GroupPlan
-from mirror_lib.sync.group_reading import gather_group_facts
-from mirror_lib.sync.groups import after_applying, plan_groups
+from mirror_lib.sync.group_reading import gather_group_facts, read_target_groups
+from mirror_lib.sync.groups import after_applying, looked_again, plan_groups
 from mirror_lib.sync.internal import checkpoints_topic, ensure_checkpoints_topic
 from mirror_lib.sync.observed import save_groups
 from mirror_lib.topology.selection import FlowTopology
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 #: A log line for each of thousands of groups helps nobody.
 _LINES_SHOWN = 50
 _PROBLEMS_RETURNED = 10
+#: Listing the groups costs a request to each broker; so many commits follow it within a few tenths of a second.
+_GROUPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +198,21 @@ def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
 
 
 def _commit(plan: GroupPlan, target: GroupAdmin) -> GroupPlan:
-    wanted = plan.commits
-    if not wanted:
-        return plan
-    refused: dict[GroupPartition, MirrorError] = {
-        GroupPartition(group, partition): error
-        for group, outcome in target.commit(wanted).items()
-        for partition, error in outcome.items()
-        if error is not None
-    }
+    """Commit what is due, of groups that have not moved since they were looked at.
+
+    Kafka has no commit on condition: it refuses only groups that have members at that moment. So some groups at a time
+    are looked at once more right before: a member would have to join, commit and leave within that instant.
+    """
+    refused: dict[GroupPartition, MirrorError] = {}
+    for part in batches(list(plan.commits), _GROUPS_AT_ONCE):
+        plan = looked_again(plan, set(part), read_target_groups(target, set(part)))
+        wanted = {group: offsets for group, offsets in plan.commits.items() if group in part}
+        refused |= {
+            GroupPartition(group, partition): error
+            for group, outcome in target.commit(wanted).items()
+            for partition, error in outcome.items()
+            if error is not None
+        }
     active = [key for key, error in refused.items() if isinstance(error, GroupActiveError)]
     return after_applying(plan, refused, active)
 
@@ -221,7 +230,7 @@ def _tell(done: GroupSync) -> None:
     )
     for reason, count in summary["reasons"].items():
         _log.info("%s: %d", reason, count)
-    for notice in done.plan.notices:
+    for notice in (*done.plan.notices, *done.plan.never_translated):
         _log.warning("Flow %s: %s", summary["flow"], notice)
     for finding in done.plan.findings[:_LINES_SHOWN]:
         _log.warning("Group %s is left out (%s): %s", finding.group, finding.reason, finding.what)

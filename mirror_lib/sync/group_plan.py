@@ -6,73 +6,30 @@ Values that the rules of `groups` make and that people, the ledger and the gates
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.admin_groups import CommittedOffset
 from mirror_lib.cluster.formats import Checkpoint
+from mirror_lib.ledger.observed_rows import GroupObservationRow
 from mirror_lib.offsets.checkpoints import CheckpointOffsets
+from mirror_lib.offsets.group_standing import IN_SYNC, GroupReason, why_not_in_sync
 from mirror_lib.topology.names import FlowId, TopicPartition
-
-
-class GroupReason(StrEnum):
-    """Why a group does not go on on the target exactly where it stands on the source."""
-
-    #: The plan has something to do for it that is not done yet.
-    PENDING = "pending"
-    #: The flow does not take the topic.
-    TOPIC_NOT_REPLICATED = "topic-not-replicated"
-    #: The flow takes the topic, but this run is limited to others.
-    TOPIC_NOT_REQUESTED = "topic-not-requested"
-    #: A cutover has moved the topic's writers to the target: the groups there go on by themselves.
-    TOPIC_HANDED_OVER = "topic-handed-over"
-    #: The group reads several source partitions that share a target partition: one offset cannot stand for both.
-    MERGED_TARGET = "merged-target"
-    #: There was a checkpoint, but on the source the group has no committed offset for the partition any more.
-    NO_COMMITTED_OFFSET = "no-committed-offset"
-    #: Nothing of the partition was copied yet.
-    NO_OFFSET_SYNC_YET = "no-offset-sync-yet"
-    #: Transforms send the topic's records to other topics or partitions: no offset there stands for one here.
-    ROUTED_BY_TRANSFORM = "routed-by-transform"
-    #: The group is behind everything that is known of the copy: it stood still since before the copy began.
-    BEHIND_OLDEST_SYNC = "behind-oldest-sync"
-    #: The group goes on a little too early, and reads some records again.
-    BETWEEN_SYNCS = "between-syncs"
-    #: Records that the group has not read are not on the target: it skips them there.
-    SKIPS_RECORDS = "skips-records"
-    #: The group has read records that are not copied yet; it goes on at the end of the copy.
-    UPSTREAM_BEYOND_COPIED = "upstream-beyond-copied"
-    #: On the target the group has members; they alone may commit.
-    GROUP_ACTIVE_ON_TARGET = "group-active-on-target"
-    #: A group of this name exists on the target that is none of consumers.
-    OTHER_GROUP_ON_TARGET = "other-group-on-target"
-    #: What the group has committed on the target is further on; it is never set back.
-    TARGET_AHEAD = "target-ahead"
-    #: `groups` or `groups.exclude` of the flow leaves the group out.
-    GROUP_NOT_REPLICATED = "group-not-replicated"
-    #: The source has no such group, or the group has committed nothing on topics of the flow.
-    GROUP_NOT_FOUND = "group-not-found"
-    #: A share or streams group: only groups of consumers are translated, as by MM2.
-    GROUP_KIND_NOT_SUPPORTED = "group-kind-not-supported"
-    #: A cluster does not tell the group's offsets, for lack of permission for instance.
-    UNREADABLE = "unreadable"
-    #: The target did not take the commit.
-    REFUSED = "refused"
-    #: The target partition does not hold any more what was copied to it (`sync.target_changes`).
-    TARGET_CHANGED = "target-changed"
-    #: The offset lies behind the end of the target's log; a group that is committed there begins anew by its own rules.
-    BEYOND_TARGET_END = "beyond-target-end"
-
-
-#: Stands beside the reasons where they are counted.
-IN_SYNC = "in-sync"
 
 #: Those that need somebody to look; the others pass by themselves, or the configuration asks for them.
 _TROUBLE = frozenset[GroupReason | None](
     {GroupReason.UNREADABLE, GroupReason.REFUSED, GroupReason.TARGET_CHANGED, GroupReason.BEYOND_TARGET_END}
 )
+
+
+#: What no later run changes, with what an operator does about it.
+_NEVER = {
+    GroupReason.ROUTED_BY_TRANSFORM: "transforms send their records elsewhere; where a RegexRouter only renames "
+    "topics, write it as mirror.topics.rename.regex, else set the offsets by hand (docs/transforms.md)",
+    GroupReason.MERGED_TARGET: "several source partitions of the group share a target partition",
+    GroupReason.OTHER_GROUP_ON_TARGET: "a group of another kind has the name on the target; delete or rename it",
+}
 
 
 class GroupPartition(NamedTuple):
@@ -121,7 +78,7 @@ class GroupRow:
     emit: bool = False
     #: `goes_on_at` is to be committed on the target.
     commit: bool = False
-    #: Why the group will not be exactly in sync when the plan is carried out; None when it will be.
+    #: Why the group will not be in sync when the plan is carried out; None when it will be.
     reason: GroupReason | None = None
     #: In words, where a cluster said something.
     what: str = ""
@@ -133,10 +90,17 @@ class GroupRow:
             return self.exact
         return None if self.checkpoint is None else self.checkpoint.downstream_offset
 
+    def judged(self) -> GroupRow:
+        """The row with the reason that its numbers ask for."""
+        return replace(self, reason=self._why_not(due=False))
+
     @property
     def present_reason(self) -> GroupReason | None:
-        """The same as long as the plan is not carried out."""
-        return GroupReason.PENDING if self.emit or self.commit else self.reason
+        """The reason as long as the plan is not carried out."""
+        return self._why_not(due=self.emit or self.commit)
+
+    def _why_not(self, *, due: bool) -> GroupReason | None:
+        return why_not_in_sync(self.reason, due=due, read_again=self.read_again, skipped=self.skipped)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -181,6 +145,32 @@ class GroupPlan:
             findings = (_why_none(group, taken=taken),)
         return replace(self, rows=rows, findings=findings)
 
+    def with_refusals(self, last: Iterable[GroupObservationRow]) -> GroupPlan:
+        """The plan in which a commit that the target refused the last time says so, instead of being due.
+
+        Args:
+            last: what was stored when the groups were looked at last.
+        """
+        refused = {
+            (row.group, TopicPartition(row.topic, row.partition), row.goes_on_at): row.what or ""
+            for row in last
+            if row.reason == GroupReason.REFUSED
+        }
+
+        def told(row: GroupRow) -> GroupRow:
+            what = refused.get((row.group, row.source, row.goes_on_at)) if row.commit else None
+            return (
+                row if what is None else replace(row, commit=False, emit=False, reason=GroupReason.REFUSED, what=what)
+            )
+
+        return replace(self, rows=tuple(map(told, self.rows)))
+
+    def of_requested_topics(self) -> GroupPlan:
+        """The part of the plan that is about the topics that the command is limited to."""
+        rows = tuple(row for row in self.rows if row.reason is not GroupReason.TOPIC_NOT_REQUESTED)
+        notices = self.notices if rows else (*self.notices, "no group has an offset on the topics that were asked for.")
+        return replace(self, rows=rows, notices=notices)
+
     @property
     def checkpoints(self) -> Iterator[Checkpoint]:
         """The checkpoints to write."""
@@ -211,6 +201,19 @@ class GroupPlan:
         rows = (f"group {row.group} on {row.source}: {row.what}" for row in self.rows if row.reason in _TROUBLE)
         return (*groups, *rows)
 
+    @property
+    def never_translated(self) -> tuple[str, ...]:
+        """A sentence for each reason for which no run will ever move some positions."""
+        found: dict[GroupReason, list[GroupRow]] = {}
+        for row in self.rows:
+            if row.reason in _NEVER:
+                found.setdefault(row.reason, []).append(row)
+        return tuple(
+            f"{len(rows):,} positions are never translated ({reason}), such as {rows[0].group} on {rows[0].source}: "
+            f"{_NEVER[reason]}."
+            for reason, rows in sorted(found.items())
+        )
+
     def counts(self, *, present: bool = False) -> dict[str, int]:
         """Rows and left-out groups by reason, and those in sync.
 
@@ -230,9 +233,10 @@ class GroupPlan:
             "checkpoints": sum(row.emit for row in self.rows),
             "commits": sum(row.commit for row in self.rows),
             "read_again": sum(row.read_again or 0 for row in self.rows),
+            "skipped_records": sum(row.skipped or 0 for row in self.rows),
             "target_read": self.target_read,
             "reasons": self.counts(),
-            "notices": list(self.notices),
+            "notices": [*self.notices, *self.never_translated],
         }
 
     def to_dict(self) -> dict[str, Any]:

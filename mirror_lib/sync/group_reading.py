@@ -5,7 +5,7 @@ What may not be read is told as a finding or a notice, as far as the rest can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
@@ -26,13 +26,14 @@ from mirror_lib.errors import (
 )
 from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.ranges import united
 from mirror_lib.offsets.sync_store import LoadMode, OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupReason
+from mirror_lib.sync.group_plan import GroupFinding, GroupPartition
 from mirror_lib.sync.groups import GroupFacts, TargetGroups, select_groups
 from mirror_lib.sync.hidden import Unseen, in_words, unseen_topics
 from mirror_lib.sync.internal import checkpoints_topic, offset_syncs_topic
@@ -80,6 +81,8 @@ def gather_group_facts(
     positions = stored_positions(flow)
     next_offsets = {partition: position.offset + 1 for partition, position in positions.items()}
     partitions = {partition for offsets in groups.values() for partition in offsets}
+    # The maps of large topics take long to read; where offsets are committed later, that step counts.
+    counting = ledger if commit or not flow.sync_group_offsets_enabled else None
     with flow_admins(flow) as admins:
         targets = _targets(flow, topology, admins, ledger, positions, partitions)
         hidden = list(_about_hidden_topics(flow, topology, admins[0], next_offsets, ledger))
@@ -87,14 +90,15 @@ def gather_group_facts(
         committed=groups,
         syncs=syncs,
         checkpoints=checkpoints or {},
-        target=_target_groups(target, groups) if commit else None,
+        target=read_target_groups(target, groups) if commit else None,
         copied_to=next_offsets,
         target_errors=targets.errors,
         target_ends=targets.ends,
         target_starts=targets.starts,
         source_starts=targets.source_starts,
-        left_out={} if ledger is None or not commit else _left_out(str(flow.flow), ledger),
-        maps={} if ledger is None or not commit else _LedgerMaps(str(flow.flow), ledger, groups.values()),
+        source_ends=targets.source_ends,
+        left_out={} if counting is None else _left_out(str(flow.flow), counting),
+        maps={} if counting is None else _LedgerMaps(str(flow.flow), counting, groups.values()),
         exact=flow.group_translation is GroupTranslation.EXACT,
         findings=_findings(listed, {each: error for each, error in committed.errors.items() if each not in doubtful}),
         routed={topic for topic in {place.topic for place in partitions} if flow.transforms.chain_of(topic).may_route},
@@ -142,7 +146,12 @@ def _findings(listed: list[ListedGroup], unreadable: Mapping[str, MirrorError]) 
     return (*kinds, *errors)
 
 
-def _target_groups(target: GroupAdmin, groups: Mapping[str, object]) -> TargetGroups:
+def read_target_groups(target: GroupAdmin, groups: Container[str]) -> TargetGroups:
+    """Read where groups are on the target. Their states first: who has joined since then cannot have committed yet.
+
+    Raises:
+        MirrorError: the target cannot be asked.
+    """
     listed = {name: each for name, each in target.list_groups().items() if name in groups}
     # The offsets of groups with members are their own affair, those of groups that do not exist are none.
     idle = [name for name, each in listed.items() if each.state is not GroupState.ACTIVE and each.kind.of_consumers]
@@ -210,6 +219,7 @@ class _Targets(NamedTuple):
     refused: Mapping[str, MirrorError]
     starts: Mapping[TopicPartition, int]
     source_starts: Mapping[TopicPartition, int]
+    source_ends: Mapping[TopicPartition, int]
 
 
 def _left_out(flow: str, ledger: Ledger) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -249,7 +259,7 @@ def _targets(
     ids = cluster_pair(source, target)
     check_clusters(flow, ledger, ids)
     if not targets:
-        return _Targets({}, {}, {}, {}, {})
+        return _Targets({}, {}, {}, {}, {}, {})
     described = target.describe_topics({each.topic for each in targets.values()})
     there = {
         each
@@ -259,6 +269,7 @@ def _targets(
     found = target.list_offsets(there, OffsetSpec.LATEST)
     begins = target.list_offsets(there, OffsetSpec.EARLIEST)
     source_begins = source.list_offsets(targets, OffsetSpec.EARLIEST)
+    source_finishes = source.list_offsets(targets, OffsetSpec.LATEST)
     errors: dict[TopicPartition, MirrorError] = {}
     refused: dict[str, MirrorError] = {}
     ends: dict[TopicPartition, int] = {}
@@ -294,6 +305,7 @@ def _targets(
         refused,
         {each: offset for each, offset in starts.items() if offset >= 0},
         {each: fact.offset for each, fact in source_begins.items() if fact.error is None},
+        {each: fact.offset for each, fact in source_finishes.items() if fact.error is None},
     )
 
 

@@ -18,9 +18,10 @@ from mirror_lib.cluster.admin_groups import CommittedOffset, GroupState, ListedG
 from mirror_lib.cluster.formats import Checkpoint
 from mirror_lib.errors import MirrorError, ReplicationError
 from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpoint_after, translate
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
-from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import Exclusion, FlowTopology
 
@@ -30,6 +31,8 @@ _PRECISION_REASONS = {
     Precision.BEHIND_OLDEST_SYNC: GroupReason.BEHIND_OLDEST_SYNC,
     Precision.NO_SYNC: GroupReason.NO_OFFSET_SYNC_YET,
 }
+#: Nothing is committed for such a group, wherever it would continue.
+_CLOSED = frozenset({GroupReason.UNREADABLE, GroupReason.OTHER_GROUP_ON_TARGET, GroupReason.GROUP_ACTIVE_ON_TARGET})
 _EXCLUSION_REASONS: dict[Exclusion | None, GroupReason] = {
     Exclusion.NOT_REQUESTED: GroupReason.TOPIC_NOT_REQUESTED,
     Exclusion.HANDED_OVER: GroupReason.TOPIC_HANDED_OVER,
@@ -73,6 +76,8 @@ class GroupFacts:
     #: Log start offsets of target partitions and of source partitions, by source partition, as far as they are known.
     target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    #: Log end offsets of source partitions.
+    source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     #: Source offsets [first, next) that an operator or the flow's policy has left out of the copy. Ascending.
     left_out: Mapping[TopicPartition, Sequence[tuple[int, int]]] = field(default_factory=dict)
     #: Committed offsets of single partitions that are not told.
@@ -109,7 +114,7 @@ def plan_groups(topology: FlowTopology, facts: GroupFacts) -> GroupPlan:
     # By partition, so that each map is needed once: those of topics with many holes are large.
     for number in sorted(range(len(rows)), key=lambda number: rows[number].source):
         if rows[number].translated:
-            rows[number] = planner.settled(rows[number])
+            rows[number] = planner.settled(rows[number]).judged()
     return GroupPlan(topology.flow, tuple(rows), facts.findings, facts.notices, target_read=facts.target is not None)
 
 
@@ -133,6 +138,41 @@ def after_applying(
         return replace(row, commit=False, reason=reason, what=str(error))
 
     return replace(plan, rows=tuple(map(outcome, plan.rows))) if refused else plan
+
+
+def looked_again(plan: GroupPlan, groups: Container[str], now: TargetGroups) -> GroupPlan:
+    """The plan with what the target says of the groups just before their offsets are committed.
+
+    A group that has joined, committed and left since the plan was made is not set back.
+
+    Args:
+        groups: those that were looked at.
+        now: what was found.
+    """
+    rows = (
+        _compared(replace(row, commit=False), now) if row.commit and row.group in groups else row for row in plan.rows
+    )
+    return replace(plan, rows=tuple(rows))
+
+
+def _compared(row: GroupRow, groups: TargetGroups) -> GroupRow:
+    """A translated row with whether its offset is committed on the target, or why not."""
+    if row.group in groups.errors:
+        return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
+    listed = groups.listed.get(row.group)
+    if listed is not None and not listed.kind.of_consumers:
+        return replace(row, reason=GroupReason.OTHER_GROUP_ON_TARGET)
+    if listed is not None and listed.state is GroupState.ACTIVE:
+        return replace(row, reason=GroupReason.GROUP_ACTIVE_ON_TARGET)
+    committed = groups.committed.get(row.group, {}).get(row.target)
+    if committed is not None:
+        row = replace(row, target_committed=committed.offset)
+    wanted = row.goes_on_at
+    if wanted is None:
+        return row
+    if committed is None or committed.offset < wanted:
+        return replace(row, commit=True)
+    return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
 
 
 class _Planner:
@@ -228,24 +268,11 @@ class _Planner:
         row = self._mapped(row, by_map=self._facts.exact and groups is not None)
         if groups is None:
             return row
-        if row.group in groups.errors:
-            return replace(row, reason=GroupReason.UNREADABLE, what=str(groups.errors[row.group]))
-        listed = groups.listed.get(row.group)
-        if listed is not None and not listed.kind.of_consumers:
-            return replace(row, reason=GroupReason.OTHER_GROUP_ON_TARGET)
-        if listed is not None and listed.state is GroupState.ACTIVE:
-            return replace(row, reason=GroupReason.GROUP_ACTIVE_ON_TARGET)
-        committed = groups.committed.get(row.group, {}).get(row.target)
-        if committed is not None:
-            row = replace(row, target_committed=committed.offset)
+        found = _compared(row, groups)
         wanted = row.goes_on_at
-        if wanted is None:
-            return row
-        if self._is_beyond_end(row.source, wanted):
-            return self._beyond_end(row, wanted)
-        if committed is None or committed.offset < wanted:
-            return replace(row, commit=True)
-        return replace(row, reason=GroupReason.TARGET_AHEAD) if committed.offset > wanted else row
+        if wanted is not None and found.reason not in _CLOSED and self._is_beyond_end(row.source, wanted):
+            return self._beyond_end(replace(found, commit=False), wanted)
+        return found
 
     def _map_of(self, source: TopicPartition) -> OffsetMap | None:
         if self._last_map is None or self._last_map[0] != source:
@@ -260,7 +287,7 @@ class _Planner:
         """
         found, upstream = self._map_of(row.source), row.upstream
         if upstream is None or found is None or found.empty:
-            return row
+            return self._at_both_ends(row) if by_map else row
         lookup = found.goes_on_at(upstream)
         # What stands on the target before the map begins came from MM2, whose syncs know it.
         if by_map and (lookup.landing is not Landing.BEFORE or found.target_first == 0):
@@ -270,10 +297,25 @@ class _Planner:
         if row.goes_on_at is None:
             return row
         again, skipped = found.records_read_again(upstream, row.goes_on_at), self._skipped(row, found)
-        row = replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
-        if row.skipped and row.reason in (None, GroupReason.BETWEEN_SYNCS):
-            row = replace(row, reason=GroupReason.SKIPS_RECORDS)
-        return row
+        return replace(row, read_again=max(0, again), skipped=max(0, -again) + skipped)
+
+    def _at_both_ends(self, row: GroupRow) -> GroupRow:
+        """The row of a partition of which nothing was copied, because there is nothing to copy.
+
+        A group without an offset there would skip what is written before its members come (`auto.offset.reset=latest`).
+        """
+        first, end = self._facts.source_starts.get(row.source), self._facts.source_ends.get(row.source)
+        begin, upstream = self._facts.target_starts.get(row.source), row.upstream
+        if row.reason is not GroupReason.NO_OFFSET_SYNC_YET or first is None or upstream is None:
+            return row
+        copied_to = self._facts.copied_to.get(row.source, first)
+        # Where something is on the target, another program has written it: nobody knows whether the group has read it.
+        if begin is None or begin != self._facts.target_ends.get(row.source) or copied_to != end:
+            return row
+        # What retention has deleted the group does not find on the source either.
+        if max(upstream, first) != end:
+            return row
+        return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
 
     def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Records behind the group's offset on the source that the target does not hold; at most so many."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mirror_lib.ledger.metrics_queries import NOT_THIS_FLOWS
 from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
 from mirror_lib.ledger.observing import observing
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.writing import storable
+from mirror_lib.offsets.group_standing import is_behind
 from mirror_lib.sync.due import is_due_again
-from mirror_lib.sync.group_plan import IN_SYNC, GroupPlan
+from mirror_lib.sync.group_plan import GroupPlan
 from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.topology.names import FlowId
 
@@ -21,6 +21,7 @@ from mirror_lib.topology.names import FlowId
 MOST_GROUP_ROWS = 100_000
 #: Stands for the partition of a group that is left out as a whole; its topic is "".
 WHOLE_GROUP = -1
+_FRESH = HeartbeatState.FRESH.value
 #: Counts of a step, as it returns them, of what it found to be different; what failed is not among them.
 _DIFFERENCES = ("changed", "created", "deleted")
 
@@ -71,6 +72,7 @@ def group_rows(
             goes_on_at=row.goes_on_at,
             target_committed=row.target_committed,
             read_again=row.read_again,
+            skipped=row.skipped,
             reason=None if reason is None else reason.value,
             what=storable(row.what) or None,
         )
@@ -85,8 +87,8 @@ def _limited(rows: list[GroupObservationRow], limit: int) -> tuple[GroupObservat
         return tuple(rows)
     telling = [row for row in rows if row.reason is not None]
     told = {row.group for row in telling}
-    # What a group in sync would read again is nothing, so that the sums stay right.
-    silent = {row.group: replace(row, read_again=0) for row in rows if row.group not in told}
+    # What a group in sync would read again or skip is nothing, so that the sums stay right.
+    silent = {row.group: replace(row, read_again=0, skipped=0) for row in rows if row.group not in told}
     return (*telling, *silent.values())[:limit]
 
 
@@ -137,8 +139,8 @@ def step_row(flow: str, step: str, done: Mapping[str, Any], now: datetime) -> St
     """The row of an outcome."""
     differences = sum(done[name] for name in _DIFFERENCES if name in done) + done["failed"]
     if "reasons" in done:
-        passing = {IN_SYNC, HeartbeatState.FRESH.value, *NOT_THIS_FLOWS}
-        differences = sum(count for reason, count in done["reasons"].items() if reason not in passing)
+        counted = (count for reason, count in done["reasons"].items() if reason != _FRESH and is_behind(reason))
+        differences = sum(counted)
     return StepOutcomeRow(
         flow=flow,
         step=step,

@@ -313,6 +313,7 @@ def _seed_groups(ledger: Ledger, story: Story, at: datetime) -> None:
                     goes_on_at=899_900 if behind else 900_000 + partition,
                     target_committed=899_900,
                     read_again=100 + partition if behind else 0,
+                    skipped=0,
                     reason="between-syncs" if behind else None,
                     what="goes on at the last known offset before its own" if behind else None,
                 )

@@ -1,4 +1,4 @@
-// The consumer groups: what each would read again on the target, and why.
+// The consumer groups: what each would read again or skip on the target, and why.
 
 import { asOf } from "./age.js";
 import { read } from "./api.js";
@@ -46,13 +46,20 @@ function groupTable(found, open) {
   if (!found.rows.length) return h("p", { class: "empty" }, "No group is known: the flow's step that translates groups tells of them.");
   return table("Consumer groups", [
     { label: "Group", plain: true, cell: (row) => h("button", { type: "button", class: "quiet-button", onclick: () => open(row.group) }, row.group) },
-    { label: "If it moved now", cell: (row) => row.behind ? badge("warning", "reads again or waits") : badge("ok", "goes on exactly") },
+    { label: "If it moved now", cell: (row) => outlook(row) },
     { label: "Would read again", number: true, cell: (row) => count(row.read_again) },
+    { label: "Would skip", number: true, cell: (row) => count(row.skipped) },
     { label: "Partitions", number: true, cell: (row) => count(row.partitions) },
     { label: "Not exact", number: true, cell: (row) => count(row.behind) },
     { label: "Why", cell: (row) => Object.entries(row.reasons).map(([reason, times]) => `${count(times)} ${words(reason)}`).join(", ") },
     { label: "Looked at", cell: (row) => asOf(row.seen) },
   ], found.rows);
+}
+
+function outlook(row) {
+  if (row.skipped) return badge("danger", "skips records");
+  if (row.behind) return badge("warning", "reads again or waits");
+  return row.partitions ? badge("ok", "goes on exactly") : badge("idle", "not this flow's topics");
 }
 
 function groupPanel(found) {
@@ -64,6 +71,7 @@ function groupPanel(found) {
       { label: "Goes on at", number: true, cell: (row) => count(row.goes_on_at) },
       { label: "Committed on the target", number: true, cell: (row) => count(row.target_committed) },
       { label: "Would read again", number: true, cell: (row) => count(row.read_again) },
+      { label: "Would skip", number: true, cell: (row) => count(row.skipped) },
       { label: "Why", cell: (row) => [words(row.reason ?? "") === "–" ? "exact" : words(row.reason), row.what ? h("span", { class: "detail" }, row.what) : null] },
     ], found.rows));
 }

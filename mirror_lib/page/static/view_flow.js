@@ -60,6 +60,7 @@ function tiles(flow) {
       .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") || "no partition", flow.stalled ? "bad" : null),
     tile("Groups read again", short(flow.read_again), flow.groups === null ? "not looked at"
       : `records; ${count(flow.groups_behind)} of ${count(flow.groups)} groups are not exact`),
+    tile("Groups skip", short(flow.skipped), flow.groups === null ? "not looked at" : "records that no group would read", flow.skipped ? "bad" : null),
     tile("Verified", flow.different ? `${flow.different} differ` : flow.verified_at ? "equal" : "never",
       flow.verified_at ? ago(flow.verified_at) : "nothing was compared lately", flow.different ? "bad" : null),
     tile("Gaps to decide", count(flow.open_gaps), flow.open_gaps ? "see Proof and gaps" : "none", flow.open_gaps ? "bad" : null));

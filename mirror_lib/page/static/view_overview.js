@@ -120,6 +120,7 @@ function flowTable(data) {
     { label: "Still", number: true, cell: (flow) => flow.stalled ? h("span", { title: Object.entries(flow.reasons)
       .map(([reason, times]) => `${times} ${words(reason)}`).join(", ") }, count(flow.stalled)) : flow.seen ? "0" : "–" },
     { label: "Would read again", number: true, cell: (flow) => short(flow.read_again) },
+    { label: "Would skip", number: true, cell: (flow) => short(flow.skipped) },
     { label: "Verified", cell: (flow) => flow.different ? badge("danger", `${flow.different} differ`) : ago(flow.verified_at) },
     { label: "Last run", cell: (flow) => flow.last_run_state ? [known("runs", flow.last_run_state), " ", ago(flow.last_run_at)] : "–" },
     { label: "Looked at", cell: (flow) => asOf(flow.seen) },

@@ -73,11 +73,14 @@ def test_a_file_with_the_same_aliases_and_other_clusters_is_refused_everywhere(s
         ("groups", "status"),
         ("verify",),
         ("map", "rebuild"),
+        ("map", "show"),
+        ("translate", "--partition", "0", "--offset", "3"),
+        ("translate", "--partition", "0", "--offset", "3", "--to-source"),
         ("position", "set", "--to", "earliest", "--yes"),
     ],
 )
 def test_no_command_believes_the_ledger_of_other_clusters(scene: Scene, words: tuple[str, ...]) -> None:
-    named = ("--topic", scene.topic) if words[0] == "position" else ()
+    named = ("--topic", scene.topic) if words[0] in ("position", "translate") else ()
 
     code, told = scene.say(*words, *named)
 

@@ -22,6 +22,8 @@ from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError
+from mirror_lib.offsets.group_standing import GroupReason
+from mirror_lib.sync import flow_groups
 from mirror_lib.sync.flow_groups import (
     GroupSync,
     apply_flow_groups,
@@ -29,7 +31,6 @@ from mirror_lib.sync.flow_groups import (
     sync_flow_group_offsets,
     translate_flow_offsets,
 )
-from mirror_lib.sync.group_plan import GroupReason
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
@@ -151,13 +152,17 @@ def test_by_the_exact_map_a_group_reads_nothing_again_and_its_checkpoint_stays_m
     produce(kafka_pair.source, topic_name, records(200, start=100))
     flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
     copy(flow)
-    for name, offset in {"before": 50, "marker": 103, "behind": 150, "end": 304}.items():
+    wanted = {"before": 50, "marker": 103, "behind": 150, "end": 304}
+    for name, offset in wanted.items():
         commit(kafka_pair.source, f"{topic_name}-{name}", topic_name, offset)
 
     done = apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
 
-    # The marker has no counterpart: behind it everything stands one offset lower.
-    expected = {"before": 50, "marker": 103, "behind": 149, "end": 303}
+    # A group goes on at its next record: markers of either side have no counterpart, and the source's may come late.
+    there = {record.value: record.offset for record in consume(kafka_pair.target, f"A.{topic_name}")}
+    at = {record.offset: there[record.value] for record in consume(kafka_pair.source, topic_name)}
+    expected = {name: at[min(each for each in at if each >= offset)] for name, offset in wanted.items() if offset < 303}
+    expected["end"] = max(at.values()) + 1
     for name, offset in expected.items():
         assert committed(kafka_pair.target, f"{topic_name}-{name}")[f"A.{topic_name}", 0] == offset, name
     assert {row.read_again for row in done.plan.rows} == {0}
@@ -263,6 +268,7 @@ def test_what_cannot_be_translated_has_its_reason_and_the_rest_is_done(
     copy(flow)
     produce(kafka_pair.source, topic_name, records(50))
     groups = {name: f"{topic_name}-{name}" for name in ("never-copied", "ahead", "elsewhere", "good")}
+    produce(kafka_pair.source, topic_name, records(1, partition=1))
     commit(kafka_pair.source, groups["never-copied"], topic_name, 0, partition=1)
     commit(kafka_pair.source, groups["ahead"], topic_name, 340)
     commit(kafka_pair.source, groups["elsewhere"], topic_name, 300)
@@ -466,6 +472,36 @@ def test_a_commit_that_comes_too_late_is_refused_and_told_by_group(
     assert isinstance(outcome[other][missing], TopicMissingError)
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_that_joins_commits_and_leaves_before_the_commit_is_not_set_back(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(30))
+    flow = a_flow(tmp_path, kafka_pair, topic_name, WITH_COMMITS)
+    copy(flow)
+    group, remote = f"{topic_name}-g", f"A.{topic_name}"
+    commit(kafka_pair.source, group, topic_name, 30)
+    apply(flow)
+    produce(kafka_pair.source, topic_name, records(10, start=30))
+    copy(flow)
+    commit(kafka_pair.source, group, topic_name, 35)
+    write = flow_groups._write_checkpoints
+
+    def while_a_member_reads(*given: Any) -> None:
+        """What happens between reading the groups and committing for them."""
+        with Member(kafka_pair.target, group, remote, protocol) as member:
+            member.poll_until(lambda: len(member.messages) == 10)
+            member.consumer.commit(offsets=[NativePartition(remote, 0, 40)], asynchronous=False)
+        write(*given)
+
+    monkeypatch.setattr(flow_groups, "_write_checkpoints", while_a_member_reads)
+    done = apply_flow_groups(flow.config, flow_topology(flow.config), ledger=flow.ledger)
+
+    assert committed(kafka_pair.target, group) == {(remote, 0): 40}
+    assert reasons(done) == {group: GroupReason.TARGET_AHEAD}
+
+
 def test_an_unreachable_cluster_is_an_error_that_names_it(
     kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
@@ -484,6 +520,8 @@ def test_the_command_shows_what_is_due_does_it_and_says_what_is_not_in_sync(
     copy(flow)
     group = f"{topic_name}-g"
     commit(kafka_pair.source, group, topic_name, 20)
+    # Of the other partition nothing is copied.
+    produce(kafka_pair.source, topic_name, [Record(b"k", b"v", partition=1)])
     commit(kafka_pair.source, group, topic_name, 0, partition=1)
     options = ["--config", str(flow.path), "--flow", "A->B"]
 

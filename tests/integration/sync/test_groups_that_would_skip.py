@@ -79,6 +79,20 @@ def test_a_hole_that_an_operator_left(scene: Scene) -> None:
     assert scene.told(flow) == (0, None, 0)
 
 
+def test_a_checkpoint_in_front_of_a_hole_is_not_in_sync_where_no_offsets_are_committed(scene: Scene) -> None:
+    produce(scene.pair.source, scene.topic, records(50))
+    flow = scene.flow(**{"A->B.sync.group.offsets.enabled": "false"})
+    assert flow.run().records == 50
+    produce(scene.pair.source, scene.topic, records(50, start=50))
+    assert scene.say(flow, "position", "set", "--topic", scene.topic, "--to", "80", "--yes")[0] == 0
+    assert flow.run().records == 20
+    commit_offset(scene.pair.source, scene.group, scene.topic, 50)
+
+    assert scene.told(flow) == (1, "skips-records", 30)
+    commit_offset(scene.pair.source, scene.group, scene.topic, 100)
+    assert scene.told(flow) == (0, None, 0)
+
+
 def test_retention_on_the_target_alone(scene: Scene) -> None:
     produce(scene.pair.source, scene.topic, records(100))
     commit_offset(scene.pair.source, scene.group, scene.topic, 20)
@@ -115,3 +129,77 @@ def test_a_group_that_is_not_moved_is_not_called_in_sync(scene: Scene, group: st
         assert (code, told["reasons"]) == (1, {reason: 1})
     code, told = scene.say(flow, "groups", "status", "--group", scene.group)
     assert (code, told["reasons"]) == (0, {"in-sync": 1})
+
+
+def test_a_group_at_the_end_of_an_empty_partition_is_committed_at_the_end_of_its_copy(scene: Scene) -> None:
+    """Without an offset, `auto.offset.reset=latest` would skip what is written before its members arrive."""
+    commit_offset(scene.pair.source, scene.group, scene.topic, 0)
+    flow = scene.flow()
+    flow.run()
+
+    assert scene.told(flow) == (0, None, 0)
+    assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
+    # What comes next is copied behind that offset, so nothing changes.
+    produce(scene.pair.source, scene.topic, records(5))
+    flow.run()
+    assert scene.told(flow) == (0, None, 0)
+    assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
+
+
+def test_a_group_before_the_end_of_a_log_that_retention_has_emptied_is_at_its_end(scene: Scene) -> None:
+    produce(scene.pair.source, scene.topic, records(10))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 4)
+    delete_records(scene.pair.source, scene.topic, before=10)
+    flow = scene.flow()
+    flow.run()
+
+    assert scene.told(flow) == (0, None, 0)
+    assert committed_offsets(scene.pair.target, scene.group) == {(f"A.{scene.topic}", 0): 0}
+
+
+def test_records_that_are_still_to_be_copied_are_no_end(scene: Scene) -> None:
+    flow = scene.flow()
+    flow.run()
+    produce(scene.pair.source, scene.topic, records(5))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 5)
+
+    assert scene.told(flow) == (1, "no-offset-sync-yet", None)
+    assert committed_offsets(scene.pair.target, scene.group) == {}
+
+
+def test_topics_limit_counts_and_exit_code(scene: Scene) -> None:
+    other = f"{scene.topic}-other"
+    create_topic(scene.pair.source, other)
+    produce(scene.pair.source, scene.topic, records(10))
+    produce(scene.pair.source, other, records(10))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 10)
+    flow = scene.flow(**{"A->B.topics": f"{scene.topic}.*"})
+    flow.run()
+    assert scene.say(flow, "groups", "apply")[0] == 0
+    # Behind the copy of the other topic alone.
+    produce(scene.pair.source, other, records(1, start=10))
+    commit_offset(scene.pair.source, scene.group, other, 11)
+
+    code, told = scene.say(flow, "groups", "status", "--topics", scene.topic)
+    assert (code, told["reasons"], [row["topic"] for row in told["rows"]]) == (0, {"in-sync": 1}, [scene.topic])
+    code, told = scene.say(flow, "groups", "status", "--topics", other)
+    assert code == 1
+    assert [row["topic"] for row in told["rows"]] == [other]
+    # A misspelt topic is no success.
+    code, told = scene.say(flow, "groups", "status", "--topics", f"{scene.topic}-typo")
+    assert (code, told["rows"]) == (1, [])
+
+
+def test_topics_that_the_flow_does_not_copy_are_neither_in_sync_nor_behind(scene: Scene) -> None:
+    foreign = f"foreign-{scene.topic}"
+    create_topic(scene.pair.source, foreign)
+    produce(scene.pair.source, scene.topic, records(10))
+    produce(scene.pair.source, foreign, records(10))
+    commit_offset(scene.pair.source, scene.group, scene.topic, 10)
+    commit_offset(scene.pair.source, scene.group, foreign, 3)
+    flow = scene.flow()
+    flow.run()
+
+    assert scene.say(flow, "groups", "apply")[0] == 0
+    code, told = scene.say(flow, "groups", "status")
+    assert (code, told["reasons"]) == (0, {"in-sync": 1, "topic-not-replicated": 1})

@@ -1,4 +1,4 @@
-from mirror_lib.airflow.run_report import report_text
+from mirror_lib.airflow.run_report import report_text, steps_text
 from mirror_lib.observe.run_totals import TopicTotal
 
 DONE = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": []}
@@ -40,4 +40,13 @@ def test_what_was_left_out_is_told_though_the_run_succeeded():
     assert report_text("A->B", outcome, []).splitlines()[-2:] == [
         "Left out by mirror.poison.policy, 1,200 records:",
         "- [record-too-large] orders-0, offset 7 (skipped): x",
+    ]
+
+
+def test_records_that_groups_would_skip_or_read_again_and_denials_left_out_are_told():
+    groups = {"skipped": None, "failed": 0, "problems": [], "groups": 2, "read_again": 3, "skipped_records": 60}
+    acls = {"skipped": None, "failed": 0, "problems": [], "denials_left_out": 1, "notices": ["1 denials ..."]}
+    assert steps_text({"sync_group_offsets": groups, "sync_topic_acls": acls}).splitlines()[1:] == [
+        "- sync_group_offsets: 2 groups, 3 records read again, 60 records skipped",
+        "- sync_topic_acls: 1 denials left out; note: 1 denials ...",
     ]

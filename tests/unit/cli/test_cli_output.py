@@ -69,3 +69,20 @@ def test_errors_end_the_command_with_their_exit_code(as_json: bool, capsys: pyte
 def test_other_exceptions_are_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError), reporting(True):
         _ = 1 / 0
+
+
+def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "g\x1b[31mred\x07\r"
+
+    def command() -> None:
+        with reporting(False) as output:
+            output.note(name)
+            output.table("groups", ("name",), [(name,)])
+            output.values("counts", {name: name})
+            output.error(TargetDivergedError(f"{name} differs.", where=Where(topic=name), action=name))
+
+    _exit_code(command)
+    told = capsys.readouterr()
+    assert told.out.count(r"g\x1b[31mred\x07\r") == 4
+    assert told.err.count(r"g\x1b[31mred\x07\r") == 3
+    assert not {"\x1b", "\x07", "\r"} & set(told.out + told.err)

@@ -14,6 +14,7 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.offsets.runs import OffsetRun
+from mirror_lib.sync import cluster_identity
 from mirror_lib.sync.translation import parse_time
 from tests.support.ledgers import ready_ledger
 
@@ -221,3 +222,22 @@ class TestMapShow:
 
     def test_a_flow_without_a_map(self, tmp_path: Path) -> None:
         assert Terminal(tmp_path).json("map", "show")[1]["partitions"] == []
+
+
+def test_an_answer_without_clusters_says_that_they_were_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's hosts do not exist: as after the loss of a site, the ledger answers alone."""
+    monkeypatch.setattr(cluster_identity, "_PATIENCE_SECONDS", 0.2)
+    terminal = Terminal(tmp_path)
+    terminal.map("orders", 0, RUNS)
+    terminal.ledger.cluster_pairs.keep("A->B", "id-of-a", "id-of-b")
+
+    for words in (("translate", "--topic", "orders", "--partition", "0", "--offset", "7"), ("map", "show")):
+        code, told = terminal.json(*words)
+        assert code == 0
+        assert [sentence.split(" was not compared")[0] for sentence in told["not_compared"]] == [
+            "Cluster A",
+            "Cluster B",
+        ]
+        assert "was not compared" in terminal.say(*words)[1]

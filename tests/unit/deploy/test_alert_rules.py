@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from mirror_lib.observe.metrics import METRICS, UNSYNCED
-from mirror_lib.sync.group_plan import GroupReason
+from mirror_lib.offsets.group_standing import GroupReason
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"

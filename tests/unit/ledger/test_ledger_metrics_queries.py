@@ -224,17 +224,17 @@ def test_partitions_that_stand_still_and_groups_out_of_sync_are_counted_by_reaso
 
 def test_groups_count_once_and_not_for_topics_that_are_not_the_flows(ledger: Ledger) -> None:
     rows = [
-        group("x", 0, read_again=5),
+        group("x", 0, read_again=5, skipped=9),
         group("x", 1, read_again=7, reason="between-syncs"),
         group("y", 0),
         group("z", 0, reason="topic-not-replicated"),
         group("w", 0, reason="topic-handed-over"),
-        group("w", 1, read_again=1),
+        group("w", 1, read_again=1, skipped=2),
     ]
     ledger.observations.save_groups(FLOW, rows)
 
-    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, read_again=13)
-    assert only(ledger).groups == GroupTotals(groups=3, behind=1, read_again=13)
+    assert ledger.metrics.group_totals(FLOW) == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
+    assert only(ledger).groups == GroupTotals(groups=3, behind=1, read_again=13, skipped=11)
 
 
 def test_a_flow_whose_groups_were_never_looked_at_has_no_totals(ledger: Ledger) -> None:

@@ -162,8 +162,8 @@ def test_groups_are_summed_up_those_that_would_read_most_again_first(ledger: Led
     everyone = ledger.pages.groups("a->b", name=None, behind_only=False, offset=0, limit=10)
     behind = ledger.pages.groups("a->b", name="LAT", behind_only=True, offset=0, limit=10)
 
-    late = GroupSummary(group="late", partitions=2, behind=2, read_again=5, observed_at=NOON)
-    exact = GroupSummary(group="exact", partitions=1, behind=0, read_again=0, observed_at=NOON)
+    late = GroupSummary(group="late", partitions=2, behind=2, read_again=5, skipped=0, observed_at=NOON)
+    exact = GroupSummary(group="exact", partitions=1, behind=0, read_again=0, skipped=0, observed_at=NOON)
     assert everyone == (2, (late, exact))
     assert behind == (1, (late,))
     assert ledger.pages.group_reasons("a->b", ["late"]) == {"late": {"between-syncs": 1, "pending": 1}}

@@ -235,6 +235,8 @@ def test_groups_steps_heartbeats_and_cutovers_are_told(values) -> None:
     assert values(metrics.GROUPS, groups=GroupTotals(5, 2, 30)) == {(): 5.0}
     assert values(metrics.REREAD, groups=GroupTotals(5, 2, 30)) == {(): 30.0}
     assert values(metrics.REREAD, groups=GroupTotals(5, 2, None)) == {}
+    assert values(metrics.SKIPPED, groups=GroupTotals(5, 2, 30, 7)) == {(): 7.0}
+    assert values(metrics.SKIPPED, groups=GroupTotals(5, 2, 30)) == {}
     assert values(metrics.UNSYNCED, unsynced={"refused": 2}) == {("refused",): 2.0}
     assert values(metrics.ACL_DRIFT, steps=(step,)) == {(): 3.0}
     assert values(metrics.CONFIG_DRIFT, steps=(step,)) == {}

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.group_model import CommittedOffset, GroupState
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.offset_rows import SegmentRow
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.runbook import gates
 from mirror_lib.runbook.wave import LogEnds, WaveGroup, WaveTopic
 from mirror_lib.runbook.way_back import inverse
-from mirror_lib.sync.group_plan import GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupPlan, GroupRow
 from mirror_lib.topology.names import FlowId, TopicPartition
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -170,6 +171,17 @@ def test_what_will_not_pass_by_itself_is_told_before_the_writers_stop() -> None:
     assert gates.groups_can_move(plan(), [ROW, replace(ROW, reason=GroupReason.BETWEEN_SYNCS)]).passed
     assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.TARGET_AHEAD)]).passed
     assert not gates.groups_can_move(plan(), [replace(ROW, reason=GroupReason.ROUTED_BY_TRANSFORM)]).passed
+
+
+def test_the_rehearsal_does_not_pass_what_nobody_will_know_when_the_groups_move() -> None:
+    again = replace(ROW, read_again=5, reason=GroupReason.BETWEEN_SYNCS)
+    unknown = replace(ROW, read_again=None)
+
+    assert gates.rereads_are_known([again]).passed
+    assert gates.rereads_are_known([again]).what == "5 records would be read again if the groups moved now."
+    assert not gates.rereads_are_known([again, unknown]).passed
+    assert "billing on orders-0" in gates.rereads_are_known([unknown]).what
+    assert "map rebuild" in gates.rereads_are_known([unknown]).action
 
 
 def test_the_rehearsal_names_positions_that_would_not_be_in_place_now_and_may_be_later() -> None:

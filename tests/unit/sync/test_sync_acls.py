@@ -332,3 +332,35 @@ def test_nobody_but_the_replicator_may_write_before_the_release(
     assert all(each.grants_writes for each in made.staged)
     assert stage or not made.staged
     assert {each.resource for each in made.wanted} <= set(resources)
+
+
+@pytest.mark.parametrize("text", ["deny User:a READ ord*", "deny User:a READ =*", "deny User:a ALL ord*"])
+def test_a_denial_that_the_flows_patterns_leave_out_is_told(text: str) -> None:
+    """Without it somebody may read on the target what the source forbids him."""
+    facts = AclFacts(
+        source=frozenset({acl(text), acl("allow User:a READ orders")}), target=frozenset(), source_topics=("orders",)
+    )
+
+    made = plan_acls(a_flow(), flow_topology(a_flow()), facts)
+    whole = plan_acls(a_flow(PREFIXED_TOO), flow_topology(a_flow(PREFIXED_TOO)), facts)
+
+    assert made.denials_left_out == (acl(text),)
+    assert made.to_dict()["denials_left_out"] != []
+    assert whole.denials_left_out == ()
+    assert any(each.permission is AclPermission.DENY for each in whole.create)
+
+
+def test_denials_about_other_topics_are_not_told() -> None:
+    denied = frozenset({acl("deny User:a READ pay*"), acl("deny User:a READ other")})
+    facts = AclFacts(source=denied, target=frozenset(), source_topics=("orders", "payments"))
+    flow = a_flow(topics=("orders",))
+
+    assert plan_acls(flow, flow_topology(flow), facts).denials_left_out == ()
+
+
+def test_a_denial_that_somebody_put_on_the_target_is_not_missed() -> None:
+    """One that covers all remote topics of its own."""
+    there = frozenset({acl("deny User:a READ A.ord*"), acl("deny User:a READ =*")})
+    facts = AclFacts(source=frozenset({acl("deny User:a READ ord*")}), target=there, source_topics=("orders",))
+
+    assert plan_acls(a_flow(), flow_topology(a_flow()), facts).denials_left_out == ()

@@ -22,11 +22,12 @@ from mirror_lib.errors import (
     TargetRecreatedError,
     TopicMissingError,
 )
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.runs import OffsetRun
 from mirror_lib.offsets.sync_store import OffsetSyncStore
 from mirror_lib.offsets.syncs import SyncPoint
-from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.sync.groups import GroupFacts, TargetGroups, after_applying, plan_groups, select_groups
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.topology.selection import FlowTopology

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.sync.due import Interval, is_due_again
-from mirror_lib.sync.group_plan import GroupFinding, GroupPlan, GroupReason, GroupRow
+from mirror_lib.sync.group_plan import GroupFinding, GroupPlan, GroupRow
 from mirror_lib.sync.heartbeats import HeartbeatState, UpstreamHeartbeat
 from mirror_lib.sync.observed import (
     WHOLE_GROUP,
@@ -39,7 +40,19 @@ def row(group: str, number: int = 0, **values: object) -> GroupRow:
 
 def test_a_group_is_kept_with_where_it_stands_and_why_it_does_not_follow() -> None:
     plan = GroupPlan(
-        FLOW, (row("x", upstream=7, exact=6, target_committed=5, read_again=2, reason=GroupReason.REFUSED, what="no"),)
+        FLOW,
+        (
+            row(
+                "x",
+                upstream=7,
+                exact=6,
+                target_committed=5,
+                read_again=2,
+                skipped=3,
+                reason=GroupReason.REFUSED,
+                what="no",
+            ),
+        ),
     )
 
     (kept,) = group_rows(plan, NOON, applied=True)
@@ -47,7 +60,7 @@ def test_a_group_is_kept_with_where_it_stands_and_why_it_does_not_follow() -> No
     assert (kept.flow, kept.group, kept.topic, kept.partition, kept.target_topic) == (
         "A->B", "x", "orders", 0, "A.orders",
     )  # fmt: skip
-    assert (kept.upstream, kept.goes_on_at, kept.target_committed, kept.read_again) == (7, 6, 5, 2)
+    assert (kept.upstream, kept.goes_on_at, kept.target_committed, kept.read_again, kept.skipped) == (7, 6, 5, 2, 3)
     assert (kept.reason, kept.what, kept.observed_at) == ("refused", "no", NOON)
 
 

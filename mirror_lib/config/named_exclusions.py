@@ -1,0 +1,29 @@
+"""Topics that `topics` names one by one and the flow leaves out all the same, each with its reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mirror_lib.config.model import FlowConfig
+from mirror_lib.config.name_patterns import excluded_names
+from mirror_lib.topology.selection import Exclusion
+
+#: Names shown of one reason; a list of topics may be long.
+_SHOWN = 5
+_WHY: Mapping[Exclusion, str] = {
+    Exclusion.INTERNAL: "names that begin with `__` or `.`, and topics of MirrorMaker, are internal",
+    Exclusion.CYCLE: "by its name it was copied from cluster {target}, and would be copied in a circle; a topic of "
+    "cluster {source} that is only called so needs another separator or policy (replication.policy.*)",
+    Exclusion.FILTERED: "`topics.exclude` matches it",
+}
+
+
+def about_excluded(flow: FlowConfig) -> Iterator[str]:
+    """A sentence for each reason for which topics that the flow's `topics` names are not copied."""
+    by_reason: dict[Exclusion, list[str]] = {}
+    for name, exclusion in sorted(excluded_names(flow).items()):
+        by_reason.setdefault(exclusion, []).append(name)
+    for exclusion, names in by_reason.items():
+        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        why = _WHY[exclusion].format(source=flow.flow.source, target=flow.flow.target)
+        yield f"`topics` of flow {flow.flow} names {shown}, which is not copied ({exclusion.value}): {why}."
