@@ -45,11 +45,11 @@ class FetchAnswers(_Answers):
     """Fetch, in both encodings."""
 
     name = "fetch-answers"
-    what = "answers to Fetch, versions 11 and 12"
+    what = "answers to Fetch, versions 11 to 13"
 
     def kinds(self) -> Sequence[tuple[_Reader, bytes]]:
         """By version."""
-        return (_read_plain, _fetch_plain()), (_read_checking, _fetch_checking())
+        return (_read_plain, _fetch_plain()), (_read_checking, _fetch_checking()), (_read_by_id, _fetch_by_id())
 
 
 def _read_plain(view: memoryview) -> Any:
@@ -60,8 +60,13 @@ def _read_checking(view: memoryview) -> Any:
     return fetch_protocol.parse_fetch(view, fetch_protocol.EPOCH_CHECKING_VERSION)
 
 
+def _read_by_id(view: memoryview) -> Any:
+    return fetch_protocol.parse_fetch(view, fetch_protocol.TOPIC_ID_VERSION, {_TOPIC_ID: "orders"})
+
+
 _FACTS = struct.pack(">ihqqq", 3, 0, 100, 90, 5)
 _RECORDS = b"records " * 10
+_TOPIC_ID = bytes(range(16))
 
 
 @cache
@@ -71,12 +76,20 @@ def _fetch_plain() -> bytes:
     return struct.pack(">ihii", 0, 0, 0, 2) + topic + topic
 
 
-@cache
 def _fetch_checking() -> bytes:
+    return _fetch_compact(_compact("orders"))
+
+
+def _fetch_by_id() -> bytes:
+    return _fetch_compact(_TOPIC_ID)
+
+
+@cache
+def _fetch_compact(named: bytes) -> bytes:
     diverging = b"\x01\x00\x0c" + struct.pack(">iq", 3, 77)
     aborted = b"\x02" + struct.pack(">qq", 9, 50) + b"\0"
     partition = _FACTS + aborted + struct.pack(">i", -1) + bytes((len(_RECORDS) + 1,)) + _RECORDS + diverging
-    topic = _compact("orders") + b"\x03" + partition * 2 + b"\0"
+    topic = named + b"\x03" + partition * 2 + b"\0"
     return b"\0" + struct.pack(">ihi", 0, 0, 0) + b"\x03" + topic * 2 + b"\0"
 
 

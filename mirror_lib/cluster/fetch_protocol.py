@@ -4,13 +4,18 @@ Version 12 (Kafka 2.7, KIP-595) tells the leader from which of its epochs the re
 leader whose log is another one there, since it was cut and has grown again, then says so instead of sending its
 records. It was made for followers, but leaders check it for everybody (Java `Partition.readRecords`).
 
+Version 13 (Kafka 3.1, KIP-516) names topics by their ids: a topic that was deleted and created again under the same
+name is another one, and brokers refuse to read it.
+
 A leader that is told the reader's rack may name another replica instead of sending records (KIP-392).
 """
 
 from __future__ import annotations
 
+import base64
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
@@ -32,6 +37,9 @@ from mirror_lib.errors import Where
 FETCH, PLAIN_VERSION = 1, 11
 #: With the last fetched epoch, and in the compact encoding of KIP-482.
 EPOCH_CHECKING_VERSION = 12
+#: With the ids of topics in place of their names.
+TOPIC_ID_VERSION = 13
+_TOPIC_ID_BYTES = 16
 #: Nothing to check.
 UNKNOWN_EPOCH = -1
 
@@ -59,6 +67,8 @@ class FetchRequestPartition(NamedTuple):
     max_bytes: int
     #: The leader epoch of the record before `offset`, if the leader is to check that it still has that history.
     last_epoch: int = UNKNOWN_EPOCH
+    #: As Java's `Uuid` writes it, if only this topic may be read and none that has got its name since.
+    topic_id: str | None = None
 
 
 class FetchedPartition(NamedTuple):
@@ -108,7 +118,8 @@ def encode_fetch(
         return [*parts, _INT32.pack(0) + encode_string(rack)]
     parts = [NO_TAGS + head, encode_varint(len(grouped) + 1)]
     for topic, wanted in grouped.items():
-        parts += (encode_compact(topic), encode_varint(len(wanted) + 1))
+        by_id = version >= TOPIC_ID_VERSION
+        parts += (_id_of(wanted[0]) if by_id else encode_compact(topic), encode_varint(len(wanted) + 1))
         parts += (
             _CHECKING_REQUEST.pack(each.partition, _UNKNOWN, each.offset, each.last_epoch, _UNKNOWN, each.max_bytes, 0)
             for each in wanted
@@ -118,9 +129,26 @@ def encode_fetch(
     return [*parts, EMPTY_ARRAY + encode_compact(rack) + NO_TAGS]
 
 
+def _id_of(wanted: FetchRequestPartition) -> bytes:
+    assert wanted.topic_id is not None
+    return base64.urlsafe_b64decode(wanted.topic_id + "==")
+
+
+def names_by_id(partitions: Sequence[FetchRequestPartition]) -> dict[bytes, str]:
+    """The names of the topics of a request, for its answer; empty where not all of them have an id."""
+    if not all(each.topic_id for each in partitions):
+        return {}
+    return {_id_of(wanted[0]): topic for topic, wanted in by_topic(partitions).items()}
+
+
 @answer_of("Fetch")
-def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedPartition]:
+def parse_fetch(
+    view: memoryview, version: int = PLAIN_VERSION, names: Mapping[bytes, str] = MappingProxyType({})
+) -> list[FetchedPartition]:
     """Read a Fetch answer.
+
+    Args:
+        names: of topics by their ids, for versions that name only these.
 
     Raises:
         GarbledAnswerError: it cannot be read.
@@ -133,7 +161,9 @@ def parse_fetch(view: memoryview, version: int = PLAIN_VERSION) -> list[FetchedP
     if error_code:
         raise error_for_code(error_code, where=Where(), doing="fetch")
     position += _HEAD.size
-    return list(_checked(view, position) if checking else _plain(view, position))
+    if not checking:
+        return list(_plain(view, position))
+    return list(_checked(view, position, names if version >= TOPIC_ID_VERSION else None))
 
 
 @answer_of("Fetch")
@@ -174,14 +204,11 @@ def _plain(view: memoryview, position: int) -> Iterator[FetchedPartition]:
             )
 
 
-def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
+def _checked(view: memoryview, position: int, names: Mapping[bytes, str] | None) -> Iterator[FetchedPartition]:
     topics, position = read_varint(view, position)
     for _ in range(topics - 1):
-        length, position = read_varint(view, position)
-        if length < 1:
-            raise ValueError("a topic has no name")
-        topic = str(view[position : position + length - 1], "utf-8")
-        count, position = read_varint(view, position + length - 1)
+        topic, position = _name(view, position) if names is None else _name_by_id(view, position, names)
+        count, position = read_varint(view, position)
         for _ in range(count - 1):
             number, code, high_watermark, last_stable, log_start = _PARTITION.unpack_from(view, position)
             aborted_count, position = read_varint(view, position + _PARTITION.size)
@@ -206,6 +233,22 @@ def _checked(view: memoryview, position: int) -> Iterator[FetchedPartition]:
                 _replica(preferred),
             )
         position = skip_tags(view, position)
+
+
+def _name(view: memoryview, position: int) -> tuple[str, int]:
+    length, position = read_varint(view, position)
+    if length < 1:
+        raise ValueError("a topic has no name")
+    end = position + length - 1
+    return str(view[position:end], "utf-8"), end
+
+
+def _name_by_id(view: memoryview, position: int, names: Mapping[bytes, str]) -> tuple[str, int]:
+    end = position + _TOPIC_ID_BYTES
+    topic = names.get(bytes(view[position:end]))
+    if topic is None:
+        raise ValueError("a topic was not asked for")
+    return topic, end
 
 
 def _replica(node: int) -> int | None:

@@ -121,6 +121,9 @@ _ACTIONS_BY_CODE: dict[int, str] = {
     ErrorCode.INVALID_RECORD: (
         "The target topic's settings refuse it: a compacted topic takes no records without a key."
     ),
+    ErrorCode.UNKNOWN_TOPIC_ID: (
+        "The topic was deleted since the run was planned, and perhaps created again; the next run says what is lost."
+    ),
     ErrorCode.TOPIC_ALREADY_EXISTS: "Nothing needs to be done unless somebody else uses this name.",
     LocalCode.SSL: "Check ssl.truststore.*, ssl.keystore.* and ssl.endpoint.identification.algorithm.",
 }

@@ -46,10 +46,12 @@ from mirror_lib.cluster.fetch_protocol import (
     EPOCH_CHECKING_VERSION,
     FETCH,
     PLAIN_VERSION,
+    TOPIC_ID_VERSION,
     FetchedPartition,
     FetchRequestPartition,
     encode_fetch,
     fetch_throttle_ms,
+    names_by_id,
     parse_fetch,
 )
 from mirror_lib.cluster.kafka_errors import error_for_code
@@ -127,15 +129,19 @@ class RawClient(BrokerConnections):
         lane: int = 0,
         rack: str = "",
     ) -> list[FetchedPartition]:
-        """Read raw batches, without a session; Kafka 2.7 and newer check the last epoch.
+        """Read raw batches, without a session; Kafka 2.7 and newer check the last epoch, 3.1 and newer the topic's id.
 
         A broker whose quota is used up answers with nothing but a time to wait; then it is asked again after that.
 
         Args:
             rack: told to a leader, so that it may name a replica there instead (KIP-392).
         """
-        checking = await self.speaks(node, FETCH, EPOCH_CHECKING_VERSION)
-        version = EPOCH_CHECKING_VERSION if checking else PLAIN_VERSION
+        names = names_by_id(partitions)
+        version = PLAIN_VERSION
+        if names and await self.speaks(node, FETCH, TOPIC_ID_VERSION):
+            version = TOPIC_ID_VERSION
+        elif await self.speaks(node, FETCH, EPOCH_CHECKING_VERSION):
+            version = EPOCH_CHECKING_VERSION
         body = encode_fetch(
             partitions,
             max_bytes=max_bytes,
@@ -149,7 +155,7 @@ class RawClient(BrokerConnections):
             answer = await self.ask(node, FETCH, version, body, lane=lane)
             throttled_ms = fetch_throttle_ms(answer, version)
             self._quotas.note(node, throttled_ms)
-            found = parse_fetch(answer, version)
+            found = parse_fetch(answer, version, names)
             if found or not throttled_ms:
                 return found
             await asyncio.sleep(throttled_ms / 1000)

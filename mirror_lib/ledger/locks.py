@@ -111,7 +111,8 @@ def _one(connection: Connection, query: Select[tuple[object, ...]]) -> RunLockRo
 
 
 def _ended(row: RunLockRow, at: datetime) -> bool:
-    return (at - row.renewed_at).total_seconds() >= row.lease_seconds
+    # A renewal later than now by a lease: the clock was set back, and a holder that lives would have renewed it since.
+    return abs((at - row.renewed_at).total_seconds()) >= row.lease_seconds
 
 
 def _clock(connection: Connection) -> datetime:

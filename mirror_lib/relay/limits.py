@@ -12,7 +12,7 @@ from mirror_lib.cluster.batches.rules import RecordRules
 from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.observe.forecast import duration
-from mirror_lib.observe.retention import is_compacted, tombstones_kept_ms
+from mirror_lib.observe.retention import Retention, is_compacted, tombstones_kept_ms
 
 #: The broker's default for `max.message.bytes`, used when a topic's configs may not be read.
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
@@ -34,6 +34,8 @@ class TopicLimits:
         log_append_time: the broker replaces the records' timestamps.
         compacted: records need a key.
         tombstones_kept_ms: how long a record that deletes a key stays at least, None where nothing is compacted.
+        retention_ms: age from which records are deleted.
+        retention_bytes: size of a partition from which its oldest records are deleted.
     """
 
     max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
@@ -42,11 +44,14 @@ class TopicLimits:
     log_append_time: bool = False
     compacted: bool = False
     tombstones_kept_ms: int | None = None
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
 
     @classmethod
     def of(cls, configs: TopicConfigs) -> TopicLimits:
         """Read a topic's configs as brokers do (Java `LogConfig`)."""
         append_time = configs.value("message.timestamp.type") == "LogAppendTime"
+        retention = Retention.of(configs)
         return cls(
             max_message_bytes=_number(configs, "max.message.bytes") or DEFAULT_MAX_MESSAGE_BYTES,
             timestamp_before_max_ms=None if append_time else _bound(configs, "message.timestamp.before.max.ms"),
@@ -54,6 +59,8 @@ class TopicLimits:
             log_append_time=append_time,
             compacted=is_compacted(configs),
             tombstones_kept_ms=tombstones_kept_ms(configs),
+            retention_ms=None if retention.seconds is None else round(retention.seconds * 1000),
+            retention_bytes=retention.bytes,
         )
 
     def max_batch_bytes(self, settings: CopySettings) -> int:
@@ -119,13 +126,14 @@ def read_rules(
 
 
 class LimitKind(StrEnum):
-    """In which way a target topic accepts less than its source."""
+    """In which way a target topic accepts or keeps less than its source."""
 
     SIZE = "size"
     TIMESTAMP_BEFORE = "timestamp-before"
     TIMESTAMP_AFTER = "timestamp-after"
     LOG_APPEND_TIME = "log-append-time"
     KEY = "key"
+    RETENTION = "retention"
 
 
 _REPLACES = "The target replaces timestamps (message.timestamp.type=LogAppendTime)."
@@ -134,13 +142,15 @@ _ACTIONS = {
     LimitKind.TIMESTAMP_BEFORE: "raise message.timestamp.before.max.ms of the target topics",
     LimitKind.TIMESTAMP_AFTER: "raise message.timestamp.after.max.ms of the target topics",
     LimitKind.LOG_APPEND_TIME: "set message.timestamp.type=CreateTime on the target topics",
+    LimitKind.RETENTION: "raise retention.ms and retention.bytes of the target topics if that is not wanted; "
+    "use.defaults.from=source takes the source's defaults",
     LimitKind.KEY: "take `compact` out of cleanup.policy of the target topics",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
-    """Target topics that accept less than their sources hold, perhaps; nothing says that such records exist."""
+    """Target topics that accept or keep less than their sources hold, perhaps; nothing says that such records exist."""
 
     kind: LimitKind
     #: Source topics, in order.
@@ -158,6 +168,8 @@ class LimitWarning:
 def _consequence(kind: LimitKind, policy: PoisonPolicy) -> str:
     if kind is LimitKind.LOG_APPEND_TIME:
         return "Every record gets the time of its copy"
+    if kind is LimitKind.RETENTION:
+        return "The target deletes such records, perhaps right after they were copied, and no run fails for it"
     if policy is PoisonPolicy.FAIL:
         return "A partition stops before the first such record (mirror.poison.policy=fail)"
     done = "put into the quarantine topic" if policy is PoisonPolicy.QUARANTINE else "left out"
@@ -203,6 +215,14 @@ def _differences(source: TopicLimits, target: TopicLimits) -> Iterator[tuple[Lim
         yield LimitKind.LOG_APPEND_TIME, _REPLACES
     if target.compacted and not source.compacted:
         yield LimitKind.KEY, "The target is compacted and refuses records without a key, the source is not."
+    if _narrower(target.retention_ms, source.retention_ms):
+        kept = "without limit" if source.retention_ms is None else f"for {duration(source.retention_ms / 1000)}"
+        there = duration((target.retention_ms or 0) / 1000)
+        yield LimitKind.RETENTION, f"The target keeps records for {there} (retention.ms), the source {kept}."
+    elif _narrower(target.retention_bytes, source.retention_bytes):
+        kept = "without limit" if source.retention_bytes is None else f"{source.retention_bytes:,} bytes"
+        there = f"{target.retention_bytes:,} bytes"
+        yield LimitKind.RETENTION, f"The target keeps {there} of a partition (retention.bytes), the source {kept}."
 
 
 def timestamp_warnings(topics: Sequence[str], policy: PoisonPolicy) -> tuple[str, ...]:

@@ -239,6 +239,7 @@ class SourceReader:
                 copy.assembler.next_offset,
                 partition_bytes,
                 copy.assembler.leader_epoch,
+                copy.opened.plan.topic_id,
             )
             for copy in copies
         ]

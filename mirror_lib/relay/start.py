@@ -130,8 +130,9 @@ def _check_first_start(rules: StartRules, partition: PartitionPlan, ends: Target
             "though nothing is known to have been copied there.",
             where=_where(rules, partition),
             action="Append behind them (mirror.target.existing=append), copy under another name "
-            "(mirror.topics.rename), or delete the target topic if it may go. If MirrorMaker 2 copied them, its "
-            "position topic is missing or another one (offset.storage.topic).",
+            "(mirror.topics.rename), or delete the target topic if it may go. If MirrorMaker 2 or this flow copied "
+            "them, the position topic was deleted or is another one (offset.storage.topic), and appending would repeat "
+            "them: name the right one, or say where copying continues (`mirror position set`).",
         )
 
 

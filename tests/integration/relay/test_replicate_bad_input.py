@@ -13,6 +13,7 @@ from mirror_lib.errors import (
     CorruptBatchError,
     MirrorError,
     RecordTooLargeError,
+    SourceRecreatedError,
     TargetDivergedError,
     TargetNotEmptyError,
     TopicMissingError,
@@ -121,6 +122,30 @@ def test_a_topic_that_vanishes_during_the_run_stops_only_itself(
     the_error(report.errors, TopicMissingError, vanishing, 0)
     assert report.records == 30
     assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
+
+
+def test_given_a_topic_created_again_during_the_run_then_nothing_of_the_new_one_counts_as_the_old_ones(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(30))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.run()
+    produce(kafka_pair.source, topic_name, records(10, start=30))
+
+    def copy_after_another_was_created(job: CopyJob) -> list[PartitionResult]:
+        delete_topic(kafka_pair.source, topic_name)
+        create_topic(kafka_pair.source, topic_name)
+        produce(kafka_pair.source, topic_name, records(60, start=1000))
+        return copy_here(job)
+
+    report = flow.run(runner=copy_after_another_was_created)
+
+    the_error(report.errors, TopicMissingError, topic_name, 0)
+    the_error(flow.run().errors, SourceRecreatedError, topic_name, 0)
+    assert [record.key for record in consume(kafka_pair.target, f"A.{topic_name}")] == [
+        record.key for record in records(30)
+    ]
 
 
 def test_a_target_topic_with_records_of_others_is_left_alone(

@@ -1,8 +1,10 @@
-"""Fetch as it stands on the wire (Kafka's FetchRequest.json and FetchResponse.json, versions 11 and 12)."""
+"""Fetch as it stands on the wire (Kafka's FetchRequest.json and FetchResponse.json, versions 11 to 13)."""
 
 from __future__ import annotations
 
+import base64
 import struct
+import uuid
 
 import pytest
 from hypothesis import given
@@ -12,15 +14,20 @@ from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.fetch_protocol import (
     EPOCH_CHECKING_VERSION,
     PLAIN_VERSION,
+    TOPIC_ID_VERSION,
     FetchedPartition,
     FetchRequestPartition,
     encode_fetch,
+    names_by_id,
     parse_fetch,
 )
+from mirror_lib.cluster.garbled import GarbledAnswerError
 from mirror_lib.errors import MirrorError
 
 THROTTLE, NO_ERROR, NO_SESSION = 7, 0, 0
 LONG_NAME = "n" * 200
+IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes for name in ("a", "orders.é", LONG_NAME)}
+NAMES = {topic_id: name for name, topic_id in IDS.items()}
 
 
 def varint(value: int) -> bytes:
@@ -54,7 +61,8 @@ def answer(*partitions: FetchedPartition, version: int, error_code: int = NO_ERR
         tags = [(1, b"\x09unknown..")]
         if each.diverging_end is not None:
             tags.insert(0, (0, struct.pack(">iq", 3, each.diverging_end) + b"\0"))
-        body += varint(len(name) + 1) + name + varint(2) + facts
+        body += IDS[each.topic] if version >= TOPIC_ID_VERSION else varint(len(name) + 1) + name
+        body += varint(2) + facts
         body += varint(len(aborted) + 1) + b"".join(pair + b"\0" for pair in aborted)
         body += struct.pack(">i", replica) + varint(len(each.records) + 1) + bytes(each.records)
         body += varint(len(tags)) + b"".join(varint(tag) + varint(len(data)) + data for tag, data in tags)
@@ -85,25 +93,38 @@ def test_the_plain_answer_is_read(partitions: list[FetchedPartition]) -> None:
 
 @given(st.lists(st.builds(FetchedPartition._replace, fetched, diverging_end=st.none() | numbers), max_size=4))
 def test_the_checking_answer_is_read_with_what_diverges(partitions: list[FetchedPartition]) -> None:
-    found = parse_fetch(answer(*partitions, version=EPOCH_CHECKING_VERSION), EPOCH_CHECKING_VERSION)
+    for version in (EPOCH_CHECKING_VERSION, TOPIC_ID_VERSION):
+        assert parse_fetch(answer(*partitions, version=version), version, NAMES) == partitions
 
-    assert found == partitions
+
+def test_given_an_answer_with_the_id_of_another_topic_then_it_is_refused() -> None:
+    stranger = FetchedPartition("a", 3, 0, 70, 60, 5, (), memoryview(b""))
+
+    with pytest.raises(GarbledAnswerError):
+        parse_fetch(answer(stranger, version=TOPIC_ID_VERSION), TOPIC_ID_VERSION, {IDS[LONG_NAME]: LONG_NAME})
 
 
-@pytest.mark.parametrize("version", [PLAIN_VERSION, EPOCH_CHECKING_VERSION])
+@pytest.mark.parametrize("version", [PLAIN_VERSION, EPOCH_CHECKING_VERSION, TOPIC_ID_VERSION])
 def test_an_error_of_the_whole_answer_is_raised(version: int) -> None:
     with pytest.raises(MirrorError):
         parse_fetch(answer(version=version, error_code=29), version)
 
 
+def java_uuid(topic: str) -> str:
+    """A topic's id as Java writes it."""
+    return base64.urlsafe_b64encode(IDS[topic]).decode().rstrip("=")
+
+
+WANTED = [
+    FetchRequestPartition("a", 3, 70, 1_000, last_epoch=5, topic_id=java_uuid("a")),
+    FetchRequestPartition("a", 4, 80, 2_000, topic_id=java_uuid("a")),
+    FetchRequestPartition(LONG_NAME, 0, 90, 3_000, topic_id=java_uuid(LONG_NAME)),
+]
+
+
 def request(version: int) -> bytes:
-    wanted = [
-        FetchRequestPartition("a", 3, 70, 1_000, last_epoch=5),
-        FetchRequestPartition("a", 4, 80, 2_000),
-        FetchRequestPartition(LONG_NAME, 0, 90, 3_000),
-    ]
     parts: list[Buffer] = encode_fetch(
-        wanted, max_bytes=9_000, max_wait_ms=500, min_bytes=1, read_committed=True, version=version
+        WANTED, max_bytes=9_000, max_wait_ms=500, min_bytes=1, read_committed=True, version=version
     )
     return b"".join(bytes(part) for part in parts)
 
@@ -121,18 +142,27 @@ def test_the_plain_request_says_nothing_of_epochs() -> None:
     )
 
 
-def test_the_checking_request_says_of_which_epoch_the_record_before_was() -> None:
+@pytest.mark.parametrize("version", [EPOCH_CHECKING_VERSION, TOPIC_ID_VERSION])
+def test_the_checking_request_says_of_which_epoch_the_record_before_was(version: int) -> None:
     def partition(number: int, offset: int, epoch: int, size: int) -> bytes:
         return struct.pack(">iiqiqi", number, -1, offset, epoch, -1, size) + b"\0"
 
-    assert request(EPOCH_CHECKING_VERSION) == (
+    def topic(name: str) -> bytes:
+        return IDS[name] if version == TOPIC_ID_VERSION else varint(len(name) + 1) + name.encode()
+
+    assert request(version) == (
         b"\0"  # the header's tagged fields
         + struct.pack(">iiiibii", -1, 500, 1, 9_000, 1, 0, -1)
         + varint(3)
-        + (varint(2) + b"a" + varint(3) + partition(3, 70, 5, 1_000) + partition(4, 80, -1, 2_000) + b"\0")
-        + (varint(201) + LONG_NAME.encode() + varint(2) + partition(0, 90, -1, 3_000) + b"\0")
+        + (topic("a") + varint(3) + partition(3, 70, 5, 1_000) + partition(4, 80, -1, 2_000) + b"\0")
+        + (topic(LONG_NAME) + varint(2) + partition(0, 90, -1, 3_000) + b"\0")
         + (b"\1\1\0")
     )
+
+
+def test_the_names_of_a_request_are_known_only_where_every_topic_has_an_id() -> None:
+    assert names_by_id(WANTED) == {IDS["a"]: "a", IDS[LONG_NAME]: LONG_NAME}
+    assert names_by_id([*WANTED, FetchRequestPartition("b", 0, 0, 1_000)]) == {}
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,20 @@ def test_given_a_lease_that_ended_when_another_run_wants_it_then_it_has_it_and_t
     assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
 
 
+def test_given_a_clock_that_was_set_back_when_another_run_wants_it_then_a_dead_holder_has_it_no_longer(
+    ledger: Ledger,
+) -> None:
+    acquire(ledger, "r1")
+    let_time_pass(ledger, 1 - LEASE)
+    assert acquire(ledger, "r2").run_id == "r1"
+
+    let_time_pass(ledger, -2 * 86_400)
+
+    assert ledger.lock_holder(FLOW) is None
+    assert acquire(ledger, "r2").run_id == "r2"
+    assert not ledger.renew_lock(flow=FLOW, run_id="r1", holder="process of r1")
+
+
 def test_given_a_renewal_when_the_old_lease_would_have_ended_then_the_lock_is_still_held(ledger: Ledger) -> None:
     first = acquire(ledger, "r1")
     let_time_pass(ledger, LEASE - 5)

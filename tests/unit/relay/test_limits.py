@@ -22,6 +22,8 @@ KAFKA_4 = {
     "message.timestamp.before.max.ms": UNBOUNDED,
     "message.timestamp.after.max.ms": str(HOUR),
     "cleanup.policy": "delete",
+    "retention.ms": str(7 * 24 * HOUR),
+    "retention.bytes": "-1",
 }
 
 
@@ -41,7 +43,9 @@ def kinds(source: TopicLimits, target: TopicLimits) -> list[LimitKind]:
 
 class TestReadingConfigs:
     def test_the_defaults_of_kafka_4(self) -> None:
-        assert limits() == TopicLimits(1_048_588, None, HOUR, log_append_time=False, compacted=False)
+        week = 7 * 24 * HOUR
+        expected = TopicLimits(1_048_588, None, HOUR, log_append_time=False, compacted=False, retention_ms=week)
+        assert limits() == expected
 
     def test_a_topic_of_which_nothing_is_known_takes_what_kafka_takes_by_default(self) -> None:
         assert TopicLimits.of(configs({})) == TopicLimits(max_message_bytes=1_048_588)
@@ -93,7 +97,7 @@ class TestComparing:
         assert kinds(limits(), limits()) == []
 
     def test_a_wider_target_gives_no_warning(self) -> None:
-        wider = limits(max_message_bytes="2000000", message_timestamp_after_max_ms=UNBOUNDED)
+        wider = limits(max_message_bytes="2000000", message_timestamp_after_max_ms=UNBOUNDED, retention_ms="-1")
         assert kinds(limits(cleanup_policy="compact"), wider) == []
 
     @pytest.mark.parametrize(
@@ -104,10 +108,26 @@ class TestComparing:
             ("message_timestamp_after_max_ms", "1000", LimitKind.TIMESTAMP_AFTER),
             ("message_timestamp_type", "LogAppendTime", LimitKind.LOG_APPEND_TIME),
             ("cleanup_policy", "compact,delete", LimitKind.KEY),
+            ("retention_ms", str(HOUR), LimitKind.RETENTION),
+            ("retention_bytes", "1000", LimitKind.RETENTION),
         ],
     )
     def test_each_narrower_limit_gives_its_own(self, config: str, value: str, kind: LimitKind) -> None:
         assert kinds(limits(), limits(**{config: value})) == [kind]
+
+    @pytest.mark.parametrize(
+        ("source", "target", "warned"),
+        [("-1", str(HOUR), True), (str(HOUR), "-1", False), ("-1", "-1", False), ("60000", str(HOUR), False)],
+    )
+    def test_a_target_that_deletes_earlier_than_its_source(self, source: str, target: str, warned: bool) -> None:
+        found = kinds(limits(retention_ms=source), limits(retention_ms=target))
+
+        assert found == ([LimitKind.RETENTION] if warned else [])
+
+    def test_a_target_that_is_compacted_only_deletes_nothing_by_age(self) -> None:
+        source = limits(cleanup_policy="compact", retention_ms="-1")
+
+        assert kinds(source, limits(cleanup_policy="compact", retention_ms="1000")) == []
 
     def test_a_bound_on_the_past_counts_even_if_the_source_has_the_same(self) -> None:
         # Records were young enough when they were written; they are older when they are copied.
