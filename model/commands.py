@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -195,7 +196,8 @@ def _arm(point: Point) -> None:
         if name == point.at:
             left -= 1
             if left == 0:
-                os.kill(os.getpid(), point.how)
+                # To this thread: with one for the process it would go on until another thread has taken the signal.
+                signal.pthread_kill(threading.get_ident(), point.how)
 
     def write_at(store: Any, positions: Any, *more: Any, **named: Any) -> Any:
         listed = list(positions)
