@@ -125,7 +125,9 @@ class _Model:
             newest = found
             return True
 
-        return shrink(steps, fails, self._arguments.shrink_seconds), newest
+        # What came later has nothing to do with it.
+        enough = steps if violation.step is None else steps[: violation.step + 1]
+        return shrink(enough, fails, self._arguments.shrink_seconds), newest
 
     def _play(self, steps: Sequence[Step], *, tell: bool = False, counts: bool = False) -> ViolationError | None:
         self._plays += 1

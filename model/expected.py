@@ -24,6 +24,8 @@ class ViolationError(Exception):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind = kind
+        #: Number of the step after which it was found; None: while everything came to rest.
+        self.step: int | None = None
 
 
 @dataclass(slots=True)

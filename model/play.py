@@ -138,6 +138,7 @@ class Play:
             try:
                 self.step(step)
             except ViolationError as violation:
+                violation.step = number
                 violation.add_note(f"after step {number}: {text_of(step)}")
                 raise
             done()

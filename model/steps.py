@@ -25,6 +25,8 @@ _HALF = st.sampled_from([50, 100])
 #: Records that are written just before a run is struck, so that there is something to strike.
 _BURST = st.integers(1, 40)
 _AGE = st.sampled_from(["present", "old"])
+#: Of those that end by themselves, for each that starts Spark, which takes half a minute.
+_RUNS_WITHOUT_SPARK = 29
 _POINTS = ["opened", "before-produce", "produced", "before-closed", "closed", "before-end"]
 
 
@@ -59,7 +61,7 @@ _RULES: Mapping[str, tuple[int, st.SearchStrategy[Step]]] = {
     ),
     "hang": (1, _rule("hang", topic=_TOPIC, partition=_FIRST, count=st.integers(1, 10))),
     "unhang": (1, _rule("unhang", commit=st.booleans())),
-    "run": (6, _rule("run")),
+    "run": (6, _rule("run", spark=st.sampled_from([*[False] * _RUNS_WITHOUT_SPARK, True]))),
     "crash": (
         5,
         _rule(
