@@ -231,6 +231,7 @@ class Play:
         name = self._remote(topic)
         if (partitions := self._target.partitions(name)) == []:
             return
+        self._look()
         # The new topic knows nothing of the producers of the old one: docs/reliability.md, known gaps.
         for each in self._stopped:
             each.kill()
@@ -317,6 +318,7 @@ class Play:
 
     def _do_rename(self, topic: str, back: bool) -> None:
         """The flow's rules name another target topic, or the first one again."""
+        self._look()
         if back:
             self._renamed.pop(topic, None)
         else:
@@ -370,6 +372,8 @@ class Play:
         said = self._command("run", point=Point(at, nth, signal.SIGKILL))
         if said is not None and said.exit_code >= 0:
             self._after_run(said)
+        else:
+            self._look()
 
     def _do_stop(self, nth: int, topic: str, burst: int, age: str) -> None:
         """A run stops by itself: just before it sends, or before it looks whether it was stopped.

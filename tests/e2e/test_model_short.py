@@ -23,15 +23,22 @@ def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(tmp_path: P
     assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(1, 12, None), (2, 12, None)]
 
 
+_TAIL = [{"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}, {"do": "run"}]
+_FENCE = [
+    {"do": "settings", "guarded": True, "committed": False, "latest": False},
+    {"do": "overtake", "nth": 1, "topic": "a", "burst": 10, "age": "present"},
+]
+
+
+@pytest.mark.parametrize(("without", "steps"), [("tail", _TAIL), ("fence", _FENCE)])
 @pytest.mark.timeout(600)
-def test_given_a_copy_without_tail_comparison_when_a_run_is_killed_then_the_model_finds_repeated_records(
-    tmp_path: Path,
+def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_finds_repeated_records(
+    tmp_path: Path, without: str, steps: list[dict[str, object]]
 ) -> None:
     script = tmp_path / "script.json"
-    struck = {"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}
-    script.write_text(json.dumps([struck, {"do": "run"}]))
+    script.write_text(json.dumps(steps))
 
-    done = _model("--without", "tail", "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+    done = _model("--without", without, "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "VIOLATION repeated" in done.stdout
