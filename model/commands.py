@@ -35,7 +35,7 @@ from mirror_lib.sync import flow_groups, flow_topics  # noqa: F401
 from model.protections import PROTECTIONS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_SECONDS = 120.0
+_SECONDS, _SPARK_SECONDS = 120.0, 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ class Command:
         """
         self.output = folder / f"command-{os.urandom(4).hex()}"
         self.stopped_at: float | None = None
+        self._seconds = _SPARK_SECONDS if spark else _SECONDS
         arguments = (list(words), str(self.output), str(folder), point, tuple(without), spark)
         self._process = _CONTEXT.Process(target=_serve, args=arguments)
         self._process.start()
@@ -109,7 +110,7 @@ class Command:
 
     def finish(self) -> Said | None:
         """Wait for its end; None when it has stopped itself."""
-        for _ in range(int(_SECONDS * 20)):
+        for _ in range(int(self._seconds * 20)):
             self._process.join(0.05)
             if self._process.exitcode is not None:
                 return self._said(self._process.exitcode)
@@ -117,7 +118,7 @@ class Command:
                 self.stopped_at = time.monotonic()
                 return None
         self.kill()
-        return Said(-9, text=f"did not end within {_SECONDS:.0f} s; killed. {self._text()[-2000:]}")
+        return Said(-9, text=f"did not end within {self._seconds:.0f} s; killed. {self._text()[-2000:]}")
 
     def wake(self) -> Said | None:
         """Let a stopped one go on, and wait for its end."""
