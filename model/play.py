@@ -429,8 +429,9 @@ class Play:
             place = (str(made["topic"]).removeprefix(self._name + "-"), int(made["partition"]))
             history, copy = self._histories[place], self._copy(place)
             if how == "accept":
-                # What was copied and is not there any more is accepted; what was never copied must still come.
-                history.excused |= self._ever_copied[place] - copy.ids()
+                # What was copied and is not there any more is accepted, and what the source has lost: a run that was
+                # killed may have noted the gap. What was never copied and is there must still come.
+                history.excused |= (self._ever_copied[place] | history.gone) - copy.ids()
             elif made.get("new_position") is not None:
                 self._begin_again(place)
 
