@@ -80,13 +80,13 @@ _RULES: Mapping[str, tuple[int, st.SearchStrategy[Step]]] = {
     "delete-target": (2, _rule("delete-target", topic=_ANY_TOPIC, again=st.booleans())),
     "recreate-source": (1, _rule("recreate-source", topic=_ANY_TOPIC)),
     "trim-source": (2, _rule("trim-source", topic=_TOPIC, partition=_FIRST, percent=_HALF)),
-    "trim-target": (1, _rule("trim-target", topic=_TOPIC, partition=_FIRST, percent=_HALF)),
+    "trim-target": (2, _rule("trim-target", topic=_TOPIC, partition=_FIRST, percent=_HALF)),
     "expire-source": (1, _rule("expire-source", topic=_TOPIC)),
     "expire-target": (1, _rule("expire-target", topic=_TOPIC)),
     "compact": (2, _rule("compact", partition=_FIRST)),
     "grow": (1, _rule("grow", topic=_ANY_TOPIC)),
     "commit": (
-        4,
+        7,
         _rule(
             "commit",
             group=st.sampled_from(GROUPS),
