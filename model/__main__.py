@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,7 +16,8 @@ from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
 from model import commands
-from model.play import Play, ViolationError
+from model.expected import ViolationError
+from model.play import Play
 from model.protections import PROTECTIONS
 from model.results import Results
 from model.shrink import shrink
@@ -43,8 +45,18 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--replay", type=Path, metavar="FILE", help="carry out the steps of this file (JSON)")
     parser.add_argument("--shrink-seconds", type=float, default=240, metavar="S", help="time to shrink a failure (240)")
     parser.add_argument("--results", type=Path, metavar="FILE", help="results file (default: state folder)")
+    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="play N sequences at a time (1)")
+    parser.add_argument(
+        "--on", nargs=2, metavar=("SOURCE", "TARGET"), help="bootstrap servers of clusters to use; default: starts two"
+    )
+    parser.add_argument("--part", type=_part, default=(0, 1), metavar="K/N", help="only seeds with seed %% N = K")
     parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this revision")
     return parser.parse_args(argv)
+
+
+def _part(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    return int(part), int(parts)
 
 
 def _seeds(text: str) -> range:
@@ -53,8 +65,9 @@ def _seeds(text: str) -> range:
 
 
 class _Model:
-    def __init__(self, arguments: argparse.Namespace, source: Cluster, target: Cluster, folder: Path) -> None:
-        self._arguments, self._source, self._target, self._folder = arguments, source, target, folder
+    def __init__(self, arguments: argparse.Namespace, source: str, target: str, folder: Path) -> None:
+        self._arguments, self._folder = arguments, folder
+        self._source, self._target = Cluster(source), Cluster(target)
         self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
         self._plays = 0
         self.steps = self.failed = 0
@@ -71,7 +84,8 @@ class _Model:
                 break
             if chosen.steps is not None and self.steps >= chosen.steps:
                 break
-            if seed not in tried:
+            part, parts = chosen.part
+            if seed not in tried and seed % parts == part:
                 self._one(seed, sequence(seed, chosen.length), shrinks=True)
                 if self.failed and chosen.without:
                     break
@@ -111,7 +125,9 @@ class _Model:
             newest = found
             return True
 
-        return shrink(steps, fails, self._arguments.shrink_seconds), newest
+        # What came later has nothing to do with it.
+        enough = steps if violation.step is None else steps[: violation.step + 1]
+        return shrink(enough, fails, self._arguments.shrink_seconds), newest
 
     def _play(self, steps: Sequence[Step], *, tell: bool = False, counts: bool = False) -> ViolationError | None:
         self._plays += 1
@@ -142,6 +158,21 @@ class _Model:
         _tell(f"{len(script)} steps; carry it out again: ./run model --replay {file}")
 
 
+def _in_parallel(argv: Sequence[str] | None, both: Sequence[str], count: int) -> int:
+    """Play in several processes, each with its share of the seeds; returns the worst exit code."""
+    # The last of an option that is given twice counts.
+    steps = parse_arguments(sys.argv[1:] if argv is None else argv).steps
+    share = [] if steps is None else ["--steps", str(-(-steps // count))]
+    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), *share, "--on", *both]
+    players = [subprocess.Popen([*words, "--part", f"{number}/{count}"]) for number in range(count)]
+    try:
+        return max(each.wait() for each in players)
+    finally:
+        for each in players:
+            each.terminate()
+            each.wait()
+
+
 def _tell(text: str) -> None:
     print(text, flush=True)
 
@@ -153,8 +184,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.prepare()
     folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
     try:
-        with clusters(folder) as (source, target):
-            return _Model(arguments, source, target, folder).all()
+        if arguments.on is not None:
+            return _Model(arguments, arguments.on[0], arguments.on[1], folder).all()
+        with clusters(folder) as both:
+            if arguments.parallel > 1:
+                return _in_parallel(argv, both, arguments.parallel)
+            return _Model(arguments, both[0], both[1], folder).all()
     except KeyboardInterrupt:
         return 130
     finally:

@@ -1,8 +1,8 @@
 """Commands of the product, each in a process of its own that can be killed or stopped at a point.
 
 The processes are forked from one that has loaded the product, since loading it takes seconds. `mirror run` copies in
-its own process instead of in a Spark job. This module is the only one of the model, with `protections`, that touches
-the product; it holds no opinion about what is right.
+its own process instead of in a Spark job, but for a share of its runs. This module is the only one of the model, with
+`protections`, that touches the product; it holds no opinion about what is right.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,11 +30,12 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay import backfill, gaps, replicate  # noqa: F401  (loaded here, once, for all forks)
 from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.job import main as job_main
+from mirror_lib.relay.writing import TargetWriter
 from mirror_lib.sync import flow_groups, flow_topics  # noqa: F401
 from model.protections import PROTECTIONS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_SECONDS = 120.0
+_SECONDS, _SPARK_SECONDS = 120.0, 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,27 @@ class Command:
     """A command that runs, or is stopped."""
 
     def __init__(
-        self, words: Sequence[str], folder: Path, *, point: Point | None = None, without: Iterable[str] = ()
+        self,
+        words: Sequence[str],
+        folder: Path,
+        *,
+        point: Point | None = None,
+        without: Iterable[str] = (),
+        spark: bool = False,
     ) -> None:
+        """Start it.
+
+        Args:
+            words: what is typed behind `mirror`.
+            folder: for its output, and its state.
+            point: where it ends or stops by itself.
+            without: protections that are taken away.
+            spark: whether it starts its Spark job, instead of copying in its own process.
+        """
         self.output = folder / f"command-{os.urandom(4).hex()}"
-        arguments = (list(words), str(self.output), str(folder), point, tuple(without))
+        self.stopped_at: float | None = None
+        self._seconds = _SPARK_SECONDS if spark else _SECONDS
+        arguments = (list(words), str(self.output), str(folder), point, tuple(without), spark)
         self._process = _CONTEXT.Process(target=_serve, args=arguments)
         self._process.start()
 
@@ -90,14 +110,15 @@ class Command:
 
     def finish(self) -> Said | None:
         """Wait for its end; None when it has stopped itself."""
-        for _ in range(int(_SECONDS * 20)):
+        for _ in range(int(self._seconds * 20)):
             self._process.join(0.05)
             if self._process.exitcode is not None:
                 return self._said(self._process.exitcode)
             if _is_stopped(self.pid):
+                self.stopped_at = time.monotonic()
                 return None
         self.kill()
-        return Said(-9, text=f"did not end within {_SECONDS:.0f} s; killed. {self._text()[-2000:]}")
+        return Said(-9, text=f"did not end within {self._seconds:.0f} s; killed. {self._text()[-2000:]}")
 
     def wake(self) -> Said | None:
         """Let a stopped one go on, and wait for its end."""
@@ -130,12 +151,15 @@ def _is_stopped(pid: int) -> bool:
         return False
 
 
-def _serve(words: list[str], output: str, state: str, point: Point | None, without: tuple[str, ...]) -> None:
+def _serve(
+    words: list[str], output: str, state: str, point: Point | None, without: tuple[str, ...], spark: bool
+) -> None:
     for number, suffix in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(output + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
     os.environ["MIRROR_STATE_DIR"] = state
-    setattr(cli_run, "copy_by_job", _copy_here)  # noqa: B010
+    if not spark:
+        setattr(cli_run, "copy_by_job", _copy_here)  # noqa: B010
     for name in without:
         PROTECTIONS[name]()
     if point is not None:
@@ -166,13 +190,15 @@ def _bins(job: Any) -> list[Any]:
 def _arm(point: Point) -> None:
     left = point.nth
     write, finish, produce = PositionStore.write, Ledger.finish_run, RawClient.produce
+    send_over = TargetWriter._send_over  # noqa: SLF001
 
     def reach(name: str) -> None:
         nonlocal left
         if name == point.at:
             left -= 1
             if left == 0:
-                os.kill(os.getpid(), point.how)
+                # To this thread: with one for the process it would go on until another thread has taken the signal.
+                signal.pthread_kill(threading.get_ident(), point.how)
 
     def write_at(store: Any, positions: Any, *more: Any, **named: Any) -> Any:
         listed = list(positions)
@@ -198,7 +224,13 @@ def _arm(point: Point) -> None:
 
         return answered() if point.at == "produced" else sent
 
+    def send_over_at(self: Any, lane: Any) -> Any:
+        if self._queues.get(lane):
+            reach("before-look")
+        return send_over(self, lane)
+
     for owner, name, wrapper in (
+        (TargetWriter, "_send_over", send_over_at),
         (PositionStore, "write", write_at),
         (Ledger, "finish_run", finish_at),
         (RawClient, "produce", produce_at),

@@ -17,7 +17,10 @@ class Results:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self.revision = _revision()
+        #: Of the product: what was played before it changed says nothing about it.
+        self.revision = _revision("mirror_lib", "spark_jobs")
+        #: Of the model: a seed is another sequence when the rules have changed.
+        self._model = _revision("model")
 
     def add(
         self,
@@ -33,6 +36,7 @@ class Results:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         row = {
             "revision": self.revision,
+            "model": self._model,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "seed": seed,
             "steps": steps,
@@ -54,8 +58,12 @@ class Results:
         )
 
     def tried(self) -> set[int]:
-        """The seeds of this revision that need not be tried again."""
-        return {row["seed"] for row in self._rows() if row["revision"] == self.revision and not row["without"]}
+        """The seeds that need not be tried again: played with this product by this model."""
+        return {
+            row["seed"]
+            for row in self._rows()
+            if row["revision"] == self.revision and row.get("model") == self._model and not row["without"]
+        }
 
     def _rows(self) -> list[dict[str, Any]]:
         if not self._file.exists():
@@ -69,12 +77,12 @@ class Results:
         return rows
 
 
-def _revision() -> str:
-    """The commit of the checkout, with a mark when product code differs from it."""
+def _revision(*folders: str) -> str:
+    """The last commit that changed these folders, with a mark when files differ from it."""
     root = Path(__file__).resolve().parent.parent
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
 
-    changed = "+" if git("status", "--porcelain", "mirror_lib", "spark_jobs") else ""
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + changed
+    changed = "+" if git("status", "--porcelain", *folders) else ""
+    return (git("log", "-1", "--format=%h", "--", *folders) or "unknown") + changed

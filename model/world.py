@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from mirror_lib.dev.broker import KafkaCluster
 
@@ -24,6 +32,13 @@ _FAST = {
     "producer.id.expiration.check.interval.ms": "2000",
 }
 _SECONDS = 30.0
+#: The cleaner removes what is superseded within about a second, and deletions two seconds after it has seen them.
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "100",
+    "min.cleanable.dirty.ratio": "0.001",
+    "delete.retention.ms": "2000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +50,21 @@ class Seen:
     id: str
     #: Of everything else: timestamp, key, value, headers.
     digest: str
+    key: bytes | None
+    deletes: bool
 
 
 class Cluster:
     """One cluster through an ordinary client."""
 
-    def __init__(self, kafka: KafkaCluster) -> None:
-        self.servers = kafka.bootstrap_servers
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic that retention leaves alone, and wait until it can be used."""
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1"})
+        wanted = {"retention.ms": "-1", **(configs or {})}
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=wanted)
         self._again(lambda: self.admin.create_topics([new])[topic].result(timeout=_SECONDS))
         self._wait(lambda: len(self.partitions(topic)) == partitions, f"topic {topic}")
 
@@ -64,6 +82,27 @@ class Cluster:
         """DeleteRecords."""
         place = TopicPartition(topic, partition, before)
         self.admin.delete_records([place])[place].result(timeout=_SECONDS)
+
+    def expire(self, topic: str, hours: int, seconds: float) -> None:
+        """Let retention delete what is older, if whole segments are, and wait for it at most so long."""
+        before = self.starts(topic)
+        self._set(topic, "retention.ms", str(hours * 3_600_000))
+        deadline = time.monotonic() + seconds
+        while self.starts(topic) == before and time.monotonic() < deadline:
+            time.sleep(0.2)
+        self._set(topic, "retention.ms", "-1")
+
+    def _set(self, topic: str, name: str, value: str) -> None:
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(timeout=_SECONDS)
+
+    def starts(self, topic: str) -> dict[int, int]:
+        """Where the logs of a topic begin."""
+        return {number: low for number, (low, _, _) in self.read(topic, self._from_end(topic)).items()}
+
+    def _from_end(self, topic: str) -> dict[int, int]:
+        return dict.fromkeys(self.partitions(topic), 1 << 60)
 
     def topics(self, prefix: str) -> list[str]:
         """Topics whose names begin so."""
@@ -165,7 +204,8 @@ def _seen(message: Any) -> Seen:
     headers = message.headers() or []
     number = dict(headers).get("model-id") or b""
     parts = repr((message.timestamp()[1], message.key(), message.value(), headers))
-    return Seen(message.offset(), number.decode(), hashlib.sha1(parts.encode()).hexdigest()[:12])
+    digest = hashlib.sha1(parts.encode()).hexdigest()[:12]
+    return Seen(message.offset(), number.decode(), digest, message.key(), message.value() is None)
 
 
 def produce(
@@ -177,37 +217,51 @@ def produce(
     timestamp_ms: int,
     codec: str = "none",
     batch: int = 1000,
-    transaction: bool | None = None,
+    keyed: bool = False,
 ) -> None:
     """Write a record for each id.
 
     Args:
-        transaction: None: none; else whether it commits.
+        keyed: no record is without key, as compacted topics want it.
     """
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.servers,
-        "compression.type": codec,
-        "batch.num.messages": batch,
-        "linger.ms": 20,
-        "log_level": 0,
-        "acks": "all",
-    }
-    if transaction is not None:
-        settings["transactional.id"] = f"model-{topic}-{partition}"
-    producer, problems = Producer(settings), []
+    settings = {**_settings(cluster), "compression.type": codec, "batch.num.messages": batch}
+    _write(Producer(settings), topic, partition, ids, timestamp_ms=timestamp_ms, keyed=keyed)
+
+
+class Transaction:
+    """An open transaction with records; a transactional id of its own, so that it stays open when others come."""
+
+    def __init__(self, cluster: Cluster, topic: str, partition: int, ids: Sequence[str], timestamp_ms: int) -> None:
+        settings = {**_settings(cluster), "transactional.id": f"model-{ids[0]}", "transaction.timeout.ms": "600000"}
+        self.ids = ids
+        self._producer = Producer(settings)
+        self._producer.init_transactions(_SECONDS)
+        self._producer.begin_transaction()
+        _write(self._producer, topic, partition, ids, timestamp_ms=timestamp_ms, keyed=False)
+
+    def end(self, *, commit: bool) -> None:
+        """Commit or abort it."""
+        (self._producer.commit_transaction if commit else self._producer.abort_transaction)(_SECONDS)
+
+
+def _settings(cluster: Cluster) -> dict[str, Any]:
+    return {"bootstrap.servers": cluster.servers, "linger.ms": 20, "log_level": 0, "acks": "all"}
+
+
+def _write(
+    producer: Producer, topic: str, partition: int, ids: Iterable[str], *, timestamp_ms: int, keyed: bool
+) -> None:
+    problems = []
 
     def delivered(error: Any, _message: Any) -> None:
         if error is not None:
             problems.append(error)
 
-    if transaction is not None:
-        producer.init_transactions(_SECONDS)
-        producer.begin_transaction()
     for number, each in enumerate(ids):
         producer.produce(
             topic,
             partition=partition,
-            key=None if number % 5 == 4 else f"key-{number % 7}".encode(),
+            key=None if number % 5 == 4 and not keyed else f"key-{number % 7}".encode(),
             value=None if number % 6 == 5 else each.encode() * (1 + number % 40),
             headers=[("model-id", each.encode()), ("empty", b""), ("absent", None)],
             timestamp=timestamp_ms + number,
@@ -215,18 +269,16 @@ def produce(
         )
     if producer.flush(_SECONDS) or problems:
         raise TimeoutError(f"the model could not write to {topic}: {problems}")
-    if transaction is not None:
-        (producer.commit_transaction if transaction else producer.abort_transaction)(_SECONDS)
 
 
 @contextmanager
-def clusters(folder: Path) -> Iterator[tuple[Cluster, Cluster]]:
-    """Start source and target, and end both."""
+def clusters(folder: Path) -> Iterator[tuple[str, str]]:
+    """Start source and target, and end both; yields their bootstrap servers."""
     both = [KafkaCluster(name, directory=folder / name, overrides=_FAST) for name in ("source", "target")]
     try:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(KafkaCluster.start, both))
-        yield Cluster(both[0]), Cluster(both[1])
+        yield both[0].bootstrap_servers, both[1].bootstrap_servers
     finally:
         for each in both:
             each.kill_all()

@@ -85,9 +85,10 @@ def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[
     from mirror_lib.sync.flow_topics import sync_flow_topics
 
     choices = TriggerChoices.from_params(params)
-    _, settings = _load(config_path, flow)
+    config, settings = _load(config_path, flow)
     topology = _topology(settings, choices)
-    return sync_flow_topics(settings, topology, dry_run=choices.dry_run)
+    with _open_ledger(config) as ledger:
+        return sync_flow_topics(settings, topology, ledger, dry_run=choices.dry_run)
 
 
 def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:

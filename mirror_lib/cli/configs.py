@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -30,13 +31,17 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
     """Show what would be changed, and where source and target differ and who wins; changes nothing."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_configs import plan_flow_configs
 
     with reporting(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
-        with output.progress(f"Reading both clusters of {settings.flow}"):
-            done = plan_flow_configs(settings, topology)
+        with (
+            output.progress(f"Reading both clusters of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = plan_flow_configs(settings, topology, known)
         _show(output, done)
 
 
@@ -51,14 +56,18 @@ def apply(
     """Bring the configs of remote topics to what the rules want, whatever the interval says."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_configs import apply_flow_configs
 
     del now
     with reporting(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
-        with output.progress(f"Changing topic configs of {settings.flow}"):
-            done = apply_flow_configs(settings, topology)
+        with (
+            output.progress(f"Changing topic configs of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = apply_flow_configs(settings, topology, known)
         _show(output, done)
 
 

@@ -85,7 +85,7 @@ def run(
             # Before the topics, for the first heartbeat makes one.
             _emit_heartbeats(output, file, settings)
         if not no_topics:
-            _set_up_topics(output, settings, topics, dry_run=dry_run)
+            _set_up_topics(output, file, settings, topics, dry_run=dry_run)
         if dry_run:
             _show_plan(output, file, settings, topics, tasks)
             return
@@ -132,13 +132,16 @@ def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> No
             output.note(f"Warning: heartbeat of {each.pair}: {each.error}")
 
 
-def _set_up_topics(output: Output, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool) -> None:
+def _set_up_topics(
+    output: Output, file: MirrorConfig, flow: FlowConfig, topics: list[str] | None, *, dry_run: bool
+) -> None:
     from mirror_lib.config.flow_topology import flow_topology
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_topics import apply_flow_topics, plan_flow_topics
 
     topology = flow_topology(flow, topics or ())
-    with output.progress(f"Topics of {flow.flow}"):
-        done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology)
+    with output.progress(f"Topics of {flow.flow}"), existing_ledger(file) or nullcontext() as known:
+        done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, known)
     output.document({"topics": done.to_dict()})
     show_topics(output, done)
     output.exit_code = done.exit_code

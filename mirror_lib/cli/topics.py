@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import typer
@@ -25,13 +26,17 @@ def plan(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, as
     """Show what would be created or grown; changes nothing. Exit code 3 when something is in the way."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_topics import plan_flow_topics
 
     with reporting(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
-        with output.progress(f"Reading both clusters of {settings.flow}"):
-            done = plan_flow_topics(settings, topology)
+        with (
+            output.progress(f"Reading both clusters of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = plan_flow_topics(settings, topology, known)
         _show(output, done)
 
 
@@ -40,13 +45,17 @@ def apply(config: ConfigOption, flow: FlowOption, topics: TopicsOption = None, a
     """Create the internal topics, create and grow target topics. Exit code 3 when something is in the way."""
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_topics import apply_flow_topics
 
     with reporting(as_json) as output:
-        _, settings = load_flow_as_it_runs(config, flow)
+        file, settings = load_flow_as_it_runs(config, flow)
         topology = flow_topology(settings, topics or ())
-        with output.progress(f"Setting up topics of {settings.flow}"):
-            done = apply_flow_topics(settings, topology)
+        with (
+            output.progress(f"Setting up topics of {settings.flow}"),
+            existing_ledger(file) or nullcontext() as known,
+        ):
+            done = apply_flow_topics(settings, topology, known)
         _show(output, done)
 
 

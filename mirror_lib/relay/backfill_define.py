@@ -203,7 +203,7 @@ def prepare_backfill(
     backfill = stored_backfill(flow, ledger, backfill.name) or backfill
     topics = None
     if backfill.ranges and not backfill.into_live:
-        topics = apply_flow_topics(backfill_flow(flow, backfill), backfill_topology(flow, backfill))
+        topics = apply_flow_topics(backfill_flow(flow, backfill), backfill_topology(flow, backfill), ledger)
     return estimate(flow, clusters, ledger, backfill, defined=True), topics
 
 

@@ -14,6 +14,7 @@ from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.configs import ConfigFacts, ConfigPlan, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due import Interval, SyncStep
 from mirror_lib.sync.hidden import hidden_topics
@@ -55,23 +56,35 @@ class ConfigSync:
         }
 
 
-def plan_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
+def plan_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> ConfigSync:
     """What would be changed now. Reads both clusters, changes nothing.
 
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: knows which clusters the flow was about so far; None where there is none yet.
+
     Raises:
-        MirrorError: a cluster cannot be used, or the flow's rules are wrong.
+        MirrorError: a cluster cannot be used, the flow's rules are wrong, or an alias names another cluster.
     """
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         return ConfigSync(plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow))))
 
 
-def apply_flow_configs(flow: FlowConfig, topology: FlowTopology) -> ConfigSync:
+def apply_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> ConfigSync:
     """Bring the configs of remote topics to what the rules want. A topic that is refused stops no other.
 
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: as in `plan_flow_configs`.
+
     Raises:
-        MirrorError: a cluster cannot be used, or the flow's rules are wrong.
+        MirrorError: as `plan_flow_configs`.
     """
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         plan = plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow)))
         return ConfigSync(plan, applied=True, failed=apply_configs(plan, target))
 
@@ -97,7 +110,7 @@ def sync_flow_configs(
     if why_not is not None:
         _log.info("Flow %s: topic configs are not looked at: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
-    done = plan_flow_configs(flow, topology) if dry_run else apply_flow_configs(flow, topology)
+    done = (plan_flow_configs if dry_run else apply_flow_configs)(flow, topology, ledger)
     _tell(done)
     # A run that is limited to some topics leaves the others due.
     if done.applied and not topology.limits and not done.errors:

@@ -11,7 +11,9 @@ from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import AuthorizationError
+from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
+from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.needed_topics import check_needed_topics
@@ -60,26 +62,39 @@ class TopicSync:
         }
 
 
-def plan_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
+def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
     """What would be done for a flow now. Reads both clusters, changes nothing.
 
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: knows which clusters the flow was about so far; None where there is none yet.
+
     Raises:
-        MirrorError: a cluster cannot be used, or the position topic cannot serve.
+        MirrorError: a cluster cannot be used, or the position topic cannot serve; an alias names another cluster.
     """
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
         return TopicSync(plan_topics(flow, topology, facts), internal, notices=(*obstacles, *notices))
 
 
-def apply_flow_topics(flow: FlowConfig, topology: FlowTopology) -> TopicSync:
+def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
     """Create the internal topics, create and grow target topics. A topic that cannot be set up stops no other.
 
+    Args:
+        flow: the flow.
+        topology: its rules about topics, perhaps limited to some.
+        ledger: as in `plan_flow_topics`.
+
     Raises:
-        MirrorError: a cluster cannot be used, or an internal topic cannot be created or used.
+        MirrorError: a cluster cannot be used, or an internal topic cannot be created or used; an alias names another
+            cluster.
     """
     with flow_admins(flow) as (source, target):
+        check_clusters(flow, ledger, cluster_pair(source, target))
         obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target)
         facts, notices = _facts(flow, topology, source, target)
@@ -112,7 +127,9 @@ def _positions(flow: FlowConfig) -> list[Position]:
     return list(stored_positions(flow).values())
 
 
-def sync_flow_topics(flow: FlowConfig, topology: FlowTopology, *, dry_run: bool) -> dict[str, Any]:
+def sync_flow_topics(
+    flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None, *, dry_run: bool
+) -> dict[str, Any]:
     """The same as a step of a scheduled run: tells the log, and returns counts and problems as plain data.
 
     Topics in conflict do not fail it: the others are to be copied, and the copy then names what it leaves out.
@@ -120,7 +137,7 @@ def sync_flow_topics(flow: FlowConfig, topology: FlowTopology, *, dry_run: bool)
     Raises:
         MirrorError: as `apply_flow_topics`.
     """
-    done = plan_flow_topics(flow, topology) if dry_run else apply_flow_topics(flow, topology)
+    done = (plan_flow_topics if dry_run else apply_flow_topics)(flow, topology, ledger)
     _tell(done, "would" if dry_run else "will")
     problems = [str(conflict) for conflict in done.plan.conflicts]
     problems += [f"{result.step}: {result.error}" for result in done.failed]

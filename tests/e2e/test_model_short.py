@@ -5,43 +5,59 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from model.world import clusters
+
 _ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)) as both:
+        yield both
+
+
 @pytest.mark.timeout(600)
-def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(tmp_path: Path) -> None:
+def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(servers: tuple[str, str], tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
 
-    done = _model("--seeds", "1..2", "--length", "12", "--results", str(results))
+    done = _model(servers, "--seeds", "1..2", "--length", "12", "--results", str(results))
 
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(1, 12, None), (2, 12, None)]
 
 
+_TAIL = [{"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}, {"do": "run"}]
+_FENCE = [
+    {"do": "settings", "guarded": True, "committed": False, "latest": False},
+    {"do": "overtake", "nth": 1, "topic": "a", "burst": 10, "age": "present"},
+]
+
+
+@pytest.mark.parametrize(("without", "steps"), [("tail", _TAIL), ("fence", _FENCE)])
 @pytest.mark.timeout(600)
-def test_given_a_copy_without_tail_comparison_when_a_run_is_killed_then_the_model_finds_repeated_records(
-    tmp_path: Path,
+def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_finds_repeated_records(
+    servers: tuple[str, str], tmp_path: Path, without: str, steps: list[dict[str, object]]
 ) -> None:
     script = tmp_path / "script.json"
-    struck = {"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}
-    script.write_text(json.dumps([struck, {"do": "run"}]))
+    script.write_text(json.dumps(steps))
 
-    done = _model("--without", "tail", "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+    done = _model(servers, "--without", without, "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "VIOLATION repeated" in done.stdout
 
 
-def _model(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _model(servers: tuple[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     # Sockets of forked commands stand there, whose paths may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="model-") as temporary:
         return subprocess.run(
-            [sys.executable, "-m", "model", *arguments],
+            [sys.executable, "-m", "model", "--on", *servers, *arguments],
             cwd=_ROOT,
             env={**os.environ, "TMPDIR": temporary},
             capture_output=True,

@@ -77,6 +77,11 @@ def test_a_file_with_the_same_aliases_and_other_clusters_is_refused_everywhere(s
         ("translate", "--partition", "0", "--offset", "3"),
         ("translate", "--partition", "0", "--offset", "3", "--to-source"),
         ("position", "set", "--to", "earliest", "--yes"),
+        ("topics", "plan"),
+        ("topics", "apply"),
+        ("configs", "plan"),
+        ("configs", "apply"),
+        ("run",),
     ],
 )
 def test_no_command_believes_the_ledger_of_other_clusters(scene: Scene, words: tuple[str, ...]) -> None:
@@ -85,6 +90,7 @@ def test_no_command_believes_the_ledger_of_other_clusters(scene: Scene, words: t
     code, told = scene.say(*words, *named)
 
     assert (code, told["error"]["reason"]) == (3, "target-cluster-changed")
+    assert f"A.{scene.topic}" not in admin(scene.pair.source).list_topics(timeout=10).topics
 
 
 def test_show_compares_the_ids(scene: Scene) -> None:
