@@ -34,7 +34,17 @@ from mirror_lib.relay.lanes import Lanes
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.relay.old_records import OldRecords
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, Chosen, Guard, Lane, Outgoing, PartitionWriter, first_of_each
+from mirror_lib.relay.partition_writer import (
+    EPOCH,
+    LOOK,
+    NOT_ALONE,
+    SEND,
+    Chosen,
+    Lane,
+    Outgoing,
+    PartitionWriter,
+    first_of_each,
+)
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.torn_connections import TornConnections
 from mirror_lib.relay.write_faults import WriteFaults, about_records
@@ -218,26 +228,26 @@ class TargetWriter:
             )
             return
         lane = self._lanes.of(writer, leader)
-        connection = self._client.connection(*lane)
-        if writer.needs_look(connection):
+        step = writer.step_over(self._client.connection(*lane))
+        if step is LOOK:
             self._look_first(writer)
-            return
-        if not writer.sendable_over(connection):
+        if step is not SEND:
             return
         writer.queued = True
         self._queues.setdefault(lane, deque()).append(writer)
         self._send_over(lane)
 
     def _send_over(self, lane: Lane) -> None:
-        self._notice_stall()
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
         while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
+            self._notice_stall()
             if self._must_wait(lane, queue[0]):
                 return
             chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
-                if any(outgoing.suspected for _, outgoing in chosen.values()):
+                # One that is suspected goes alone.
+                if len(chosen) == 1 and any(outgoing.suspected for _, outgoing in chosen.values()):
                     self._alone.add(lane.leader)
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._produce(lane, connection, chosen)
@@ -247,6 +257,8 @@ class TargetWriter:
 
         Alone among all connections to the leader: what ends one of them may end the others too.
         """
+        if not (self._alone or self._clearing or (writer.waiting and writer.waiting[0].suspected)):
+            return False
         busy = lane.leader in self._alone
         if not busy and self._is_busy(lane.leader):
             if writer.waiting and writer.waiting[0].suspected:
@@ -371,7 +383,7 @@ class TargetWriter:
         if writer.backoff.failing_since is not None:
             writer.backoff.progressed()
         copy, batch = outgoing.copy, outgoing.batch
-        if writer.guard is Guard.EPOCH:
+        if writer.guard is EPOCH:
             copy.acknowledged(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
         else:
