@@ -210,6 +210,11 @@ class PartitionWriter:
         return self.guard is TRANSACTION or self.waiting[0].maybe_appended
 
     @property
+    def goes_one_by_one(self) -> bool:
+        """Whether its next batch waits until the one before it is acknowledged, since it is old."""
+        return self.guard is EPOCH and bool(self.waiting) and self.waiting[0].old
+
+    @property
     def needs_transaction(self) -> bool:
         """Whether a transaction is to begin before anything more is sent."""
         return (

@@ -56,6 +56,9 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TICK_SECONDS = 1.0
 #: A task that did nothing for longer was stopped, and may have been overtaken.
 _STALL_SECONDS = 5.0
+#: So many partitions that wait fill a request. Where batches go one by one, fewer wait until the request before theirs
+#: is answered: else each would have a request of its own, for ever.
+_FILLING_PARTITIONS = 16
 #: Over 150 ms it takes one second to connect with TLS and SASL.
 _CONNECT_SECONDS = 3.0
 
@@ -100,6 +103,8 @@ class TargetWriter:
         self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[Lane, int] = {}
+        #: Whose answer is being worked on: only then is it known what the next request can hold.
+        self._settling: Lane | None = None
         self._torn = TornConnections()
         #: Leaders to which a batch is on its way that may be what ends connections, and nothing else.
         self._alone: set[int] = set()
@@ -238,16 +243,20 @@ class TargetWriter:
         self._send_over(lane)
 
     def _send_over(self, lane: Lane) -> None:
+        if lane == self._settling:
+            return
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
-        while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
+        while queue and (outstanding := self._outstanding.get(lane, 0)) < self._settings.produce_max_in_flight:
+            if outstanding and len(queue) < _FILLING_PARTITIONS and queue[0].goes_one_by_one:
+                return
             self._notice_stall()
             if self._must_wait(lane, queue[0]):
                 return
             chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
                 # One that is suspected goes alone.
-                if len(chosen) == 1 and any(outgoing.suspected for _, outgoing in chosen.values()):
+                if len(chosen) == 1 and next(iter(chosen.values()))[1].suspected:
                     self._alone.add(lane.leader)
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._produce(lane, connection, chosen)
@@ -293,6 +302,7 @@ class TargetWriter:
 
     def _answered(self, lane: Lane, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]) -> None:
         error = produced.exception()
+        self._settling = lane
         if error is None:
             for answer in produced.result():
                 if (sent := chosen.pop(answer[:2], None)) is not None and not self._appended_next(*sent, answer):
@@ -310,6 +320,7 @@ class TargetWriter:
         else:
             raise error
         # Only now, so that the next request takes the batches of all partitions that can go on.
+        self._settling = None
         self._outstanding[lane] -= 1
         self._go_on_after(lane)
 
@@ -389,7 +400,8 @@ class TargetWriter:
         else:
             copy.appended(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
-            self._old.consider(writer)
+            if not writer.in_flight:
+                self._old.consider(writer)
 
     def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
         error = self._faults.refusal(writer, outgoing, answer)
