@@ -19,6 +19,8 @@ from bench.report import print_report, to_json
 from bench.settings import Copier
 from bench.workloads import EXTRA_WORKLOADS, WORKLOADS, select
 from mirror_lib.dev.jars import KAFKA_VERSION
+from mirror_lib.dev.own_settings import add_own_settings, own_settings
+from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.errors import MirrorError
 
 #: Of tables that go to a file or a pipe.
@@ -58,6 +60,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         help=f"copies before the first that is measured, at most (default {WARM_UP_COPIES})",
     )
     parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="this many times the records")
+    add_record_age(parser)
+    add_own_settings(parser)
     parser.add_argument("--keep", action="store_true", help="leave logs and data in their temporary folder")
     return parser.parse_args(argv)
 
@@ -66,13 +70,14 @@ def make_options(arguments: argparse.Namespace) -> Options:
     """What to compare, by the arguments.
 
     Raises:
-        ValueError: a workload or copier is not known, or the scale is not above zero.
+        ValueError: a workload or copier is not known, the scale is not above zero, or a property has no value.
     """
     workloads = select(arguments.workloads, quick=arguments.quick)
     if arguments.scale <= 0:
         raise ValueError("--scale must be above 0.")
     if arguments.scale != 1.0:
         workloads = tuple(each.scaled(max(round(each.records * arguments.scale), 1)) for each in workloads)
+    workloads = tuple(each.aged(arguments.record_age) for each in workloads)
     if arguments.tls:
         workloads = tuple(each for workload in workloads for each in (workload, workload.over_tls()))
     names = [name.strip() for name in (arguments.copiers or "").split(",") if name.strip()]
@@ -90,6 +95,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
         warm_up=not arguments.quick,
         warm_up_copies=arguments.warm_up,
         keep=arguments.keep,
+        settings=own_settings(arguments.set),
     )
 
 
@@ -130,7 +136,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         progress.print("interrupted; everything is stopped")
         return 130
-    setup = {"partitions": options.partitions, "processes": options.processes, "rounds": options.rounds}
+    setup: dict[str, int | str] = {
+        "partitions": options.partitions,
+        "processes": options.processes,
+        "rounds": options.rounds,
+    }
+    if options.settings:
+        setup["settings"] = ", ".join(f"{key}={value}" for key, value in options.settings.items())
     print_report(console, results, machine, setup)
     if arguments.json is not None:
         text = json.dumps(to_json(results, machine, setup), indent=2)

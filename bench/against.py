@@ -1,7 +1,7 @@
 """`python -m bench.against CHECKOUT`: is the copy of this checkout slower than that of another one of this project?
 
 Both copy the same records between the same two brokers in turn, each time in a process of its own, so that whatever the
-machine does meets both alike. Ratios above 1 mean that this checkout is slower.
+machine does meets both alike. Ratios above 1 mean that this checkout is slower. CPU seconds are the copier's own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -21,12 +22,14 @@ from bench.loading import load
 from bench.pair import Pair, started_pair
 from bench.settings import Copier, CopySetup, properties, render
 from bench.workloads import Workload, select
+from mirror_lib.dev.own_settings import add_own_settings, own_settings
+from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.errors import MirrorError
 
 _WORKLOADS = "1kb-lz4,1kb-none,100b-lz4,200b-single,200b-five"
 _PARTITIONS = 8
 _HERE = Path(__file__).resolve().parents[1]
-_MEASURES = ("user", "system", "seconds")
+_MEASURES = ("cpu", "user", "system", "seconds")
 #: The first round of each warms the brokers up.
 _WARM_UP = 1
 
@@ -36,8 +39,8 @@ Spent = Mapping[str, float]
 class _Sides:
     """Copies by either checkout, each to a new topic."""
 
-    def __init__(self, pair: Pair, folder: Path, other: Path) -> None:
-        self._pair, self._folder = pair, folder
+    def __init__(self, pair: Pair, folder: Path, other: Path, own: Mapping[str, str]) -> None:
+        self._pair, self._folder, self._own = pair, folder, own
         self._checkouts = {"this": _HERE, "other": other}
         self._copies = 0
 
@@ -50,6 +53,7 @@ class _Sides:
             source_bootstrap=self._pair.source.bootstrap_servers,
             target_bootstrap=self._pair.target.bootstrap_servers,
             tasks=1,
+            own=self._own if side == "this" else {},
         )
         path = self._folder / f"{self._copies}.properties"
         path.write_text(render(properties(setup)))
@@ -64,23 +68,52 @@ class _Sides:
         )
         if done.returncode:
             raise BenchError(f"the copy of {checkout} failed: {done.stderr[-500:]}")
-        spent: Spent = json.loads(done.stdout.splitlines()[-1])
-        return spent
+        spent: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return {**spent, "cpu": spent["user"] + spent["system"]}
 
 
-def compare(pair: Pair, folder: Path, other: Path, workload: Workload, rounds: int) -> dict[str, float]:
-    """The median of the ratios this / other of all rounds, by what was measured."""
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """This / other over all rounds, and what both took: medians, lowest and highest."""
+
+    median: float
+    low: float
+    high: float
+    this_seconds: float
+    other_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f} ({self.low:.2f} to {self.high:.2f}; {self.this_seconds:.2f} s)"
+
+
+def ratios(rounds: Sequence[tuple[Spent, Spent]]) -> dict[str, Ratio]:
+    """What came of the rounds, by what was measured.
+
+    Args:
+        rounds: what this checkout spent, and the other.
+    """
+    found = {}
+    for name in _MEASURES:
+        this, other = ([spent[name] for spent in side] for side in zip(*rounds, strict=True))
+        each = [one / max(another, 1e-6) for one, another in zip(this, other, strict=True)]
+        middle = (round(statistics.median(values), 3) for values in (this, other))
+        found[name] = Ratio(round(statistics.median(each), 3), round(min(each), 3), round(max(each), 3), *middle)
+    return found
+
+
+def compare(
+    pair: Pair, folder: Path, other: Path, workload: Workload, rounds: int, own: Mapping[str, str]
+) -> dict[str, Ratio]:
+    """Copy by both checkouts in each round; returns the ratios by what was measured."""
     pair.source.create(workload.name, _PARTITIONS)
     load(pair.source.bootstrap_servers, workload, _PARTITIONS)
-    sides = _Sides(pair, folder, other)
-    ratios: dict[str, list[float]] = {name: [] for name in _MEASURES}
+    sides = _Sides(pair, folder, other, own)
+    spent = []
     for number in range(_WARM_UP + rounds):
         order = ("this", "other") if number % 2 else ("other", "this")
-        spent = {side: sides.copy(side, workload) for side in order}
-        if number >= _WARM_UP:
-            for name in _MEASURES:
-                ratios[name].append(spent["this"][name] / max(spent["other"][name], 1e-6))
-    return {name: round(statistics.median(found), 3) for name, found in ratios.items()}
+        by_side = {side: sides.copy(side, workload) for side in order}
+        spent.append((by_side["this"], by_side["other"]))
+    return ratios(spent[_WARM_UP:])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,21 +123,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workloads", default=_WORKLOADS, help="which ones, with commas between")
     parser.add_argument("--rounds", type=int, default=8, help="of each workload (default 8)")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
+    add_record_age(parser)
+    add_own_settings(parser, "this checkout's flow alone")
     chosen = parser.parse_args(argv)
-    found: dict[str, dict[str, float]] = {}
+    try:
+        workloads = [each.aged(chosen.record_age) for each in select(chosen.workloads, quick=False)]
+        own = own_settings(chosen.set)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    found: dict[str, dict[str, Ratio]] = {}
     try:
         with tempfile.TemporaryDirectory(prefix="mirror-against-") as name, started_pair(Path(name)) as pair:
-            for workload in select(chosen.workloads, quick=False):
-                ratios = compare(pair, Path(name), chosen.checkout.resolve(), workload, chosen.rounds)
-                found[workload.name] = ratios
-                told = ", ".join(f"{measure} {ratio:.2f}" for measure, ratio in ratios.items())
-                sys.stdout.write(f"{workload.name}: this / other: {told}\n")
+            for workload in workloads:
+                came = compare(pair, Path(name), chosen.checkout.resolve(), workload, chosen.rounds, own)
+                found[workload.name] = came
+                told = ", ".join(f"{measure} {ratio}" for measure, ratio in came.items())
+                sys.stdout.write(f"{workload.title}: this / other: {told}\n")
                 sys.stdout.flush()
     except MirrorError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     if chosen.json is not None:
-        chosen.json.write_text(json.dumps(found, indent=2) + "\n")
+        plain = {name: {measure: asdict(ratio) for measure, ratio in each.items()} for name, each in found.items()}
+        chosen.json.write_text(json.dumps(plain, indent=2) + "\n")
     return 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -47,6 +47,7 @@ class Options:
             warm-up of their JVMs.
         warm_up_copies: brokers that are not warm after so many are measured as they are.
         keep: leave the folder with logs and data.
+        settings: further properties of our flow.
     """
 
     workloads: tuple[Workload, ...]
@@ -58,6 +59,7 @@ class Options:
     warm_up: bool = True
     warm_up_copies: int = WARM_UP_COPIES
     keep: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def copiers_of(self, workload: Workload) -> tuple[Copier, ...]:
         """Who copies a workload: by default all, but the client loop where the goals speak of it."""
@@ -236,6 +238,7 @@ class _Comparison:
             target_bootstrap=transport.target_bootstrap,
             tasks=self._options.processes,
             client=transport.client,
+            own=self._options.settings,
         )
         directory = self._folder / f"{workload.name}-{setup.source_alias}"
         return Copy(workload, setup, self._options.partitions, directory)

@@ -94,7 +94,15 @@ class _Bench:
         self._copies += 1
         source, target = self._sites.servers(case)
         loaded = self._load(self._workload(case))
-        setup = CopySetup(copier, self._copies, loaded.workload.name, source, target, self._options.processes)
+        setup = CopySetup(
+            copier,
+            self._copies,
+            loaded.workload.name,
+            source,
+            target,
+            self._options.processes,
+            own=self._options.settings,
+        )
         copied = Copied(
             case,
             copier,
@@ -121,7 +129,7 @@ class _Bench:
         directory = self._folder / setup.source_alias
         directory.mkdir()
         ours = copied.copier is Copier.MIRROR
-        text = render({**properties(setup), **(self._options.settings if ours else {})})
+        text = render(properties(setup))
         report: RunReport | None = None
         began = time.monotonic()
         if ours:

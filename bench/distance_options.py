@@ -12,6 +12,8 @@ from typing import TypeVar
 from bench.distance_model import Case
 from bench.settings import Copier
 from bench.workloads import Workload, select
+from mirror_lib.dev.own_settings import add_own_settings, own_settings
+from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.dev.wan_direction import LineQuality
 
 _COPIERS = (Copier.MIRROR, Copier.MM2_DEFAULT, Copier.MM2_TUNED)
@@ -69,9 +71,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="F",
         help="with loss, copy what the line takes in so long (60)",
     )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a property of our flow; may repeat"
-    )
+    add_record_age(parser)
+    add_own_settings(parser)
     parser.add_argument("--no-warm-up", action="store_true", help="measure the very first copy as well")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured to this file")
     return parser.parse_args(argv)
@@ -89,10 +90,8 @@ def make_options(chosen: argparse.Namespace) -> Options:
     quality = LineQuality(chosen.round_trip_ms / 1000, chosen.loss, chosen.bytes_per_second, chosen.window_bytes)
     cases = _named(chosen.cases.split(","), {case.value: case for case in Case}, "case") or tuple(Case)
     copiers = _named(chosen.copiers.split(","), {copier.value: copier for copier in _COPIERS}, "copier")
-    if wrong := [text for text in chosen.set if "=" not in text]:
-        raise ValueError(f"not KEY=VALUE: {', '.join(wrong)}.")
     return Options(
-        workload=workloads[0].scaled(chosen.records),
+        workload=workloads[0].scaled(chosen.records).aged(chosen.record_age),
         quality=quality,
         cases=tuple(case for case in cases if quality.loss or not case.lossy),
         copiers=copiers or (Copier.MIRROR,),
@@ -100,7 +99,7 @@ def make_options(chosen: argparse.Namespace) -> Options:
         partitions=chosen.partitions,
         processes=chosen.processes,
         lossy_seconds=chosen.lossy_seconds,
-        settings=dict(text.split("=", 1) for text in chosen.set),
+        settings=own_settings(chosen.set),
         warm_up=not chosen.no_warm_up,
     )
 

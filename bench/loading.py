@@ -21,8 +21,6 @@ from mirror_lib.topology.names import TopicPartition
 _REQUESTS_IN_FLIGHT = 8
 _PRODUCE_TIMEOUT_MS = 30_000
 _FETCH_BYTES, _FETCH_PARTITION_BYTES = 16 * 1024 * 1024, 2 * 1024 * 1024
-#: Records carry times of the last day, so that no retention rule touches them.
-_AGE_SECONDS = 24 * 3600
 
 
 def load(bootstrap_servers: str, workload: Workload, partitions: int) -> Shape:
@@ -72,7 +70,7 @@ def _leader(client: RawClient, topic: str) -> int:
 
 async def _write(client: RawClient, workload: Workload, partitions: int) -> None:
     mill, leader = BatchMill(workload), _leader(client, workload.name)
-    first_timestamp = int((time.time() - _AGE_SECONDS) * 1000)
+    first_timestamp = workload.first_timestamp(partitions, time.time())
     streams = [mill.batches(partition, partitions, first_timestamp) for partition in range(partitions)]
     free = asyncio.Semaphore(_REQUESTS_IN_FLIGHT)
 

@@ -25,10 +25,10 @@ _SHORT: Mapping[Copier, str] = {
 }
 
 
-def print_report(console: Console, results: Results, machine: Machine, setup: Mapping[str, int]) -> None:
+def print_report(console: Console, results: Results, machine: Machine, setup: Mapping[str, int | str]) -> None:
     """Everything on the terminal: speed, CPU, the limit, goals."""
     console.print(_machine_line(machine, setup))
-    console.print(speed_table(results, rounds=setup["rounds"]))
+    console.print(speed_table(results, rounds=int(setup["rounds"])))
     console.print(cpu_table(results))
     if results.limit_runs:
         console.print(bound_table(results))
@@ -46,7 +46,7 @@ def warn_if_busy(console: Console, machine: Machine) -> None:
         )
 
 
-def _machine_line(machine: Machine, setup: Mapping[str, int]) -> Text:
+def _machine_line(machine: Machine, setup: Mapping[str, int | str]) -> Text:
     parts = ", ".join(f"{value} {name}" for name, value in setup.items())
     return Text(f"{machine.line()}\n{parts}", style="dim")
 
@@ -186,7 +186,7 @@ def _share(ratio: float | None) -> str:
     return _UNKNOWN if ratio is None else f"{ratio * 100:.0f} %"
 
 
-def to_json(results: Results, machine: Machine, setup: Mapping[str, int]) -> dict[str, Any]:
+def to_json(results: Results, machine: Machine, setup: Mapping[str, int | str]) -> dict[str, Any]:
     """Everything that was measured, with the summary and the goals."""
     return {
         "machine": asdict(machine),

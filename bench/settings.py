@@ -45,6 +45,8 @@ class CopySetup:
     tasks: int
     #: What both clusters' clients need beside the addresses, under the names of Java's clients.
     client: Mapping[str, str] = field(default_factory=dict)
+    #: Further properties of our own flow.
+    own: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source_alias(self) -> str:
@@ -109,6 +111,8 @@ def properties(setup: CopySetup) -> dict[str, str]:
         settings |= {f"{target}.producer.{name}": value for name, value in TUNED_PRODUCER.items()}
         settings |= {f"{source}.consumer.{name}": value for name, value in TUNED_CONSUMER.items()}
         settings |= {f"{flow}.{name}": value for name, value in TUNED_FLOW.items()}
+    if setup.copier is Copier.MIRROR:
+        settings |= setup.own
     return settings
 
 

@@ -19,6 +19,7 @@ from bench.errors import BenchError
 from bench.window import Look
 
 _TIMEOUT = 30.0
+_KEPT = {"retention.ms": "-1"}
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 #: What a broker says of a partition that is just being created.
@@ -87,8 +88,8 @@ class Topics:
         return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
 
     def create(self, name: str, partitions: int) -> None:
-        """Create a topic with one replica and the broker's defaults, and wait until it can be written."""
-        self._admin.create_topics([NewTopic(name, partitions, 1)])[name].result(_TIMEOUT)
+        """Create a topic with one replica that keeps records of any age, and wait until it can be written."""
+        self._admin.create_topics([NewTopic(name, partitions, 1, config=_KEPT)])[name].result(_TIMEOUT)
         self.wait_until_led(name, partitions)
 
     def wait_until_led(self, name: str, partitions: int) -> None:

@@ -12,6 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from bench.payload import Payloads
 from bench.payments import Payments
+from mirror_lib.dev.record_age import format_age
 
 #: Kafka message format v2: what a batch's header holds at these positions (KIP-98).
 _CRC_AT, _CRC_FROM, _TIMESTAMPS_AT = 17, 21, 27
@@ -57,6 +58,7 @@ class Workload:
         value_bytes: size of each record's value; keys have 14 bytes besides.
         records_per_batch: every batch holds so many, but for the last one of a partition.
         tls: copiers reach both clusters over TLS; the goals do not speak of these.
+        age_seconds: how far the newest timestamps lie back when the records are written.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Workload:
     kind: BatchKind
     tls: bool = False
     content: Content = Content.TEXT
+    age_seconds: float = 0.0
 
     @property
     def payload_bytes(self) -> int:
@@ -81,6 +84,21 @@ class Workload:
     def over_tls(self) -> Workload:
         """The same workload, copied over TLS."""
         return replace(self, name=f"{self.name}-tls", title=f"{self.title}, over TLS", tls=True)
+
+    def aged(self, seconds: float) -> Workload:
+        """The same workload with timestamps that lie so far back."""
+        if not seconds:
+            return self
+        return replace(self, title=f"{self.title}, {format_age(seconds)} old", age_seconds=seconds)
+
+    def first_timestamp(self, partitions: int, now: float) -> int:
+        """Epoch milliseconds of the first record of each partition; the others follow a millisecond apart.
+
+        Args:
+            partitions: of the topic.
+            now: epoch seconds, when the records are written. No broker takes records of the future.
+        """
+        return int((now - self.age_seconds) * 1000) - self.records_of(0, partitions)
 
     def records_of(self, partition: int, partitions: int) -> int:
         """How many records this partition gets: the same everywhere, the remainder goes to the first ones."""

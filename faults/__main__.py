@@ -18,6 +18,8 @@ from faults.campaign import Options, run
 from faults.kinds import KINDS, choose
 from faults.report import print_report, to_json
 from faults.results import Results
+from mirror_lib.dev.own_settings import add_own_settings, own_settings
+from mirror_lib.dev.record_age import add_record_age
 from mirror_lib.errors import MirrorError
 
 #: Of tables that go to a file or a pipe.
@@ -42,6 +44,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rate", type=_positive, default=300, metavar="R", help="records per second of the input (default 300)"
     )
+    add_record_age(parser)
+    add_own_settings(parser, "the flow")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything found to this file")
     parser.add_argument("--keep", action="store_true", help="leave logs and data in their temporary folder")
     return parser.parse_args(argv)
@@ -51,7 +55,7 @@ def make_options(arguments: argparse.Namespace) -> Options:
     """What to do, by the arguments.
 
     Raises:
-        ValueError: a kind is not known or makes no sense, or the time is not above zero.
+        ValueError: a kind is not known or makes no sense, the time is not above zero, or a property has no value.
     """
     names = [name.strip() for name in (arguments.kinds or "").split(",") if name.strip()]
     kinds = choose(names, brokers=arguments.brokers)
@@ -69,6 +73,8 @@ def make_options(arguments: argparse.Namespace) -> Options:
         brokers=arguments.brokers,
         partitions=arguments.partitions,
         keep=arguments.keep,
+        age_seconds=arguments.record_age,
+        settings=own_settings(arguments.set),
     )
 
 
@@ -110,6 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "brokers": options.brokers,
             "partitions": sum(options.topics.values()),
             "rate": options.rate,
+            "record_age_seconds": options.age_seconds,
+            "settings": dict(options.settings),
             "kinds": [kind.name for kind in options.kinds],
         }
         arguments.json.parent.mkdir(parents=True, exist_ok=True)

@@ -6,10 +6,10 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults import flow_config
@@ -29,6 +29,11 @@ from faults.world import Configs, Tell, World
 
 #: Topics of the input with their partitions at the start; the first one's number may be chosen.
 _TOPICS = {f"{flow_config.INPUT_PREFIX}{name}": count for name, count in (("orders", 4), ("audit", 3), ("clicks", 2))}
+#: Between two looks of the target's brokers for producers to forget.
+_FORGET_SECONDS = 2.0
+_FORGETTING: Mapping[str, str] = {"producer.id.expiration.check.interval.ms": f"{_FORGET_SECONDS * 1000:.0f}"}
+#: As long as brokers can.
+_REMEMBERING: Mapping[str, str] = {"producer.id.expiration.ms": str(2**31 - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,9 @@ class Options:
         brokers: of each cluster, 1 or 3.
         partitions: of the first topic; None: its usual number.
         keep: leave the folder with logs and data.
+        age_seconds: how far the input's timestamps lie back. The source's brokers then remember their producers for
+            longer, so that the input itself is exact, and the target's look every two seconds for some to forget.
+        settings: further properties of the flow.
     """
 
     kinds: Sequence[Kind]
@@ -53,6 +61,8 @@ class Options:
     brokers: int = 3
     partitions: int | None = None
     keep: bool = False
+    age_seconds: float = 0.0
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topics(self) -> dict[str, int]:
@@ -87,7 +97,10 @@ def run(options: Options, results: Results, tell: Tell) -> None:
 def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> World:
     tell(f"starting two clusters of {options.brokers} brokers and two Spark sessions in {folder}")
     drivers = stack.enter_context(Drivers(folder))
-    source, target = (Side(name, folder / name, brokers=options.brokers) for name in ("source", "target"))
+    brokers = {"source": _REMEMBERING, "target": _FORGETTING} if options.age_seconds else {"source": {}, "target": {}}
+    source, target = (
+        Side(name, folder / name, brokers=options.brokers, overrides=overrides) for name, overrides in brokers.items()
+    )
     with ThreadPoolExecutor(max_workers=2) as pool:
         for side in (source, target):
             stack.callback(side.stop)
@@ -100,12 +113,19 @@ def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> Worl
         target=target,
         drivers=drivers,
         input=stack.enter_context(
-            Input(source.topics.bootstrap_servers, options.topics, rate=options.rate, seed=options.seed)
+            Input(
+                source.topics.bootstrap_servers,
+                options.topics,
+                rate=options.rate,
+                seed=options.seed,
+                age_seconds=options.age_seconds,
+            )
         ),
-        configs=_configs(folder, source, target, postgres),
+        configs=_configs(folder, source, target, postgres, options.settings),
         postgres=postgres,
         reader=stack.enter_context(Reader(target.topics.bootstrap_servers, prefix=flow_config.TARGET_PREFIX)),
         tell=tell,
+        forget_seconds=2 * _FORGET_SECONDS if options.age_seconds else 0.0,
     )
     scene = Scene(world, random.Random(options.seed))
     scene.prepare()
@@ -116,10 +136,12 @@ def _start(options: Options, folder: Path, stack: ExitStack, tell: Tell) -> Worl
     return world
 
 
-def _configs(folder: Path, source: Side, target: Side, postgres: PostgresServer | None) -> Configs:
+def _configs(
+    folder: Path, source: Side, target: Side, postgres: PostgresServer | None, own: Mapping[str, str]
+) -> Configs:
     def config(name: str, ledger_url: str) -> Path:
         settings = flow_config.properties(
-            source.flow_bootstrap, target.flow_bootstrap, ledger_url, brokers=source.brokers
+            source.flow_bootstrap, target.flow_bootstrap, ledger_url, brokers=source.brokers, own=own
         )
         return flow_config.write(folder / f"{name}.properties", settings)
 

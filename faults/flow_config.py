@@ -13,8 +13,14 @@ TARGET_PREFIX = f"{SOURCE}."
 INPUT_PREFIX, DOOMED_PREFIX = "input-", "doomed-"
 
 
-def properties(source_bootstrap: str, target_bootstrap: str, ledger_url: str, *, brokers: int) -> dict[str, str]:
-    """The whole file, as keys and values."""
+def properties(
+    source_bootstrap: str, target_bootstrap: str, ledger_url: str, *, brokers: int, own: Mapping[str, str]
+) -> dict[str, str]:
+    """The whole file, as keys and values.
+
+    Args:
+        own: further properties, or other values.
+    """
     internal = ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic", "offset.storage")
     return {
         "clusters": f"{SOURCE}, {TARGET}",
@@ -38,6 +44,7 @@ def properties(source_bootstrap: str, target_bootstrap: str, ledger_url: str, *,
         "mirror.batch.passthrough.min.bytes": str(4 * 1024),
         "mirror.batch.max.bytes": str(8 * 1024),
         "mirror.ledger.url": ledger_url,
+        **own,
     }
 
 

@@ -21,17 +21,20 @@ PRODUCERS = tuple(range(len(PROFILES)))
 class Input:
     """Constant input into the source; as a context manager it ends with it."""
 
-    def __init__(self, bootstrap_servers: str, topics: Mapping[str, int], *, rate: float, seed: int) -> None:
+    def __init__(
+        self, bootstrap_servers: str, topics: Mapping[str, int], *, rate: float, seed: int, age_seconds: float = 0.0
+    ) -> None:
         """Begin to write at once.
 
         Args:
             topics: number of partitions by name; the topics exist.
             rate: records per second, of all producers together.
+            age_seconds: how far timestamps lie back.
         """
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=serve, args=(theirs, bootstrap_servers, dict(topics), rate, seed), name="faults-input"
+            target=serve, args=(theirs, bootstrap_servers, dict(topics), rate, seed, age_seconds), name="faults-input"
         )
         self._process.start()
         theirs.close()

@@ -111,11 +111,12 @@ def zombie_worker(scene: Scene) -> bool:
 
 
 def _succeed(scene: Scene, driver: Driver) -> None:
-    """Let another driver copy what is there."""
+    """Let another driver copy what is there, and the target's brokers forget it where its records are old."""
     scene.afterwards(lambda: scene.world.drivers.bury(driver))
     scene.world.drivers.lose(driver)
     pause(0.1)
     scene.catch_up()
+    pause(scene.world.forget_seconds)
 
 
 def _send(pids: tuple[int, ...] | list[int], number: signal.Signals) -> None:

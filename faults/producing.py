@@ -78,11 +78,13 @@ class Written:
     errors: tuple[str, ...] = ()
 
 
-def serve(pipe: Pipe, bootstrap_servers: str, topics: Mapping[str, int], rate: float, seed: int) -> None:
+def serve(
+    pipe: Pipe, bootstrap_servers: str, topics: Mapping[str, int], rate: float, seed: int, age_seconds: float
+) -> None:
     """The process: write until told to finish, or until whoever started it is gone."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    writer = _Writer(bootstrap_servers, topics, seed)
+    writer = _Writer(bootstrap_servers, topics, seed, age_seconds)
     credit, last = 0.0, time.monotonic()
     try:
         while True:
@@ -108,7 +110,8 @@ def serve(pipe: Pipe, bootstrap_servers: str, topics: Mapping[str, int], rate: f
 
 
 class _Writer:
-    def __init__(self, bootstrap_servers: str, topics: Mapping[str, int], seed: int) -> None:
+    def __init__(self, bootstrap_servers: str, topics: Mapping[str, int], seed: int, age_seconds: float) -> None:
+        self._age_ns = int(age_seconds * 1e9)
         self._producers = [
             Producer({"bootstrap.servers": bootstrap_servers, **_SETTINGS, **profile}) for profile in PROFILES
         ]
@@ -159,9 +162,8 @@ class _Writer:
 
     def _write(self, stream: Stream, *, end: bool) -> bool:
         payload = self._mill.next()
-        content = Content(
-            stream.topic, stream.partition, time.time_ns() // 1_000_000, payload.key, payload.value, payload.headers
-        )
+        timestamp = (time.time_ns() - self._age_ns) // 1_000_000
+        content = Content(stream.topic, stream.partition, timestamp, payload.key, payload.value, payload.headers)
         stamp = content.stamp(stream.producer, self._streams[stream], end=end)
         try:
             self._producers[stream.producer].produce(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -17,26 +17,27 @@ from mirror_lib.dev.proxy import KafkaProxy
 _FLOW_LISTENER = "FLOW"
 _LISTENERS = {"PLAINTEXT": "PLAINTEXT", _FLOW_LISTENER: "PLAINTEXT"}
 _HEAP_MEGABYTES = 320
-#: Brokers notice the death of one of them within seconds, and delete files at once.
+#: Brokers notice the death of one of them within seconds, delete files at once, and keep records of any age.
 _OVERRIDES = {
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     "unclean.leader.election.enable": "false",
     "log.segment.delete.delay.ms": "1000",
+    "log.retention.ms": "-1",
 }
 
 
 class Side:
     """A cluster; clients of the campaign connect directly, the flow through proxies."""
 
-    def __init__(self, name: str, directory: Path, *, brokers: int) -> None:
+    def __init__(self, name: str, directory: Path, *, brokers: int, overrides: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.brokers = brokers
         self._cluster = KafkaCluster(
             name,
             directory=directory,
             brokers=brokers,
-            overrides=_OVERRIDES,
+            overrides={**_OVERRIDES, **(overrides or {})},
             listeners=_LISTENERS,
             proxied=[_FLOW_LISTENER],
             heap_megabytes=_HEAP_MEGABYTES,

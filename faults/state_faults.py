@@ -11,8 +11,9 @@ from faults.world import pause
 
 #: The topic that gets more partitions, until it has this many; then another one does.
 _PARTITIONS_MOST = 8
-#: No batch of any record fits.
-_TOO_SMALL_BYTES = "64"
+#: No batch of a record with a stamp fits (90 bytes or more). A transaction's marker does (78 bytes): a coordinator that
+#: cannot write one never tries again (Java `TransactionMarkerRequestCompletionHandler`), and its id is not free again.
+_TOO_SMALL_BYTES = "85"
 _DOOMED_PARTITIONS = 3
 _DOOMED_RECORDS = 6000
 _FLUSH_SECONDS = 60.0

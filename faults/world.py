@@ -42,6 +42,8 @@ class World:
     postgres: PostgresServer | None
     reader: Reader
     tell: Tell
+    #: After so long the target's brokers have forgotten the producers of old records.
+    forget_seconds: float = 0.0
     arrivals: ArrivalCheck = field(default_factory=ArrivalCheck)
 
     def source_topics(self) -> dict[str, int]:

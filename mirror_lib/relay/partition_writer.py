@@ -72,6 +72,22 @@ class Guard(Enum):
     ENDING = auto()
 
 
+class Step(Enum):
+    """What a partition whose next batch may be sent can do over a connection."""
+
+    #: Send it.
+    SEND = auto()
+    #: Look at the log first: a writer that was stopped, or cut off, may have been overtaken since.
+    LOOK = auto()
+    #: Wait until what is on its way is answered.
+    WAIT = auto()
+
+
+#: Python 3.11 takes thirty times as long to find them in their classes, and they are asked for with each batch.
+EPOCH, TRANSACTION = Guard.EPOCH, Guard.TRANSACTION
+SEND, LOOK, WAIT = Step.SEND, Step.LOOK, Step.WAIT
+
+
 class Lane(NamedTuple):
     """One of the connections to a broker."""
 
@@ -143,7 +159,7 @@ class PartitionWriter:
         self.transactions = opened.transactions
         #: The id of the producer, for transactions that begin and end here; None where the target refuses such ids.
         self.transactional_id = opened.transactional_id
-        self.guard = Guard.EPOCH
+        self.guard = EPOCH
         #: Old batches are sent in a transaction only.
         self.guards_old = False
         self.next_sequence = 0
@@ -182,23 +198,28 @@ class PartitionWriter:
             and not self.dividing
             and self.failed is None
             and not self.backoff.waiting
-            and self._guarded
+            and ((self.guard is EPOCH and not self.guards_old) or self._guarded)
         )
 
     @property
     def _guarded(self) -> bool:
         """Whether the guard that the next batch needs is in force."""
-        if self.guard is Guard.EPOCH:
+        if self.guard is EPOCH:
             return not (self.guards_old and self.waiting[0].old)
         # What may be in a transaction that is to end is sent again, but nothing more.
-        return self.guard is Guard.TRANSACTION or self.waiting[0].maybe_appended
+        return self.guard is TRANSACTION or self.waiting[0].maybe_appended
+
+    @property
+    def goes_one_by_one(self) -> bool:
+        """Whether its next batch waits until the one before it is acknowledged, since it is old."""
+        return self.guard is EPOCH and bool(self.waiting) and self.waiting[0].old
 
     @property
     def needs_transaction(self) -> bool:
         """Whether a transaction is to begin before anything more is sent."""
         return (
-            self.guard is Guard.EPOCH
-            and self.guards_old
+            self.guards_old
+            and self.guard is EPOCH
             and bool(self.waiting)
             and self.waiting[0].old
             and self.failed is None
@@ -206,25 +227,18 @@ class PartitionWriter:
             and not self.backoff.waiting
         )
 
-    def sendable_over(self, connection: object) -> bool:
-        if not self.sendable:
-            return False
+    def step_over(self, connection: object) -> Step:
+        """What to do over a connection, while `sendable`."""
         if not self.in_flight:
-            return True
+            moved = self.connection is not None and connection != self.connection
+            return LOOK if moved or self.stale else SEND
         if connection is None or not connection == self.connection == self.known_over or self.stale:
-            return False
+            return WAIT
         # A broker may forget the producer of an old batch as soon as it is there, and then takes any sequence number.
         # It forgets none whose transaction is open.
-        return self.guard is Guard.TRANSACTION or not (self.waiting[0].old or self.in_flight[-1].old)
-
-    def needs_look(self, connection: object) -> bool:
-        """Whether the log is to be looked at before anything goes over a connection.
-
-        A writer that was stopped, or cut off, may have been overtaken since.
-        """
-        if self.in_flight or not self.sendable:
-            return False
-        return self.stale or (self.connection is not None and connection != self.connection)
+        if (self.waiting[0].old or self.in_flight[-1].old) and self.guard is not TRANSACTION:
+            return WAIT
+        return SEND
 
     @property
     def at_rest(self) -> bool:
@@ -268,17 +282,14 @@ class PartitionWriter:
     @property
     def names_in_request(self) -> str | None:
         """The id of the producer in whose transaction the next batch is; None where it is in none."""
-        if self.guard is not Guard.EPOCH:
+        if self.guard is not EPOCH:
             return self.transactional_id
         return self.transactions
 
-    def next_over(self, connection: object) -> Outgoing | None:
-        """Put the first that waits on its way over a connection; None where nothing may be sent over it now."""
-        if not self.sendable_over(connection):
-            return None
+    def next_over(self, connection: object, *, in_transaction: bool) -> Outgoing:
+        """Put the first that waits on its way over a connection."""
         self.connection = connection
         outgoing = self.waiting.popleft()
-        in_transaction = self.names_in_request is not None
         stamp(outgoing.batch, self.producer_id, self.epoch, outgoing.sequence, in_transaction=in_transaction)
         outgoing.sent()
         self.in_flight.append(outgoing)
@@ -340,23 +351,25 @@ def first_of_each(
     size = 0
     for _ in range(len(queue)):
         writer = queue[0]
-        if chosen and writer.names_in_request != transactional_id:
+        name = writer.names_in_request
+        if chosen and name != transactional_id:
             # A request speaks for one producer's transaction, or for none.
             break
         if chosen and writer.waiting and not _joins(writer.waiting[0], size, most):
             break
         queue.popleft()
-        outgoing = None if writer.needs_look(connection) else writer.next_over(connection)
-        if outgoing is None:
+        step = writer.step_over(connection) if writer.sendable else WAIT
+        if step is not SEND:
             writer.queued = False
-            if writer.needs_look(connection):
+            if step is LOOK:
                 look(writer)
             continue
+        outgoing = writer.next_over(connection, in_transaction=name is not None)
         if writer.waiting and writer.lane == lane:
             queue.append(writer)
         else:
             writer.queued = False
-        transactional_id = writer.names_in_request
+        transactional_id = name
         chosen[writer.target] = writer, outgoing
         size += len(outgoing.batch.payload)
         if size >= most or outgoing.suspected:
@@ -365,4 +378,4 @@ def first_of_each(
 
 
 def _joins(outgoing: Outgoing, size: int, most: int) -> bool:
-    return not outgoing.suspected and size + len(outgoing.batch.payload) <= most
+    return outgoing.torn < _SUSPECTED and size + len(outgoing.batch.payload) <= most

@@ -34,7 +34,17 @@ from mirror_lib.relay.lanes import Lanes
 from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.relay.old_records import OldRecords
 from mirror_lib.relay.partition_copy import PartitionCopy
-from mirror_lib.relay.partition_writer import NOT_ALONE, Chosen, Guard, Lane, Outgoing, PartitionWriter, first_of_each
+from mirror_lib.relay.partition_writer import (
+    EPOCH,
+    LOOK,
+    NOT_ALONE,
+    SEND,
+    Chosen,
+    Lane,
+    Outgoing,
+    PartitionWriter,
+    first_of_each,
+)
 from mirror_lib.relay.quarantine import Omissions
 from mirror_lib.relay.torn_connections import TornConnections
 from mirror_lib.relay.write_faults import WriteFaults, about_records
@@ -46,6 +56,9 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _TICK_SECONDS = 1.0
 #: A task that did nothing for longer was stopped, and may have been overtaken.
 _STALL_SECONDS = 5.0
+#: So many partitions that wait fill a request. Where batches go one by one, fewer wait until the request before theirs
+#: is answered: else each would have a request of its own, for ever.
+_FILLING_PARTITIONS = 16
 #: Over 150 ms it takes one second to connect with TLS and SASL.
 _CONNECT_SECONDS = 3.0
 
@@ -90,6 +103,8 @@ class TargetWriter:
         self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
         self._queues: dict[Lane, deque[PartitionWriter]] = {}
         self._outstanding: dict[Lane, int] = {}
+        #: Whose answer is being worked on: only then is it known what the next request can hold.
+        self._settling: Lane | None = None
         self._torn = TornConnections()
         #: Leaders to which a batch is on its way that may be what ends connections, and nothing else.
         self._alone: set[int] = set()
@@ -218,26 +233,30 @@ class TargetWriter:
             )
             return
         lane = self._lanes.of(writer, leader)
-        connection = self._client.connection(*lane)
-        if writer.needs_look(connection):
+        step = writer.step_over(self._client.connection(*lane))
+        if step is LOOK:
             self._look_first(writer)
-            return
-        if not writer.sendable_over(connection):
+        if step is not SEND:
             return
         writer.queued = True
         self._queues.setdefault(lane, deque()).append(writer)
         self._send_over(lane)
 
     def _send_over(self, lane: Lane) -> None:
-        self._notice_stall()
+        if lane == self._settling:
+            return
         queue = self._queues.get(lane)
         connection = self._client.connection(*lane)
-        while queue and self._outstanding.get(lane, 0) < self._settings.produce_max_in_flight:
+        while queue and (outstanding := self._outstanding.get(lane, 0)) < self._settings.produce_max_in_flight:
+            if outstanding and len(queue) < _FILLING_PARTITIONS and queue[0].goes_one_by_one:
+                return
+            self._notice_stall()
             if self._must_wait(lane, queue[0]):
                 return
             chosen = first_of_each(queue, lane, connection, most=self._request_bytes, look=self._look_first)
             if chosen:
-                if any(outgoing.suspected for _, outgoing in chosen.values()):
+                # One that is suspected goes alone.
+                if len(chosen) == 1 and next(iter(chosen.values()))[1].suspected:
                     self._alone.add(lane.leader)
                 self._outstanding[lane] = self._outstanding.get(lane, 0) + 1
                 self._produce(lane, connection, chosen)
@@ -247,6 +266,8 @@ class TargetWriter:
 
         Alone among all connections to the leader: what ends one of them may end the others too.
         """
+        if not (self._alone or self._clearing or (writer.waiting and writer.waiting[0].suspected)):
+            return False
         busy = lane.leader in self._alone
         if not busy and self._is_busy(lane.leader):
             if writer.waiting and writer.waiting[0].suspected:
@@ -281,6 +302,7 @@ class TargetWriter:
 
     def _answered(self, lane: Lane, chosen: Chosen, produced: asyncio.Future[list[ProducedPartition]]) -> None:
         error = produced.exception()
+        self._settling = lane
         if error is None:
             for answer in produced.result():
                 if (sent := chosen.pop(answer[:2], None)) is not None and not self._appended_next(*sent, answer):
@@ -298,6 +320,7 @@ class TargetWriter:
         else:
             raise error
         # Only now, so that the next request takes the batches of all partitions that can go on.
+        self._settling = None
         self._outstanding[lane] -= 1
         self._go_on_after(lane)
 
@@ -371,13 +394,14 @@ class TargetWriter:
         if writer.backoff.failing_since is not None:
             writer.backoff.progressed()
         copy, batch = outgoing.copy, outgoing.batch
-        if writer.guard is Guard.EPOCH:
+        if writer.guard is EPOCH:
             copy.acknowledged(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
         else:
             copy.appended(batch, outgoing.expected_offset)
             self._acknowledged(copy, len(batch.payload))
-            self._old.consider(writer)
+            if not writer.in_flight:
+                self._old.consider(writer)
 
     def _refused(self, writer: PartitionWriter, outgoing: Outgoing, answer: ProducedPartition) -> None:
         error = self._faults.refusal(writer, outgoing, answer)

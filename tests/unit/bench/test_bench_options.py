@@ -68,6 +68,20 @@ def test_a_tiny_scale_leaves_one_record() -> None:
     assert _options("--quick", "--scale", "0.0000001").workloads[0].records == 1
 
 
+def test_records_are_of_the_present_unless_an_age_is_asked_for() -> None:
+    present, old = _options(), _options("--record-age", "2d", "--workloads", "1kb-none", "--scale", "0.01", "--tls")
+
+    assert {each.age_seconds for each in present.workloads} == {0}
+    assert {each.age_seconds for each in old.workloads} == {2 * 86_400}
+    assert old.workloads[1].title == "10 k x 1 kB, uncompressed, full batches, 2d old, over TLS"
+
+
+def test_properties_of_our_flow_are_taken() -> None:
+    assert _options("--set", "mirror.old.records.in.transactions=true").settings == {
+        "mirror.old.records.in.transactions": "true"
+    }
+
+
 def test_copiers_are_chosen_by_name() -> None:
     assert _options("--copiers", "mirror, mm2-default").copiers == (Copier.MM2_DEFAULT, Copier.MIRROR)
 
@@ -78,6 +92,7 @@ def test_copiers_are_chosen_by_name() -> None:
         (("--workloads", "nope"), "no such workload: nope"),
         (("--copiers", "mm3"), "no such copier: mm3. Known: mm2-default, mm2-tuned, client-loop, mirror, limit"),
         (("--scale", "0"), "--scale"),
+        (("--set", "tasks.max"), "not KEY=VALUE: tasks.max"),
     ],
 )
 def test_what_is_not_known_is_named_and_ends_with_2(

@@ -50,6 +50,14 @@ def test_tuning_reaches_the_data_clients_as_mm2_layers_them() -> None:
     assert settings["mm2tuned1->target.offset.lag.max"] == "100000"
 
 
+@pytest.mark.parametrize("copier", Copier)
+def test_properties_of_our_own_flow_reach_nobody_else(copier: Copier) -> None:
+    settings = properties(replace(_setup(copier), own={"mirror.batch.max.bytes": "1", "tasks.max": "7"}))
+
+    ours = copier is Copier.MIRROR
+    assert ("mirror.batch.max.bytes" in settings, settings["tasks.max"]) == (ours, "7" if ours else "2")
+
+
 def test_no_two_copies_share_a_topic_or_alias() -> None:
     setups = [_setup(copier, number) for copier in Copier for number in (1, 2)]
 

@@ -60,6 +60,25 @@ def test_the_log_of_a_workload_has_its_shape(workload: Workload) -> None:
     assert shape.records == 5003
 
 
+@pytest.mark.parametrize("workload", _SMALL, ids=_by_name)
+@pytest.mark.parametrize("age", [0.0, 172_800.0])
+def test_the_newest_record_has_the_age_of_its_workload(workload: Workload, age: float) -> None:
+    partitions, now = 2, 1_800_000_000.0
+    aged, newest, oldest = workload.aged(age), [], []
+    for partition in range(partitions):
+        data = b"".join(BatchMill(aged).batches(partition, partitions, aged.first_timestamp(partitions, now)))
+        records = MemoryRecords(data)
+        while (batch := records.next_batch()) is not None:
+            timestamps = [record.timestamp for record in batch]
+            newest.append(timestamps[-1])
+            oldest.append(timestamps[0])
+
+    end = (now - age) * 1000
+    # Half of 5003 records on each side, a millisecond apart.
+    assert end - 3 <= max(newest) < end
+    assert end - 2_502 == min(oldest)
+
+
 def test_a_partial_batch_at_the_end_of_a_fetch_is_left_for_the_next() -> None:
     batches = list(BatchMill(_SMALL[4]).batches(0, 1, 0))
     data = bytes(batches[0] + batches[1][:-1])

@@ -4,6 +4,7 @@ import pytest
 
 from faults.__main__ import main, make_options, parse_arguments
 from faults.campaign import Options
+from faults.flow_config import properties
 from faults.kinds import KINDS, choose
 
 
@@ -45,6 +46,19 @@ def test_kinds_are_chosen_by_name_in_the_order_given() -> None:
     assert options.seed == 7
 
 
+def test_records_are_of_the_present_and_the_flow_as_it_is_unless_asked_for() -> None:
+    usual, old = _options(), _options("--record-age", "2d", "--set", "mirror.old.records.in.transactions=true")
+
+    assert (usual.age_seconds, usual.settings) == (0, {})
+    assert (old.age_seconds, old.settings) == (172_800, {"mirror.old.records.in.transactions": "true"})
+
+
+def test_properties_of_the_command_line_go_before_those_of_a_campaign() -> None:
+    chosen = properties("a:1", "b:1", "sqlite:///x", brokers=3, own={"tasks.max": "4", "mirror.x": "y"})
+
+    assert (chosen["tasks.max"], chosen["mirror.x"], chosen["replication.factor"]) == ("4", "y", "3")
+
+
 def test_single_brokers_leave_out_what_needs_replicas() -> None:
     kinds = {kind.name for kind in choose((), brokers=1)}
 
@@ -58,6 +72,7 @@ def test_single_brokers_leave_out_what_needs_replicas() -> None:
         (("--kinds", "earthquake"), "no such kind of fault: earthquake. Known: acknowledgement-lost"),
         (("--kinds", "target-leaders-moved", "--brokers", "1"), "target-leaders-moved needs clusters of three brokers"),
         (("--minutes", "0"), "--minutes must be above 0"),
+        (("--set", "tasks.max"), "not KEY=VALUE: tasks.max"),
     ],
 )
 def test_what_cannot_be_done_is_named_and_ends_with_2(

@@ -23,8 +23,9 @@ from mirror_lib.errors import (
     TopicMissingError,
     TransientError,
 )
+from mirror_lib.relay.model import ProducerMemory
 from mirror_lib.topology.names import TopicPartition
-from tests.support.fake_cluster import FakeCluster, Produced, fill, job, opened
+from tests.support.fake_cluster import REMEMBERS_ALL, FakeCluster, Produced, fill, job, opened
 from tests.unit.relay.conftest import CopyBetween
 
 REMOTE = TopicPartition("A.orders", 0)
@@ -504,3 +505,23 @@ def test_given_a_task_that_was_stopped_while_it_looked_at_the_log_when_it_goes_o
     assert result.error is None
     assert target.looks == 2
     assert target.partitions[REMOTE].values() == values
+
+
+@pytest.mark.parametrize("memory", [REMEMBERS_ALL, ProducerMemory()], ids=["present", "old"])
+def test_partitions_share_requests_also_where_their_batches_go_one_by_one(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween, memory: ProducerMemory
+) -> None:
+    # Once each partition had a request of its own it would keep it: the answer lets nothing else go on.
+    count, batches = 8, 30
+    for number in range(count):
+        fill(source.add("orders", number), [100] * batches)
+    requests: list[int] = []
+    target.before_produce = lambda _, keys: requests.append(len(keys))
+    partitions = [opened(source, target, partition=number) for number in range(count)]
+
+    results = copy_between(source, target, job(*partitions, memory=memory))
+
+    assert [result.error for result in results] == [None] * count
+    assert sum(requests) == count * batches
+    # A connection has half of the partitions.
+    assert len(requests) < 2 * count * batches / (count / 2)
