@@ -64,6 +64,8 @@ async def describe_hidden(
         client: of the cluster, as a consumer.
         old_before: epoch milliseconds; nobody is asked about transactions whose first record is younger.
     """
+    if not hidden:
+        return {}
     timestamps: dict[TopicPartition, int] = {}
     try:
         first = {place: each.first for place, each in hidden.items()}

@@ -287,7 +287,7 @@ class _Planner:
         """
         found, upstream = self._map_of(row.source), row.upstream
         if upstream is None or found is None or found.empty:
-            return self._at_both_ends(row) if by_map else row
+            return self._behind_nothing(self._at_both_ends(row) if by_map else row)
         lookup = found.goes_on_at(upstream)
         # What stands on the target before the map begins came from MM2, whose syncs know it.
         if by_map and (lookup.landing is not Landing.BEFORE or found.target_first == 0):
@@ -316,6 +316,20 @@ class _Planner:
         if max(upstream, first) != end:
             return row
         return replace(row, exact=begin, read_again=0, skipped=0, reason=None)
+
+    def _behind_nothing(self, row: GroupRow) -> GroupRow:
+        """The row of a partition without a map, with what a group at the end of the target's log would skip; at most.
+
+        As after a target was lost and its copy continues (`mirror gaps accept`): what the group has not read counts as
+        copied, and is not there.
+        """
+        end, copied_to = self._facts.target_ends.get(row.source), self._facts.copied_to.get(row.source)
+        upstream, start = row.upstream, row.goes_on_at
+        if end is None or copied_to is None or upstream is None or start is None or start < end:
+            return row
+        # What retention has deleted at the source as well, the group does not find there either.
+        first = max(upstream, self._facts.source_starts.get(row.source, 0))
+        return replace(row, skipped=max(0, copied_to - first))
 
     def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Records behind the group's offset on the source that the target does not hold; at most so many."""

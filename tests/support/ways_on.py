@@ -52,6 +52,10 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
     "source-recreated": (
         f"{_LOSSES}::TestATopicThatWasCreatedAgain::test_its_records_are_copied_only_when_somebody_says_so",
     ),
+    "source-transaction-open": (
+        "tests/integration/relay/test_source_transactions.py::"
+        "test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_before_it_is_copied",
+    ),
     "source-truncated": (
         f"{_LOSSES}::TestASourceThatEndsBeforeThePosition::"
         "test_accepted_the_new_history_is_copied_from_where_the_old_one_was_cut",
@@ -101,6 +105,9 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         f"{_DECISIONS}::TestAnInterruptedMerge::test_setting_the_positions",
         f"{_DECISIONS}::TestAnInterruptedMerge::test_another_name",
         f"{_DECISIONS}::TestAPositionThatCannotBeRead::test_setting_the_position",
+    ),
+    "topic-not-creatable": (
+        "tests/integration/sync/test_needed_topics.py::test_a_flow_without_transactional_ids_copies_to_such_a_target",
     ),
     "written-after-cutover": (
         "tests/integration/runbook/test_late_writes.py::"

@@ -87,6 +87,19 @@ def hang(cluster: KafkaCluster, topic: str, timestamp_ms: int) -> int:
     return number
 
 
+def abort(cluster: KafkaCluster, topic: str) -> None:
+    """Have the marker of such a transaction written, as `kafka-transactions.sh abort` does."""
+
+    async def end() -> None:
+        async with open_clients(Connection("A", tuple(cluster.bootstrap_servers.split(",")))) as (client,):
+            name, deadline = f"hanging-{topic}", time.monotonic() + 30
+            identity = await client.producers.init_producer_id(name, deadline=deadline)
+            await client.producers.add_to_transaction(name, identity, [TopicPartition(topic, 0)], deadline=deadline)
+            await client.producers.end_transaction(name, identity, commit=False, deadline=deadline)
+
+    asyncio.run(end())
+
+
 def hour_ago() -> int:
     return int(time.time() * 1000) - _HOUR_MS
 
@@ -157,6 +170,10 @@ def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_be
     # The run's own row, for `mirror status`.
     (run,) = flow.ledger.runs("A->B", 1)
     assert (run.error or {})["reason"] == _REASON
+
+    abort(source, topic_name)
+    last = flow.run()
+    assert (last.records, last.exit_code) == (500, 0)
 
 
 def test_a_flow_of_all_records_has_no_hidden_ones(

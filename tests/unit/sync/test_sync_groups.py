@@ -428,6 +428,31 @@ def test_the_exact_map_commits_nothing_behind_the_end_either() -> None:
     assert (row.reason, row.commit, row.goes_on_at) == (GroupReason.BEYOND_TARGET_END, False, None)
 
 
+class TestAGroupAtTheEndOfATargetWithoutAMap:
+    """The target was lost, and its copy continues behind what was on it (`mirror gaps accept`)."""
+
+    def row(self, upstream: int, *, copied_to: int = 20, exact: bool = True, **facts: Any) -> GroupRow:
+        given = {"target_starts": {ORDERS: 0}, "target_ends": {ORDERS: 0}, "source_ends": {ORDERS: 20}, **facts}
+        return the_row(
+            plan(upstream, points=[(0, 0)], target=NOBODY, exact=exact, copied_to={ORDERS: copied_to}, **given)
+        )
+
+    @pytest.mark.parametrize("exact", [True, False])
+    def test_what_it_has_not_read_is_skipped(self, exact: bool) -> None:
+        row = self.row(0, exact=exact)
+
+        assert (row.goes_on_at, row.skipped, row.reason) == (0, 20, GroupReason.SKIPS_RECORDS)
+
+    def test_what_the_source_has_deleted_as_well_is_not(self) -> None:
+        assert self.row(0, source_starts={ORDERS: 15}).skipped == 5
+
+    def test_where_nothing_was_copied_nothing_is(self) -> None:
+        assert self.row(0, copied_to=0).reason is None
+
+    def test_where_the_target_holds_more_than_the_group_has_read_nothing_tells(self) -> None:
+        assert self.row(0, target_ends={ORDERS: 7}).skipped is None
+
+
 class TestRecordsThatAGroupWouldSkip:
     """Each group continues where the exact map says; the next record that it reads there is not its next one."""
 
