@@ -17,6 +17,8 @@ from mirror_lib.offsets.runs import OffsetRun
 
 #: Syncs at the newest end of a flush that `thin` never leaves out.
 KEEP_LAST = 32
+#: The source offset of a sync that voids all earlier ones of its partition: what they spoke of is not on the target.
+BEFORE_ALL = -1
 
 
 class SyncPoint(NamedTuple):

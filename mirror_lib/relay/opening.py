@@ -24,10 +24,10 @@ from mirror_lib.cluster.raw import open_clients
 from mirror_lib.config.flow_topology import offset_syncs_topic, replication_policy
 from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
+from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import OpenPartition, PartitionPlan, PartitionProblem, RunPlan, Takeover
 from mirror_lib.relay.open_positions import open_position, transactional_id, transactions_of
-from mirror_lib.relay.rewound_syncs import BEFORE_ALL
 from mirror_lib.relay.start import StartRules, TargetEnds, needs_sync, start_of
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain

@@ -15,10 +15,8 @@ from mirror_lib.cluster.internal_topics import OffsetSyncWriter
 from mirror_lib.config.flow_topology import offset_syncs_topic
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import TopicMissingError
+from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.topology.names import TopicPartition
-
-#: A reader translates an offset behind a sync to the one after its target offset.
-BEFORE_ALL = -1
 
 
 def rewind_syncs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -> None:
@@ -32,6 +30,7 @@ def rewind_syncs(flow: FlowConfig, next_offsets: Mapping[TopicPartition, int]) -
     """
     if not next_offsets or not flow.emit_offset_syncs_enabled:
         return
+    # A reader translates an offset behind a sync to the one after its target offset.
     syncs = [OffsetSync(*source, BEFORE_ALL, following - 1) for source, following in sorted(next_offsets.items())]
     connection = Connection.from_settings(flow.clients.offset_syncs_producer)
     try:

@@ -21,6 +21,7 @@ from mirror_lib.offsets.checkpoints import CheckpointOffsets, Precision, checkpo
 from mirror_lib.offsets.group_standing import GroupReason
 from mirror_lib.offsets.offset_map import Landing, OffsetMap
 from mirror_lib.offsets.sync_store import OffsetSyncStore
+from mirror_lib.offsets.syncs import BEFORE_ALL
 from mirror_lib.sync.group_plan import GroupFinding, GroupPartition, GroupPlan, GroupRow
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import Exclusion, FlowTopology
@@ -290,7 +291,7 @@ class _Planner:
             return self._behind_nothing(self._at_both_ends(row) if by_map else row)
         lookup = found.goes_on_at(upstream)
         # What stands on the target before the map begins came from MM2, whose syncs know it.
-        if by_map and (lookup.landing is not Landing.BEFORE or found.target_first == 0):
+        if by_map and (lookup.landing is not Landing.BEFORE or self._begins_the_target(row, found)):
             copied_to = max(found.source_next, self._facts.copied_to.get(row.source, 0))
             reason = GroupReason.UPSTREAM_BEYOND_COPIED if upstream > copied_to else None
             row = replace(row, exact=lookup.offset, reason=reason)
@@ -331,6 +332,13 @@ class _Planner:
         first = max(upstream, self._facts.source_starts.get(row.source, 0))
         return replace(row, skipped=max(0, copied_to - first))
 
+    def _begins_the_target(self, row: GroupRow, found: OffsetMap) -> bool:
+        """Whether nothing was copied to the target in front of a map; markers of take-overs may stand there."""
+        if found.target_first == 0:
+            return True
+        sync = None if row.upstream is None else self._facts.syncs.nearest(row.source, row.upstream)
+        return sync is not None and sync.upstream_offset == BEFORE_ALL
+
     def _skipped(self, row: GroupRow, found: OffsetMap) -> int:
         """Records behind the group's offset on the source that the target does not hold; at most so many."""
         upstream, start = row.upstream, row.goes_on_at
@@ -339,8 +347,7 @@ class _Planner:
         # What retention has deleted at the source as well, the group does not find there either.
         first = max(upstream, self._facts.source_starts.get(row.source, 0))
         skipped = 0
-        if found.target_first == 0:
-            # The copy began there, and nothing is in front of it.
+        if self._begins_the_target(row, found):
             skipped += max(0, found.source_first - first)
         for begin, end in self._facts.left_out.get(row.source, ()):
             begin = max(begin, first, found.source_first)

@@ -449,6 +449,26 @@ class TestAGroupAtTheEndOfATargetWithoutAMap:
     def test_where_nothing_was_copied_nothing_is(self) -> None:
         assert self.row(0, copied_to=0).reason is None
 
+    def test_so_it_is_when_the_copy_has_continued_there_behind_the_marker_of_a_take_over(self) -> None:
+        """The sync with which the decision has voided the earlier ones says that nothing stands in front of the map."""
+        made = plan(
+            0,
+            points=[(-1, -1), (20, 1)],
+            target=NOBODY,
+            maps={ORDERS: OffsetMap.of_runs((OffsetRun(20, 1, 5),))},
+            exact=True,
+            copied_to={ORDERS: 25},
+            target_ends={ORDERS: 6},
+        )
+
+        row = the_row(made)
+        assert (row.goes_on_at, row.skipped, row.reason) == (1, 20, GroupReason.SKIPS_RECORDS)
+
+    def test_what_mirror_maker_copied_in_front_of_a_map_is_not_skipped(self) -> None:
+        maps = {ORDERS: OffsetMap.of_runs((OffsetRun(20, 20, 5),))}
+
+        assert the_row(plan(0, points=[(0, 0), (20, 20)], target=NOBODY, maps=maps, exact=True)).skipped == 0
+
     def test_where_the_target_holds_more_than_the_group_has_read_nothing_tells(self) -> None:
         assert self.row(0, target_ends={ORDERS: 7}).skipped is None
 
