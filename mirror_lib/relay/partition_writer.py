@@ -211,8 +211,11 @@ class PartitionWriter:
 
     @property
     def goes_one_by_one(self) -> bool:
-        """Whether its next batch waits until the one before it is acknowledged, since it is old."""
-        return self.guard is EPOCH and bool(self.waiting) and self.waiting[0].old
+        """Whether its next batch waits until the one before it is acknowledged, since it is old.
+
+        One that waits for a transaction leaves the queue: who begins it puts the partition there again.
+        """
+        return self.guard is EPOCH and not self.guards_old and bool(self.waiting) and self.waiting[0].old
 
     @property
     def needs_transaction(self) -> bool:

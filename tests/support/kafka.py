@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -80,9 +81,20 @@ def create_topic(
     settings = {"retention.ms": "-1", **(configs or {})}
     topic = NewTopic(name, num_partitions=partitions, replication_factor=copies or cluster.brokers, config=settings)
     client.create_topics([topic])[name].result(timeout=_WAIT_SECONDS)
+    _wait_for_leaders(client, name, partitions)
+
+
+def add_partitions(cluster: KafkaCluster, name: str, count: int) -> None:
+    """Raise a topic to a number of partitions and wait until every one has a leader."""
+    client = admin(cluster)
+    client.create_partitions([NewPartitions(name, count)])[name].result(timeout=_WAIT_SECONDS)
+    _wait_for_leaders(client, name, count)
+
+
+def _wait_for_leaders(client: AdminClient, topic: str, partitions: int) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
-    while not _led(client, name, partitions):
-        assert time.monotonic() < deadline, f"topic {name} has no leaders"
+    while not _led(client, topic, partitions):
+        assert time.monotonic() < deadline, f"topic {topic} has no leaders"
         time.sleep(0.05)
 
 

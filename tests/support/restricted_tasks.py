@@ -20,9 +20,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from mirror_lib.access.model import AccessTask, RequiredAccess
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.internal_topics import PositionStore
+from mirror_lib.cluster.formats import OffsetSync
+from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionStore
 from mirror_lib.cluster.positions import Position
-from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.config.flow_topology import flow_topology, offset_syncs_topic
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.relay.backfill import run_backfill
@@ -209,10 +210,17 @@ def _interrupted(world: World) -> None:
     with suppress(_InterruptedError):
         replicate(world.open_flow, ledger=world.ledger, make_runner=lambda: _dying, options=RunOptions())
     flow = world.open_flow
+    produce(source, world.orders, records(10, partition=1, start=20))
+    # What MirrorMaker 2 writes when it copies the first five of them.
+    produce(
+        world.pair.target.cluster, flow_topology(flow).remote_topic(world.orders), records(5, partition=1, start=20)
+    )
+    syncs = Connection.from_settings(flow.clients.offset_syncs_producer)
+    with OffsetSyncWriter(syncs, offset_syncs_topic(flow)) as writer:
+        writer.write([OffsetSync(world.orders, 1, 24, 24)])
     connection = Connection.from_settings(flow.clients.target_internal)
     with PositionStore(connection, flow.offset_storage_topic, flow.flow.source) as positions:
-        positions.write([Position(world.orders, 1, 19)])
-    produce(source, world.orders, records(5, partition=1, start=20))
+        positions.write([Position(world.orders, 1, 24)])
 
 
 def _positioned(world: World) -> None:

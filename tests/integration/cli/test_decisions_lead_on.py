@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.load import load
@@ -20,7 +19,7 @@ from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
 from tests.support.kafka import (
     Record,
-    admin,
+    add_partitions,
     consume,
     create_topic,
     delete_records,
@@ -275,7 +274,7 @@ class TestTopology:
     def test_a_target_topic_with_fewer_partitions(self, scene: Scene) -> None:
         written = scene.produce(5)
         scene.console.copied()
-        admin(scene.pair.source).create_partitions([NewPartitions(scene.topic, 2)])[scene.topic].result(30)
+        add_partitions(scene.pair.source, scene.topic, 2)
         written += values(produce(scene.pair.source, scene.topic, records(5, partition=1)))
         said = scene.console.say("run", "--no-topics")
         assert (said.exit_code, said.reasons) == (3, {"topology"})

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # public, but not marked so
 
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.replicate import plan_flow
@@ -14,13 +13,7 @@ from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import admin, consume, create_topic, produce, records
-
-
-def add_partitions(pair: KafkaPair, topic: str, count: int) -> None:
-    """Raise a topic of the source to a number of partitions."""
-    client = admin(pair.source)
-    client.create_partitions([NewPartitions(topic, count)])[topic].result(60)
+from tests.support.kafka import add_partitions, consume, create_topic, produce, records
 
 
 def stored_counts(flow: Flow, topic: str) -> dict[int, int | None]:
@@ -38,7 +31,7 @@ def test_an_added_partition_is_copied_from_its_beginning(
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"A->B.mirror.first.start": start})
     assert flow.run().errors == ()
     before = len(consume(kafka_pair.target, f"A.{topic_name}"))
-    add_partitions(kafka_pair, topic_name, 2)
+    add_partitions(kafka_pair.source, topic_name, 2)
     written = produce(kafka_pair.source, topic_name, records(40, partition=1))
 
     report = flow.run()
@@ -64,7 +57,7 @@ def test_positions_of_version_0_1_0_tell_added_partitions_by_the_last_one(
             for place, each in stored.positions.items()
             if place.topic == topic_name
         )
-    add_partitions(kafka_pair, topic_name, 3)
+    add_partitions(kafka_pair.source, topic_name, 3)
     produce(kafka_pair.source, topic_name, records(7, partition=2))
 
     report = flow.run()

@@ -12,7 +12,6 @@ from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
-    NewPartitions,
     ResourcePatternType,
     ResourceType,
 )
@@ -32,7 +31,7 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair, start_together
 from tests.support.cutovers import IDENTITY, Migration, commit, committed, numbered
 from tests.support.flows import Flow, make_flow
 from tests.support.interruptions import interrupted, killed_after, up_to
-from tests.support.kafka import Record, admin, consume, create_topic, delete_topic, produce
+from tests.support.kafka import Record, add_partitions, admin, consume, create_topic, delete_topic, produce
 from tests.support.names import unique_name
 
 PARTITIONS = 2
@@ -130,9 +129,7 @@ def allow_writing(cluster: KafkaCluster, topic: str, principal: str) -> None:
 
 def add_partition(cluster: KafkaCluster, topic: str) -> None:
     """One more than `PARTITIONS`."""
-    client = admin(cluster)
-    for future in client.create_partitions([NewPartitions(topic, PARTITIONS + 1)]).values():
-        future.result(30)
+    add_partitions(cluster, topic, PARTITIONS + 1)
 
 
 def failed_gates(done: Progress) -> list[str]:
