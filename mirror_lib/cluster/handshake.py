@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import aiokafka.errors as aiokafka_errors
@@ -32,6 +33,25 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
         """The request versions that the broker speaks, by API key."""
         found: dict[int, tuple[int, int]] = self._versions
         return found
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """As aiokafka's, also on a transport of uvloop."""
+        with self._writing():
+            return super().send(request, expect_response)
+
+    def _send_sasl_token(self, payload: Any, expect_response: bool = True) -> Any:
+        with self._writing():
+            return super()._send_sasl_token(payload, expect_response)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Tell of a transport that has ended as aiokafka tells of it: uvloop's raise a RuntimeError."""
+        try:
+            yield
+        except RuntimeError as ended:
+            if self._writer is not None and not self._writer.transport.is_closing():
+                raise
+            raise aiokafka_errors.KafkaConnectionError(f"{self.host}:{self.port} is not connected: {ended}") from ended
 
     def detach(self) -> asyncio.Transport:
         """Give the transport away: aiokafka neither reads from it any more nor misses it."""

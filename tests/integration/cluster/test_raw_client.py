@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import uvloop
+from aiokafka.protocol.metadata import MetadataRequest
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from mirror_lib.cluster import broker_connections
@@ -17,7 +19,7 @@ from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import DataConnection
 from mirror_lib.cluster.error_codes import ErrorCode
-from mirror_lib.cluster.handshake import Handshake, shake_hands
+from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
 from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient, open_clients
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
@@ -354,3 +356,23 @@ def test_a_broker_that_nobody_runs_is_unreachable() -> None:
     with pytest.raises(BrokerUnreachableError, match=servers) as caught:
         asyncio.run(scene())
     assert caught.value.where.cluster == "A"
+
+
+def test_given_a_connection_that_has_died_under_uvloop_when_a_request_is_sent_then_the_broker_counts_as_silent(
+    kafka_pair: KafkaPair,
+) -> None:
+    """uvloop's transports raise RuntimeError there, and asyncio's do not."""
+    host, port = kafka_pair.source.bootstrap_servers.split(",")[0].split(":")
+
+    async def scene() -> None:
+        handshake = await shake_hands(connection(kafka_pair.source.bootstrap_servers), host, int(port))
+        transport = handshake._writer.transport
+        transport.abort()
+        # The handle is closed in the next turn of the loop, and the reader learns of it one later.
+        await asyncio.sleep(0)
+        request = MetadataRequest([], allow_auto_topic_creation=False)
+        with pytest.raises(SILENCE):
+            await handshake.send(request)
+        handshake.close()
+
+    uvloop.run(scene())
