@@ -84,7 +84,7 @@ class Hanging:
         Raises:
             MirrorError: the coordinator or a leader did not answer in time, or refused.
         """
-        producers, deadline = self._client.producers, _deadline()
+        producers, deadline = self._client.producers, coordinator_deadline()
         told = await producers.transaction_state(self._name, deadline=deadline)
         while told is not None and told.ending and time.monotonic() < deadline:
             await asyncio.sleep(LAST_LOOK)
@@ -112,7 +112,7 @@ class Hanging:
         left = await self.without_marker(decided, told.producer_id, seconds=_LATE_SECONDS)
         if not left:
             return []
-        identity = await self._client.producers.init_producer_id(self._name, deadline=_deadline())
+        identity = await self._client.producers.init_producer_id(self._name, deadline=coordinator_deadline())
         if identity.producer_id != told.producer_id:
             # Its epochs are used up, and markers of another producer end nothing of it.
             raise self.no_marker(left)
@@ -129,8 +129,8 @@ class Hanging:
         names = ", ".join(map(str, partitions))
         _log.warning("the coordinator of %s left out the markers of %s: they are written now", self._name, names)
         producers = self._client.producers
-        await producers.add_to_transaction(self._name, identity, partitions, deadline=_deadline())
-        await producers.end_transaction(self._name, identity, commit=commit, deadline=_deadline())
+        await producers.add_to_transaction(self._name, identity, partitions, deadline=coordinator_deadline())
+        await producers.end_transaction(self._name, identity, commit=commit, deadline=coordinator_deadline())
         missing = await self.without_marker(partitions, identity.producer_id, seconds=self._retry_seconds)
         if missing:
             raise self.no_marker(missing)
@@ -152,5 +152,6 @@ class Hanging:
         )
 
 
-def _deadline() -> float:
+def coordinator_deadline() -> float:
+    """Until when a transaction's coordinator is waited for, by the monotonic clock."""
     return time.monotonic() + _COORDINATOR_SECONDS

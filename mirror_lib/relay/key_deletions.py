@@ -41,6 +41,7 @@ from mirror_lib.ledger.rows import DELETIONS_WRITTEN, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters, of_flow
+from mirror_lib.relay.hanging import coordinator_deadline
 from mirror_lib.relay.model import CopyJob, PositionTopic
 from mirror_lib.relay.open_positions import transactional_id
 from mirror_lib.relay.patient_reader import PatientReader
@@ -52,7 +53,6 @@ from mirror_lib.topology.names import TopicPartition
 _KEYS_AT_ONCE, _BATCH_BYTES, _MESSAGE_BYTES = 2_000, 64 * 1024, 1_000_000
 #: For how long a coordinator leaves the transaction open that the identity is asked for with.
 _TRANSACTION_SECONDS = 600.0
-_COORDINATOR_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +229,7 @@ class _Writing:
 
         planned = self._planned
         self._lease.check()
-        deadline = time.monotonic() + _COORDINATOR_SECONDS
-        identity = await client.producers.init_producer_id(self._name, deadline=deadline)
+        identity = await client.producers.init_producer_id(self._name, deadline=coordinator_deadline())
         opened = replace(
             planned.before,
             state=PositionState.OPEN,

@@ -14,12 +14,11 @@ from mirror_lib.cluster.patience import Patience
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import FencedError, MirrorError, Where
-from mirror_lib.relay.hanging import FIRST_LOOK, LAST_LOOK, Hanging
+from mirror_lib.relay.hanging import FIRST_LOOK, LAST_LOOK, Hanging, coordinator_deadline
 from mirror_lib.topology.access import Operation
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
-_COORDINATOR_SECONDS = 60.0
 #: Markers that are not there so long after a commit may have been left out.
 _LATE_SECONDS = 5.0
 
@@ -109,10 +108,12 @@ class Markers:
         _log.warning("the coordinator of %s left out the markers of %s: they are written now", self._name, names)
 
     async def _add(self, identity: ProducerIdentity, partitions: Sequence[TopicPartition]) -> None:
-        await self._client.producers.add_to_transaction(self._name, identity, partitions, deadline=_deadline())
+        await self._client.producers.add_to_transaction(
+            self._name, identity, partitions, deadline=coordinator_deadline()
+        )
 
     async def _commit(self, identity: ProducerIdentity) -> None:
-        await self._client.producers.end_transaction(self._name, identity, commit=True, deadline=_deadline())
+        await self._client.producers.end_transaction(self._name, identity, commit=True, deadline=coordinator_deadline())
 
     async def _hidden(
         self, partitions: Sequence[TopicPartition], identity: ProducerIdentity, seconds: float
@@ -162,7 +163,3 @@ def overtime(error: MirrorError, name: str, *, began: float | None, limit_second
         where=error.where,
         action=action,
     )
-
-
-def _deadline() -> float:
-    return time.monotonic() + _COORDINATOR_SECONDS

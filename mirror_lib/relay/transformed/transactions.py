@@ -26,6 +26,7 @@ from mirror_lib.cluster.positions import Position, PositionKeys, encode_value
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.relay.hanging import coordinator_deadline
 from mirror_lib.relay.markers import Markers, overtime
 from mirror_lib.relay.model import CopyJob
 from mirror_lib.relay.partition_writer import SEQUENCES
@@ -34,7 +35,6 @@ from mirror_lib.topology.access import Grant, Operation
 from mirror_lib.topology.names import TopicPartition
 
 _log = logging.getLogger(__name__)
-_COORDINATOR_SECONDS = 60.0
 #: What a broker takes unless the topic is set otherwise, less a little (`message.max.bytes`).
 _BATCH_BYTES, _MESSAGE_BYTES = 512 * 1024, 1_000_000
 
@@ -144,10 +144,14 @@ class Transaction:
             _log.warning("the transaction of %s was not aborted; it ends by its timeout: %s", self.name, error)
 
     async def _add(self, partitions: Iterable[TopicPartition]) -> None:
-        await self._client.producers.add_to_transaction(self.name, self.identity, partitions, deadline=_deadline())
+        await self._client.producers.add_to_transaction(
+            self.name, self.identity, partitions, deadline=coordinator_deadline()
+        )
 
     async def _end(self, *, commit: bool) -> None:
-        await self._client.producers.end_transaction(self.name, self.identity, commit=commit, deadline=_deadline())
+        await self._client.producers.end_transaction(
+            self.name, self.identity, commit=commit, deadline=coordinator_deadline()
+        )
 
     def _ended(self) -> None:
         self.began, self._covered, self._storing = None, frozenset(), ()
@@ -191,10 +195,6 @@ class Transaction:
         needs = Grant.on_topic(Operation.DESCRIBE, self._topic)
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return error_for_code(code, where=where, doing="store positions", needs=needs)
-
-
-def _deadline() -> float:
-    return time.monotonic() + _COORDINATOR_SECONDS
 
 
 _NO_HEADERS = encode_varint(0)
