@@ -22,7 +22,6 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.config.model import ClientSettings, CopySettings
-from mirror_lib.errors import MirrorError
 
 #: What a topic takes that is created with the broker's defaults (`max.message.bytes`).
 _LARGEST_BATCH = 1_048_588
@@ -161,14 +160,7 @@ async def _producer(target: str) -> ProducerIdentity:
     settings = ClientSettings(cluster="bench", role="limit", properties={"bootstrap.servers": target})
     deadline = time.monotonic() + _PRODUCER_SECONDS
     async with RawClient(Connection.from_settings(settings)) as client:
-        while True:
-            try:
-                return await client.producers.new_producer_id()
-            except MirrorError as error:
-                # A broker that has just started does not know its producers yet.
-                if not error.retriable or time.monotonic() > deadline:
-                    raise
-            await asyncio.sleep(0.1)
+        return await client.producers.new_producer_id(deadline=deadline)
 
 
 @contextmanager

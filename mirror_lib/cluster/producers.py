@@ -37,15 +37,15 @@ _TRANSACTION_TIMEOUT_MS = 600_000
 #: As Kafka's own producers ask for: where a cluster allows no more (`transaction.max.timeout.ms`).
 _SHORT_TRANSACTION_TIMEOUT_MS = 60_000
 
-_COORDINATOR_RETRIES = frozenset(
+_MOVED = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
-        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
+_COORDINATOR_RETRIES = _MOVED | {ErrorCode.CONCURRENT_TRANSACTIONS}
 _TOO_LONG = frozenset({ErrorCode.INVALID_TRANSACTION_TIMEOUT})
 _ENDED_MEANWHILE = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
 
@@ -84,17 +84,25 @@ class Producers:
             response = await self._ask_coordinator(transactional_id, request, deadline, doing)
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
-    async def new_producer_id(self) -> ProducerIdentity:
-        """A producer id of no transactional id: nobody is fenced by it (KIP-98)."""
+    async def new_producer_id(self, *, deadline: float) -> ProducerIdentity:
+        """A producer id of no transactional id: nobody is fenced by it (KIP-98).
+
+        A broker that has just started has none to give until the controller has answered it.
+
+        Args:
+            deadline: `time.monotonic()` value after which such a broker is given up.
+        """
         request = InitProducerIdRequest(None, _TRANSACTION_TIMEOUT_MS)
-        response = await self._brokers.from_any(lambda node: self._brokers.send(node, request))
-        code = _coordinator_error(response)
-        if code != ErrorCode.NONE:
-            # Since Kafka 2.8 whoever may write to any topic may do so (KIP-679).
-            needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
-            raise error_for_code(
-                code, where=Where(cluster=self._brokers.cluster), doing="get a producer id", needs=needs
-            )
+
+        async def ask() -> tuple[int, Any]:
+            response = await self._brokers.from_any(lambda node: self._brokers.send(node, request))
+            return _coordinator_error(response), response
+
+        # Since Kafka 2.8 whoever may write to any topic may do so (KIP-679).
+        needs = Grant.on_cluster(Operation.IDEMPOTENT_WRITE)
+        response = await self._until_answered(
+            ask, deadline, "get a producer id", lambda _: needs, asked="the brokers and their controller"
+        )
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     async def fence(
@@ -238,12 +246,40 @@ class Producers:
         *,
         topic: str = "",
     ) -> _Answer:
-        """Ask until there is an answer without an error that may pass; `ask` gives the answer and its error code."""
+        """What the coordinator of an id answers; `ask` gives its answer and the error code of it."""
+
+        async def attempt() -> tuple[int, _Answer]:
+            try:
+                code, answer = await ask(await self._coordinator(transactional_id))
+            except BrokerUnreachableError:
+                self._coordinators.pop(transactional_id, None)
+                raise
+            if code in _MOVED:
+                self._coordinators.pop(transactional_id, None)
+            return code, answer
+
+        return await self._until_answered(
+            attempt,
+            deadline,
+            f"{doing} {transactional_id}",
+            lambda code: _transactional(code, transactional_id, topic),
+            asked="the brokers that hold __transaction_state",
+        )
+
+    async def _until_answered(
+        self,
+        attempt: Callable[[], Awaitable[tuple[int, _Answer]]],
+        deadline: float,
+        doing: str,
+        needs: Callable[[int], Grant],
+        *,
+        asked: str,
+    ) -> _Answer:
+        """Ask until there is an answer without an error that may pass; `asked` says who has to be healthy for one."""
         pause = 0.02
         while True:
             try:
-                node = await self._coordinator(transactional_id)
-                code, answer = await ask(node)
+                code, answer = await attempt()
             except BrokerUnreachableError:
                 if time.monotonic() > deadline:
                     raise
@@ -253,16 +289,13 @@ class Producers:
                     return answer
             where = Where(cluster=self._brokers.cluster)
             if code not in _COORDINATOR_RETRIES:
-                needs = _transactional(code, transactional_id, topic)
-                raise error_for_code(code, where=where, doing=f"{doing} {transactional_id}", needs=needs)
+                raise error_for_code(code, where=where, doing=doing, needs=needs(code))
             if time.monotonic() > deadline:
                 raise RetriesExhaustedError(
-                    f"the transaction coordinator could not {doing} {transactional_id} in time (error code {code}).",
+                    f"could not {doing} in time (error code {code}).",
                     where=where,
-                    action="Check the brokers that hold __transaction_state; run again when they are healthy.",
+                    action=f"Check {asked}; run again when they are healthy.",
                 )
-            if code != ErrorCode.CONCURRENT_TRANSACTIONS:
-                self._coordinators.pop(transactional_id, None)
             await asyncio.sleep(pause)
             pause = min(pause * 2, 1.0)
 

@@ -131,7 +131,7 @@ async def _identity(
     """Take the partition from its writer; where the broker cannot refuse it, wait until it must have ended."""
     name = opened.transactional_id
     if name is None:
-        identity = await client.producers.new_producer_id()
+        identity = await client.producers.new_producer_id(deadline=time.monotonic() + _FENCING_SECONDS)
         await asyncio.sleep(seconds_until_ended(takeover, {identity.producer_id}))
         return identity
     # What a writer of transactions with positions had not committed, nobody counts.

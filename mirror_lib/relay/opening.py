@@ -278,7 +278,7 @@ def _identities(
                 async with limit:
                     try:
                         if flow.fencing is Fencing.NONE:
-                            return await client.producers.new_producer_id()
+                            return await client.producers.new_producer_id(deadline=deadline)
                         name = transactional_id(flow.flow, partition)
                         return await client.producers.init_producer_id(name, deadline=deadline)
                     except MirrorError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -96,6 +96,8 @@ def _wait_for_leaders(client: AdminClient, topic: str, partitions: int) -> None:
     while not _led(client, topic, partitions):
         assert time.monotonic() < deadline, f"topic {topic} has no leaders"
         time.sleep(0.05)
+        # librdkafka remembers how many partitions it was told of, too early, and asks for no others.
+        client.describe_topics(TopicCollection([topic]))[topic].exception(timeout=_WAIT_SECONDS)
 
 
 def _led(client: AdminClient, topic: str, partitions: int) -> bool:

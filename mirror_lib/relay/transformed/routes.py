@@ -116,9 +116,9 @@ class RouteOpener:
         if opened.transactions is not None:
             # The producer of the transaction writes wherever its rows go.
             return ProducerIdentity(opened.producer_id, opened.epoch)
-        if opened.transactional_id is None:
-            return await self._client.producers.new_producer_id()
         deadline = time.monotonic() + _OPENING_SECONDS
+        if opened.transactional_id is None:
+            return await self._client.producers.new_producer_id(deadline=deadline)
         return await self._client.producers.init_producer_id(opened.transactional_id, deadline=deadline)
 
     async def _exist(self, main: OpenPartition, target: TopicPartition) -> None:
