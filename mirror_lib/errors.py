@@ -71,6 +71,44 @@ def _rebuild(kind: type[MirrorError], what: str, where: Where, action: str) -> M
     return kind(what, where=where, action=action)
 
 
+def error_to_json(error: MirrorError | None) -> dict[str, Any] | None:
+    """An error as JSON can say it; `error_from_json` makes one of the same type of it."""
+    if error is None:
+        return None
+    # Those that are made of these parts; others have more.
+    standard = MirrorError.__dict__["__reduce__"]
+    kinds = [each for each in type(error).__mro__ if getattr(each, "__reduce__", None) is standard]
+    return {
+        "types": [_name(each) for each in kinds],
+        "what": error.what,
+        "where": asdict(error.where),
+        "action": error.action,
+    }
+
+
+def error_from_json(data: dict[str, Any] | None) -> MirrorError | None:
+    """What `error_to_json` was given, of the nearest of its types that this process has loaded."""
+    if data is None:
+        return None
+    known = _kinds()
+    kind = next(known[each] for each in data["types"] if each in known)
+    return kind(data["what"], where=Where(**data["where"]), action=data["action"])
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _kinds() -> dict[str, type[MirrorError]]:
+    found: dict[str, type[MirrorError]] = {}
+    todo = [MirrorError]
+    while todo:
+        kind = todo.pop()
+        found[_name(kind)] = kind
+        todo += kind.__subclasses__()
+    return found
+
+
 class ConfigurationError(MirrorError):
     """The configuration file or an argument is wrong; trying again cannot help."""
 

@@ -68,5 +68,5 @@ def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
 
     count = np.array([sum(batch.num_rows for batch in rows)], dtype=np.int64)
     if not job.whole:
-        HandOver(job.nonce, *task_place()).take()
+        HandOver(job.secret, *task_place()).take()
     yield pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(count)])], ["rows"])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import re
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import number_and_codec
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
@@ -64,7 +64,7 @@ class _TransformedCopy:
         self._chain = each.chain
         self._flow = str(each.job.flow)
         exact = each.chain.determinism is Determinism.YES
-        self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, nonce=uuid.uuid4().hex)
+        self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, secret=new_secret())
         self._results: list[PartitionResult] = []
         targets = {opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_}
         # One flow runs once at a time, so a name that is used again is of nobody else.
@@ -92,7 +92,7 @@ class _TransformedCopy:
         self._results += results
         done = {result.source for result in results}
         left = tuple(bin_ for bin_ in self._job.copy.bins if bin_[0].plan.source not in done)
-        self._job = replace(self._job, copy=replace(self._job.copy, bins=left), nonce=uuid.uuid4().hex)
+        self._job = replace(self._job, copy=replace(self._job.copy, bins=left), secret=new_secret())
 
     def _write(self) -> list[PartitionResult]:
         """The results of all bins for which Spark has started a writing half."""
@@ -164,7 +164,7 @@ class _TransformedCopy:
         opened = {each.plan.source: each for bin_ in self._job.copy.bins for each in bin_}
         bins = tuple(tuple(_only(opened[each.source], each) for each in group) for group in groups)
         settings = self._job.copy.settings.model_copy(update={"poison_policy": PoisonPolicy.SKIP})
-        job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), nonce=uuid.uuid4().hex)
+        job = replace(self._job, copy=replace(self._job.copy, bins=bins, settings=settings), secret=new_secret())
         sealed = seal(job, ROW_CLASSES)
         try:
             self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
@@ -190,7 +190,7 @@ class _TransformedCopy:
         record = FailedRecord(found.offset, told, ends_partition=last)
         known[found.source] = tuple(sorted((*known.get(found.source, ()), record), key=lambda each: each.offset))
         bins = tuple(tuple(from_earlier_attempt(opened) for opened in bin_) for bin_ in self._job.copy.bins)
-        return replace(self._job, copy=replace(self._job.copy, bins=bins), failed=known, nonce=uuid.uuid4().hex)
+        return replace(self._job, copy=replace(self._job.copy, bins=bins), failed=known, secret=new_secret())
 
 
 def _only(opened: OpenPartition, wanted: OffsetRange) -> OpenPartition:

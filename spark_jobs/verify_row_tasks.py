@@ -90,5 +90,5 @@ def drain_rows(stamp: str, sealed: bytes, rows: Iterable[Any]) -> Iterator[pa.Re
 
     for _ in rows:
         pass
-    HandOver(job.nonce, *task_place()).take()
+    HandOver(job.secret, *task_place()).take()
     yield from ()

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import number_and_codec
 from mirror_lib.errors import Where
 from mirror_lib.offsets.runs import encode
@@ -99,7 +100,7 @@ class TransformedVerification:
     def __init__(self, spark: SparkSession, each: ChainChecks) -> None:
         self._chain = each.chain
         self._flow = str(each.job.flow)
-        self._job = RowVerifyJob(verify=each.job, nonce=uuid.uuid4().hex)
+        self._job = RowVerifyJob(verify=each.job, secret=new_secret())
         targets = {check.source.topic: check.target.topic for bin_ in each.job.bins for check in bin_}
         # Several verifications of a flow may share a session.
         self._rows = ChainRows(spark, f"mirror_verify_{uuid.uuid4().hex}", each.chain, targets, read_rows)
@@ -137,7 +138,7 @@ class TransformedVerification:
         verify = searched(self._job.verify, wanted)
         if not verify.bins:
             return []
-        job = replace(self._job, verify=verify, nonce=uuid.uuid4().hex)
+        job = replace(self._job, verify=verify, secret=new_secret())
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
             made = self._rows.made(sealed, len(verify.bins))
@@ -178,7 +179,7 @@ class TransformedVerification:
         checks = {check.source: check for bin_ in self._job.verify.bins for check in bin_}
         bins = tuple(tuple(_only(checks[each.source], each) for each in group) for group in groups)
         verify = replace(self._job.verify, bins=bins, bin_max_bytes=None)
-        job = replace(self._job, verify=verify, nonce=uuid.uuid4().hex)
+        job = replace(self._job, verify=verify, secret=new_secret())
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
             self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
@@ -198,7 +199,7 @@ class TransformedVerification:
         known = dict(self._job.refused)
         refused = (*known.get(found.source, ()), RefusedRecord(found.offset, told))
         known[found.source] = tuple(sorted(refused, key=lambda each: each.offset))
-        return replace(self._job, refused=known, nonce=uuid.uuid4().hex)
+        return replace(self._job, refused=known, secret=new_secret())
 
 
 def _parted(found: Iterable[object]) -> tuple[list[PartitionVerdict], RoutedFindings]:

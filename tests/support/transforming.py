@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob
@@ -101,7 +101,7 @@ class TransformHere:
     def __call__(self, job: CopyJob) -> list[PartitionResult]:
         failed = {source: tuple(records) for source, records in self.failed.items()}
         routes = self.route is not None
-        row_job = RowJob(copy=job, exact=self.exact, failed=failed, routes=routes, nonce=uuid.uuid4().hex)
+        row_job = RowJob(copy=job, exact=self.exact, failed=failed, routes=routes, secret=new_secret())
         with ThreadPoolExecutor(max_workers=len(job.bins)) as pool:
             found = list(pool.map(lambda number: self._bin(row_job, number), range(len(job.bins))))
         return [result for results in found for result in results]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from mirror_lib.cluster.rows.hand_over import new_secret
 from mirror_lib.cluster.rows.layout import SOURCE_COLUMN
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import PartitionVerdict
@@ -69,7 +69,7 @@ class CompareHere:
     def __call__(self, whole: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:
         raw, transformed = split_job(whole)
         found: list[PartitionVerdict | RoutedVerdict] = [*run_locally(1)(replace(raw, routed=NOTHING_ROUTED))]
-        jobs = [RowVerifyJob(each.job, self.refused, nonce=uuid.uuid4().hex) for each in transformed]
+        jobs = [RowVerifyJob(each.job, self.refused, secret=new_secret()) for each in transformed]
         made = RoutedFindings()
         for job in jobs:
             for verdicts, routed in self._bins(
@@ -79,7 +79,7 @@ class CompareHere:
                 made.take(routed)
 
         def find(wanted: Mapping[Place, frozenset[bytes]]) -> list[FoundRow]:
-            again = [replace(job, verify=searched(job.verify, wanted), nonce=uuid.uuid4().hex) for job in jobs]
+            again = [replace(job, verify=searched(job.verify, wanted), secret=new_secret()) for job in jobs]
             return [
                 row
                 for job in again

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import MirrorError, error_from_json, error_to_json
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison
 from mirror_lib.topology.names import TopicPartition
 
@@ -41,7 +42,7 @@ class RowJob:
             or with policy `fail` the partition ends before the first of them.
         routes: whether a transform may send rows elsewhere than to their partition's own target.
         whole: whether reading fails as a whole where it does not come to the end of every partition.
-        nonce: makes the names of temporary files those of this job alone.
+        secret: of the job's hand-overs (`cluster.rows.hand_over`).
     """
 
     copy: CopyJob = field(repr=False)
@@ -49,7 +50,7 @@ class RowJob:
     failed: Mapping[TopicPartition, tuple[FailedRecord, ...]] = field(default_factory=dict)
     routes: bool = False
     whole: bool = False
-    nonce: str = ""
+    secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,33 @@ class ReadEnd:
 
 #: By the number of the partition in its job.
 ReadEnds = Mapping[int, ReadEnd]
+
+
+def ends_to_json(ends: ReadEnds) -> list[dict[str, Any]]:
+    """Ends as JSON can say them."""
+    return [
+        {
+            "number": number,
+            "source_next": end.source_next,
+            "error": error_to_json(end.error),
+            "poison": [asdict(each) for each in end.poison],
+            "leader_epoch": end.leader_epoch,
+        }
+        for number, end in ends.items()
+    ]
+
+
+def ends_from_json(data: list[dict[str, Any]]) -> ReadEnds:
+    """What `ends_to_json` was given."""
+    return {
+        each["number"]: ReadEnd(
+            each["source_next"],
+            error_from_json(each["error"]),
+            tuple(Poison(**poison) for poison in each["poison"]),
+            each["leader_epoch"],
+        )
+        for each in data
+    }
 
 
 def reading_start(opened: OpenPartition) -> int:

@@ -35,7 +35,7 @@ from mirror_lib.relay.read_replicas import ReadReplicas
 from mirror_lib.relay.reading import Memory, SourceReader
 from mirror_lib.relay.throttle import Throttle, task_bytes_per_second
 from mirror_lib.relay.transformed.assembler import RowAssembler, RowPart
-from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, first_number, reading_start
+from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_to_json, first_number, reading_start
 
 _log = logging.getLogger(__name__)
 _WHO = "the reading half of a task"
@@ -56,7 +56,7 @@ def read_bin(job: RowJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]
         if job.whole:
             _check_whole(ends)
         else:
-            HandOver(job.nonce, number, attempt).leave(ends)
+            HandOver(job.secret, number, attempt).leave(ends_to_json(ends))
     finally:
         reading.stop()
 

@@ -22,7 +22,7 @@ from mirror_lib.errors import MirrorError, TargetDivergedError, TargetTruncatedE
 from mirror_lib.relay.copy import for_attempt
 from mirror_lib.relay.model import PartitionResult, RoutedRecords
 from mirror_lib.relay.patient_reader import CHOICES
-from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, first_number
+from mirror_lib.relay.transformed.model import ReadEnd, ReadEnds, RowJob, ends_from_json, first_number
 from mirror_lib.relay.transformed.sending import Sending
 from mirror_lib.relay.transformed.sluices import Outlet, Sluice
 from mirror_lib.relay.transformed.transactions import Transaction
@@ -48,7 +48,7 @@ def write_bin(job: RowJob, number: int, attempt: int, rows: Iterable[pa.RecordBa
     try:
         for batch in rows:
             writing.take(by_place(batch, routes=job.routes))
-        return writing.results(HandOver(job.nonce, number, attempt).take())
+        return writing.results(ends_from_json(HandOver(job.secret, number, attempt).take()))
     except BaseException:
         sending.stop()
         raise

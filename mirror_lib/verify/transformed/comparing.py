@@ -52,7 +52,7 @@ def compare_bin(
         MirrorError: the rows ended before the source was read to the end, or ranges come mixed.
         ValueError: they are not what a transform gives.
     """
-    comparing = _Comparing(job, number, HandOver(job.nonce, number, attempt))
+    comparing = _Comparing(job, number, HandOver(job.secret, number, attempt))
     try:
         for batch in rows:
             comparing.take(batch)
@@ -83,7 +83,7 @@ def find_bin(
             part = batch.slice(first, len(each.rows))
             first += len(each.rows)
             found += elsewhere.find(check, each.rows, part, wanted)
-    HandOver(job.nonce, number, attempt).take()
+    HandOver(job.secret, number, attempt).take()
     return found
 
 
@@ -292,7 +292,8 @@ class _Comparing:
     def take(self, batch: pa.RecordBatch) -> None:
         """Compare the rows of a batch."""
         # What the reading half said before it gave them, and maybe more.
-        progress: Progress = self._word.look() or Progress()
+        told = self._word.look()
+        progress = Progress() if told is None else Progress.from_json(told)
         first = 0
         for each in by_place(batch, routes=False):
             number, _ = number_and_codec(each.place)
@@ -311,7 +312,7 @@ class _Comparing:
 
     def verdicts(self) -> list[PartitionVerdict]:
         """What is to be said of each partition; all rows have come."""
-        self._end(self._word.take(), before=None)
+        self._end(Progress.from_json(self._word.take()), before=None)
         keep = self._job.verify.keep_differences
         return [account.verdict(keep) for account in self._accounts.values() if not account.check.routed_only]
 

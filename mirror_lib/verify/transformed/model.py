@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, Self
 
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import MirrorError, error_from_json, error_to_json
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.findings import Stopped
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
@@ -27,12 +27,12 @@ class RowVerifyJob:
         verify: bins of these partitions alone.
         refused: records that are known to fail, by their partition, ascending. Where the ledger names one as left out,
             it is not read; else the partition can be compared only up to the first of them.
-        nonce: makes the names of temporary files those of this job alone.
+        secret: of the job's hand-overs (`cluster.rows.hand_over`).
     """
 
     verify: VerifyJob = field(repr=False)
     refused: Mapping[TopicPartition, tuple[RefusedRecord, ...]] = field(default_factory=dict)
-    nonce: str = ""
+    secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,24 @@ class Progress:
     ends: Mapping[int, RangeEnd] = field(default_factory=dict)
     number: int = -1
     log_start: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can say it."""
+        ends = [[number, {**_fields(end), "error": error_to_json(end.error)}] for number, end in self.ends.items()]
+        return {"ends": ends, "number": self.number, "log_start": self.log_start}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        return cls({number: _range_end(**end) for number, end in data["ends"]}, data["number"], data["log_start"])
+
+
+def _fields(end: RangeEnd) -> dict[str, Any]:
+    return {each.name: getattr(end, each.name) for each in fields(end)}
+
+
+def _range_end(*, stopped: str | None, error: dict[str, Any] | None, **rest: int) -> RangeEnd:
+    return RangeEnd(**rest, stopped=None if stopped is None else Stopped(stopped), error=error_from_json(error))
 
 
 class NumberedRange(NamedTuple):

@@ -47,7 +47,7 @@ def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.Record
     Never raises for what a partition may suffer: how each range ended is left at the task's `HandOver`, before the rows
     of the next one.
     """
-    reading = _Reading(job, number, HandOver(job.nonce, number, attempt))
+    reading = _Reading(job, number, HandOver(job.secret, number, attempt))
     try:
         yield from reading.rows()
     finally:
@@ -118,7 +118,7 @@ class _Reading:
                 self._end(each, RangeEnd(each.range.source_first, stopped=stopped, error=unconnected))
             else:
                 yield from self._range(each, client)
-        self._word.leave(Progress(self._ends))
+        self._word.leave(Progress(self._ends).to_json())
 
     def close(self) -> None:
         self._thread.close()
@@ -131,7 +131,7 @@ class _Reading:
     def _tell(self, number: int, log_start: int) -> None:
         """Say, before any row that comes behind it, which ranges are read, and what is missing in this one."""
         if (number, log_start) != self._told:
-            self._word.leave(Progress(self._ends, number, log_start))
+            self._word.leave(Progress(self._ends, number, log_start).to_json())
             self._told = (number, log_start)
 
     def _range(self, each: NumberedRange, client: RawClient) -> Iterator[pa.RecordBatch]:
