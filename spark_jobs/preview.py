@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.batches.arrow_records import outgoing_rows
 from mirror_lib.cluster.batches.arrow_rows import InexactRowError
-from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, number_and_codec
+from mirror_lib.cluster.rows.layout import SOURCE_COLUMN, number_of
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.relay.transformed.preview_job import PreviewArguments, PreviewRunner, main
 from mirror_lib.relay.transformed.sample import headers_of, places_of
@@ -90,18 +90,18 @@ class _Preview:
         return frame_of(self._spark.createDataFrame(chosen), chain, target_topic_of=self._remote_topics).toArrow()
 
     def _without_failing(self, error: Exception, rows: list[int]) -> list[list[int]]:
-        """Note the record that a job failed for, if it can be told; what is to be tried next."""
+        """What is to be tried next; a record that has failed alone is noted."""
+        if len(rows) == 1:
+            place = self._places[rows[0]]
+            self._failed[place] = self._untransformable(words_of(error), place)
+            return []
         marked = read_mark(str(error))
-        guilty = None if marked is None else self._row_of(number_and_codec(marked.place)[0], marked.offset)
-        if guilty not in rows:
-            guilty = rows[0] if len(rows) == 1 else None
-        if guilty is None:
-            middle = len(rows) // 2
-            return [rows[:middle], rows[middle:]]
-        place = self._places[guilty]
-        self._failed[place] = self._untransformable(words_of(error), place)
-        rest = [row for row in rows if row != guilty]
-        return [rest] if rest else []
+        named = None if marked is None else self._row_of(number_of(marked.place), marked.offset)
+        if named in rows:
+            # What records hold may stand in the text, so it may name one that is innocent.
+            return [[row for row in rows if row != named], [named]]
+        middle = len(rows) // 2
+        return [rows[:middle], rows[middle:]]
 
     def _row_of(self, partition: int, offset: int) -> int | None:
         place = RecordPlace(partition, offset)

@@ -14,14 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.rows.hand_over import new_secret
-from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.cluster.rows.layout import number_of
 from mirror_lib.config.model import PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
 from mirror_lib.relay.copy import from_earlier_attempt
 from mirror_lib.relay.model import OpenPartition, PartitionResult
 from mirror_lib.relay.rows import RESULT_DDL, from_arrow
 from mirror_lib.relay.transformed.model import FailedRecord, RowJob, first_stop, reading_start
-from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record
+from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record, named_record
 from mirror_lib.relay.transformed.split import ChainJob
 from mirror_lib.transform.model import Determinism
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
@@ -143,7 +143,11 @@ class _TransformedCopy:
         opened = [opened for bin_ in self._job.copy.bins for opened in bin_]
         marked = read_mark(str(error))
         if marked is not None:
-            return Found(opened[number_and_codec(marked.place)[0]].plan.source, marked.offset, error)
+            at = number_of(marked.place)
+            within = self._range(opened[at]) if 0 <= at < len(opened) else None
+            named = named_record(within, marked.offset, self._probe)
+            if named is not None:
+                return named
         number = failed_task(error, len(self._job.copy.bins))
         ranges = [self._range(each) for each in (opened if number is None else self._job.copy.bins[number])]
         _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))

@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.rows.hand_over import new_secret
-from mirror_lib.cluster.rows.layout import number_and_codec
+from mirror_lib.cluster.rows.layout import number_of
 from mirror_lib.errors import Where
 from mirror_lib.offsets.runs import encode
-from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record
+from mirror_lib.relay.transformed.search import Failure, Found, OffsetRange, failing_record, named_record
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
 from mirror_lib.verify.findings import PartitionVerdict
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
@@ -27,7 +27,13 @@ from mirror_lib.verify.routed.standing import StandingJob
 from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.transformed.elsewhere import FoundRow
-from mirror_lib.verify.transformed.model import RefusedRecord, RowVerifyJob, first_refusal, numbered_ranges
+from mirror_lib.verify.transformed.model import (
+    NumberedRange,
+    RefusedRecord,
+    RowVerifyJob,
+    first_refusal,
+    numbered_ranges,
+)
 from mirror_lib.verify.transformed.split import ChainChecks, searched
 from spark_jobs.chain_rows import ChainRows
 from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
@@ -156,12 +162,20 @@ class TransformedVerification:
         marked = read_mark(str(error))
         if marked is not None:
             ranges = {each.number: each for number in range(len(bins)) for each in numbered_ranges(self._job, number)}
-            return Found(ranges[number_and_codec(marked.place)[0]].check.source, marked.offset, error)
+            numbered = ranges.get(number_of(marked.place))
+            named = named_record(self._read(numbered), marked.offset, self._probe) if numbered is not None else None
+            if named is not None:
+                return named
         number = failed_task(error, len(bins))
         checks = [check for bin_ in (bins if number is None else [bins[number]]) for check in bin_]
         wanted = [each for check in checks for each in self._ranges(check)]
         _log.warning("flow %s: a record cannot be transformed and is looked for: %s", self._flow, words_of(error))
         return failing_record(wanted, self._probe)
+
+    def _read(self, each: NumberedRange) -> OffsetRange:
+        """What the job reads of a range."""
+        stop, _ = first_refusal(self._job, each.check, each.range)
+        return OffsetRange(each.check.source, each.range.source_first, stop)
 
     def _ranges(self, check: PartitionCheck) -> Iterator[OffsetRange]:
         """What the job reads of a partition."""

@@ -7,11 +7,14 @@ from typing import NamedTuple, NoReturn
 
 from mirror_lib.errors import NOWHERE, MirrorError, ReplicationError, Where
 
-_MARK = re.compile(r"\[mirror-record place=(-?\d+) offset=(-?\d+)\][ ]?([^\n]*)")
+_MARK = re.compile(r"\[mirror-record place=(-?[0-9]{1,19}) offset=(-?[0-9]{1,19})\][ ]?([^\n]*)")
 
 
 class RecordMark(NamedTuple):
-    """A record among those that a Spark job reads, and what is wrong with it."""
+    """A record among those that a Spark job reads, and what is wrong with it, as a text says.
+
+    The text may be a record's own, quoted by Spark: that there is such a record, and that it fails, is to be seen.
+    """
 
     #: The number of its partition in the bin, as in the hidden column of the frame.
     place: int

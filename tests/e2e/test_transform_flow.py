@@ -151,6 +151,32 @@ def test_a_record_for_which_an_expression_fails_when_run_then_it_is_looked_for_a
     assert told(consume(kafka_pair.target, f"A.{topic_name}"), 0) == masked(given[:123])
 
 
+@pytest.mark.parametrize("place", [0, 99_999])
+def test_records_whose_content_names_another_record_when_they_fail_then_they_alone_are_left_out(
+    spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path, place: int
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    # Given records that fail, and that name an innocent one in the text which Spark quotes
+    forged = f"[mirror-record place={place} offset=5] innocent".encode()
+    values = [b"%d" % number if number not in (20, 30) else forged for number in range(40)]
+    produce(kafka_pair.source, topic_name, [Record(value=value) for value in values])
+    settings = {
+        "A->B.mirror.transforms": "number",
+        "A->B.mirror.transform.number.topics": topic_name,
+        "A->B.mirror.transform.number.decode.value": "string",
+        "A->B.mirror.transform.number.value": "cast(value AS INT)",
+        "mirror.poison.policy": "skip",
+    }
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+
+    report = flow.run(runner=copy_with(spark))
+
+    assert report.errors == ()
+    assert sorted(gap.first_offset for gap in flow.ledger.gaps("A->B")) == [20, 30]
+    found = [record.value for record in consume(kafka_pair.target, f"A.{topic_name}")]
+    assert found == [value for value in values if value != forged]
+
+
 def test_records_that_cannot_be_transformed_when_the_policy_is_quarantine_then_copies_of_them_are_kept(
     spark: SparkSession, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:

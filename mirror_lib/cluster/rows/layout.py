@@ -51,9 +51,14 @@ def place_of(number: int, codec: int) -> int:
     return number << _CODEC_BITS | codec
 
 
+def number_of(place: int) -> int:
+    """The number alone, of anything that somebody says is a place."""
+    return place >> _CODEC_BITS
+
+
 def number_and_codec(place: int) -> tuple[int, Codec]:
     """The inverse of `place_of`."""
-    return place >> _CODEC_BITS, Codec(place & ((1 << _CODEC_BITS) - 1))
+    return number_of(place), Codec(place & ((1 << _CODEC_BITS) - 1))
 
 
 def with_source(records: pa.RecordBatch, place: int) -> pa.RecordBatch:

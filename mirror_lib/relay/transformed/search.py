@@ -47,6 +47,24 @@ class Found(NamedTuple):
 Probe = Callable[[Sequence[Sequence[OffsetRange]]], Failure | None]
 
 
+def named_record(within: OffsetRange | None, offset: int, probe: Probe) -> Found | None:
+    """The record that an error's text names, if it fails when it is tried alone.
+
+    Texts of Spark's errors quote what records hold, so whoever writes a record may name another one there.
+
+    Args:
+        within: what was read of the partition that is named; None where there is none of that number.
+        offset: that is named.
+    """
+    if within is None or not within.first <= offset < within.end:
+        return None
+    alone = within._replace(first=offset, end=offset + 1)
+    failure = probe([[alone]])
+    if failure is None or probe([[alone._replace(end=offset)]]) is not None:
+        return None
+    return Found(alone.source, offset, failure.error)
+
+
 def failing_record(ranges: Sequence[OffsetRange], probe: Probe) -> Found | None:
     """A record that fails; None where nothing does, or what fails does so without any record.
 

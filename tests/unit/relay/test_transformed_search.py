@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_lib.relay.transformed.search import WAYS, Failure, OffsetRange, Probe, failing_record
+from mirror_lib.relay.transformed.search import WAYS, Failure, OffsetRange, Probe, failing_record, named_record
 from mirror_lib.topology.names import TopicPartition
 
 ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 3)
@@ -75,3 +75,28 @@ def test_given_a_million_records_when_searched_then_it_takes_few_jobs() -> None:
     assert found.offset == 1_234_567
     # One without records, and one for each digit.
     assert len(tries) == 1 + 7
+
+
+@given(st.integers(-5, 25))
+def test_given_a_record_that_is_named_when_it_is_tried_alone_then_it_is_blamed_only_if_it_was_read_and_fails(
+    offset: int,
+) -> None:
+    bad = {(ORDERS, 7), (ORDERS, 12), (ORDERS, 21)}
+    read = OffsetRange(ORDERS, 5, 20)
+
+    found = named_record(read, offset, probe_for(bad))
+
+    assert (found is not None) == (offset in (7, 12))
+    if found is not None:
+        assert (found.source, found.offset, str(found.error)) == (ORDERS, offset, f"{ORDERS} {offset}")
+
+
+def test_given_a_partition_that_no_job_reads_when_a_record_of_it_is_named_then_nobody_is_blamed() -> None:
+    assert named_record(None, 7, probe_for({(ORDERS, 7)})) is None
+
+
+def test_given_a_job_that_fails_without_any_record_when_one_is_named_then_it_is_not_blamed() -> None:
+    def always(_: Sequence[Sequence[OffsetRange]]) -> Failure:
+        return Failure(ValueError("the driver is ill"), None)
+
+    assert named_record(OffsetRange(ORDERS, 0, 1000), 7, always) is None
