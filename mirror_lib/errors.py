@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from mirror_lib.printable import LINES, printable
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -48,10 +50,11 @@ class MirrorError(Exception):
     retriable: ClassVar[bool] = False
 
     def __init__(self, what: str, *, where: Where = NOWHERE, action: str = "") -> None:
-        super().__init__(what)
-        self.what = what
+        # Names and messages that others chose are part of it, and it goes to logs, ledger, reports and the page.
+        self.what = printable(what, LINES)
         self.where = where
-        self.action = action
+        self.action = printable(action, LINES)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where != NOWHERE else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 
+from mirror_lib.printable import PrintableFormatter
+
 _LEVEL = "MIRROR_LOG_LEVEL"
 _OWN = ("mirror_lib", "spark_jobs")
 
@@ -14,7 +16,9 @@ def configure_log() -> None:
 
     Libraries stay at `INFO`: at `DEBUG`, Spark's gateway alone says more than everything else.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     level = os.environ.get(_LEVEL, "").upper()
     if level in logging.getLevelNamesMapping():
         for name in _OWN:

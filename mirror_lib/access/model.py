@@ -37,6 +37,8 @@ class AccessTask(StrEnum):
     #: `mirror plan`, `observe`, `status` and forecasts.
     OBSERVE = "observe"
     VERIFY = "verify"
+    #: Writing deletions that were lost.
+    DELETE_KEYS = "delete-keys"
     #: A backfill into the flow's own topics.
     BACKFILL = "backfill"
     #: What a cutover needs beside the tasks that it repeats.
@@ -82,7 +84,7 @@ class RequiredAccess:
 
 
 #: Work that a person asks for, beside the flow's scheduled runs.
-ON_DEMAND = frozenset({AccessTask.VERIFY, AccessTask.BACKFILL, AccessTask.CUTOVER})
+ON_DEMAND = frozenset({AccessTask.VERIFY, AccessTask.DELETE_KEYS, AccessTask.BACKFILL, AccessTask.CUTOVER})
 
 
 def grants_by_cluster(required: Iterable[RequiredAccess]) -> dict[str, tuple[Grant, ...]]:

@@ -36,7 +36,8 @@ _ABOUT: dict[AccessTask, str] = {
     AccessTask.TRANSLATE_OFFSETS: "`emit.checkpoints.enabled` and `emit.offset-syncs.enabled`",
     AccessTask.SYNC_GROUP_OFFSETS: "beside `translate-offsets`: `sync.group.offsets.enabled`",
     AccessTask.OBSERVE: "after every run; `mirror plan`, `observe`, `forecast`",
-    AccessTask.VERIFY: "`mirror verify`, `mirror.verify.schedule`",
+    AccessTask.VERIFY: "`mirror verify`, every `--mode`; `mirror.verify.schedule`",
+    AccessTask.DELETE_KEYS: "`mirror gaps delete-keys`",
     AccessTask.BACKFILL: "`mirror backfill` into the flow's own topics",
     AccessTask.CUTOVER: "`mirror cutover`, beside the tasks that it repeats",
 }
@@ -53,7 +54,8 @@ The least that the user of a flow must be allowed, task by task. For your own fi
     mirror acls required --config FILE --flow 'A->B' --task verify --format kafka-acls
 
 No cluster is asked for that. The commands are `kafka-acls.sh --add` for what runs by itself; work on demand (`verify`,
-`backfill`, `cutover`) is named by `--task`. Without `--principal` the user of the file's `sasl.jaas.config` is taken.
+`delete-keys`, `backfill`, `cutover`) is named by `--task`. Without `--principal` the user of the file's
+`sasl.jaas.config` is taken.
 The integration tests run every task with exactly these rights, and then without each of them.
 
 - Whoever may READ, WRITE, ALTER or DELETE may DESCRIBE, and whoever may ALTER_CONFIGS may DESCRIBE_CONFIGS: what comes

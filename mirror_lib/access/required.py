@@ -271,6 +271,20 @@ def _verify(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, Side.TARGET, Operation.READ, names.positions, "read positions", mirror_maker=False)
 
 
+def _delete_keys(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
+    for side, topics in ((Side.SOURCE, names.sources), (Side.TARGET, names.targets)):
+        why = "compare the newest record of each key"
+        yield from names.topics(task, side, Operation.READ, topics, why, mirror_maker=False)
+        why = "know which topics are compacted"
+        yield from names.topics(task, side, Operation.DESCRIBE_CONFIGS, topics, why, mirror_maker=False)
+    why = "write deletions"
+    yield from names.topics(task, Side.TARGET, Operation.WRITE, names.targets, why, mirror_maker=False)
+    for operation, why in ((Operation.READ, "read positions"), (Operation.WRITE, "store positions")):
+        yield from names.topics(task, Side.TARGET, operation, names.positions, why, mirror_maker=False)
+    # Without transactional ids the command refuses.
+    yield from _fencing(names, task, transactional_id_prefix(names.flow))
+
+
 def _backfill(names: _Names, task: AccessTask) -> Iterator[RequiredAccess]:
     yield from names.topics(task, Side.SOURCE, Operation.READ, names.sources, "read the records", mirror_maker=False)
     yield from names.topics(task, Side.TARGET, Operation.WRITE, names.targets, "write the records", mirror_maker=False)
@@ -307,6 +321,7 @@ _TASKS: Mapping[AccessTask, Callable[[_Names, AccessTask], Iterator[RequiredAcce
     AccessTask.SYNC_GROUP_OFFSETS: _sync_group_offsets,
     AccessTask.OBSERVE: _observe,
     AccessTask.VERIFY: _verify,
+    AccessTask.DELETE_KEYS: _delete_keys,
     AccessTask.BACKFILL: _backfill,
     AccessTask.CUTOVER: _cutover,
 }

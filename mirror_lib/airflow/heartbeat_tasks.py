@@ -13,7 +13,7 @@ from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.airflow.trigger_form import TriggerChoices
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.config.model import FlowConfig, MirrorConfig
     from mirror_lib.sync.flow_heartbeats import HeartbeatCheck
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> d
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
-    return _emit(emitting_flows(config, settings.flow))
+    return _emit(config, emitting_flows(config, settings.flow))
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
@@ -38,7 +38,8 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
     from mirror_lib.config.load import load
     from mirror_lib.sync.heartbeats import emitting_flows
 
-    done = _emit(emitting_flows(load(config_path)))
+    config = load(config_path)
+    done = _emit(config, emitting_flows(config))
     if done["problems"]:
         raise AirflowFailException("; ".join(done["problems"]))
     return done
@@ -89,12 +90,14 @@ def _skipped(instance: Any, why: str) -> AirflowSkipException:
     return AirflowSkipException(f"{why}.")
 
 
-def _emit(pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
+def _emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
+    from mirror_lib.ledger.location import open_ledger
     from mirror_lib.sync.flow_heartbeats import emit_heartbeats as emit
 
     if not pairs:
         raise AirflowSkipException("emit.heartbeats.enabled is false.")
-    emitted = emit(pairs)
+    with open_ledger(config) as ledger:
+        emitted = emit(pairs, ledger)
     problems = [f"{each.pair}: {each.error}" for each in emitted if each.error is not None]
     for each in emitted:
         if each.error is None:

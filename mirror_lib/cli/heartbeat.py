@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,6 +42,7 @@ def emit(
 
     With --flow: only the heartbeats that watch this flow (written into its source by the reverse pair) and its own.
     """
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_heartbeats import HeartbeatEmitter
     from mirror_lib.sync.heartbeats import emitting_flows
 
@@ -51,7 +52,7 @@ def emit(
         if not pairs:
             output.note("No pair of clusters emits heartbeats: emit.heartbeats.enabled=false.")
         rounds = 1 if every is None else count
-        with HeartbeatEmitter(pairs) as emitter:
+        with existing_ledger(loaded) or nullcontext() as ledger, HeartbeatEmitter(pairs, ledger) as emitter:
             done = 0
             while pairs and (rounds is None or done < rounds):
                 if done and every is not None:

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 work failed, 2 wrong usage or configuration, 3 something n
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -36,6 +37,7 @@ from mirror_lib.cli import (
     translate,
     verify,
 )
+from mirror_lib.printable import PrintableFormatter
 
 _DISTRIBUTION = "batch-mirror"
 
@@ -98,6 +100,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; ends the process."""
+    if logging.lastResort is not None:
+        # Warnings of the library go to the terminal as well.
+        logging.lastResort.setFormatter(PrintableFormatter())
     sys.exit(app())
 
 

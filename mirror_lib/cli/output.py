@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.printable import printable
 
 #: The option that every command has.
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
@@ -82,14 +83,14 @@ class ConsoleOutput:
             numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
             table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(_visible(_cell(value)) for value in row))
+            table.add_row(*(Text(printable(_cell(value))) for value in row))
         self._out.print(Text(_heading(name), style="bold italic"))
         self._out.print(table)
 
     def values(self, name: str, values: Mapping[str, Any]) -> None:
         grid = Table.grid(padding=(0, 2))
         for key, value in values.items():
-            grid.add_row(_visible(key, style="bold"), _visible(_cell(value)))
+            grid.add_row(Text(printable(key), style="bold"), _visible(_cell(value)))
         self._out.print(Text(_heading(name), style="bold italic"))
         self._out.print(grid)
 
@@ -125,13 +126,7 @@ class ConsoleOutput:
 
 def _visible(text: str, style: str = "") -> Text:
     """Text in which control characters are written out: names from a cluster must not steer the terminal."""
-    return Text(
-        "".join(each if each.isprintable() or each == "\n" else _written_out(each) for each in text), style=style
-    )
-
-
-def _written_out(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+    return Text(printable(text, "\n"), style=style)
 
 
 class _Bar:

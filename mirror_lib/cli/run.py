@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mirror_lib.ledger.rows import PartitionRunRow
     from mirror_lib.ledger.store import Ledger
     from mirror_lib.relay.job_report import Failure, JobReport, LeftOutRange
+    from mirror_lib.sync.flow_heartbeats import EmittedHeartbeat
 
 #: What `--json` says of the run as a whole.
 _TOLD = ("exit_code", "records", "bytes", "left_out", "rounds", "idle", "seconds", "copy_seconds")
@@ -121,11 +122,15 @@ def _refuse_loops(file: MirrorConfig, flow: FlowConfig, topics: list[str] | None
 
 def _emit_heartbeats(output: Output, file: MirrorConfig, flow: FlowConfig) -> None:
     """As in the flow's DAG: what cannot be written is told and holds nothing up."""
+    from mirror_lib.ledger.location import existing_ledger
     from mirror_lib.sync.flow_heartbeats import emit_heartbeats
     from mirror_lib.sync.heartbeats import emitting_flows
 
     pairs = emitting_flows(file, flow.flow)
-    emitted = emit_heartbeats(pairs) if pairs else ()
+    emitted: tuple[EmittedHeartbeat, ...] = ()
+    if pairs:
+        with existing_ledger(file) or nullcontext() as ledger:
+            emitted = emit_heartbeats(pairs, ledger)
     output.document({"heartbeats": [each.to_dict() for each in emitted]})
     for each in emitted:
         if each.error is not None:

@@ -22,6 +22,7 @@ from mirror_lib.errors import (
     TransientError,
     Where,
 )
+from mirror_lib.printable import printable
 from mirror_lib.topology.access import Grant, Resource
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def error_for_code(
     kind = _KINDS.get(code) or (TransientError if code in RETRIABLE else ClusterError)
     if kind is AuthorizationError and needs is not None:
         return _not_allowed(code, where, doing, needs)
-    message = f": {detail}" if detail else ""
+    message = f": {printable(detail)}" if detail else ""
     return kind(
         f"could not {doing}: {code_name(code)} (error code {code}){message.rstrip('.')}.",
         where=where,
@@ -216,7 +217,7 @@ def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Nee
     """The named error for one that confluent-kafka reports."""
     if _names_size(error):
         return OperationTooLargeError(
-            f"could not {doing}: the controller refused to do so much at once ({error.str()}).",
+            f"could not {doing}: the controller refused to do so much at once ({printable(error.str() or '')}).",
             where=where,
             action="A KRaft controller makes at most 10,000 metadata records in one operation: create a topic with "
             "more partitions than that with fewer, and add the others step by step.",

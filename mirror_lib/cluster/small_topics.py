@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -125,6 +126,24 @@ class _Client:
                 raise self._failure(described.error, doing)
             time.sleep(_POLL_SECONDS)
 
+    def _unanswered(self, client: Any, doing: str) -> MirrorError:
+        """The error for an answer that did not come: librdkafka waits for a leader in silence, as for a broker."""
+        try:
+            partitions = client.list_topics(self.topic, timeout=_LOOK_SECONDS).topics[self.topic].partitions
+        except confluent_kafka.KafkaException:
+            return self._errors.unreachable(doing)
+        leaderless = sorted(number for number, partition in partitions.items() if partition.leader < 0)
+        if not leaderless:
+            return self._errors.unreachable(doing)
+        one = len(leaderless) == 1
+        which = f"partition {leaderless[0]} has" if one else f"partitions {', '.join(map(str, leaderless))} have"
+        return TransientError(
+            f"could not {doing}: {which} no leader, since no broker with an in-sync replica runs.",
+            where=replace(self._where, partition=leaderless[0]),
+            action="Start the brokers of its replicas: `kafka-topics.sh --describe --topic "
+            f"{self.topic} --unavailable-partitions` names them. A topic with one replica waits for this one broker.",
+        )
+
     def _failure(self, error: confluent_kafka.KafkaError, doing: str) -> MirrorError:
         """The named error.
 
@@ -206,7 +225,7 @@ class SmallTopicReader(_Client):
                     raise self._failure(error, doing)
             self._errors.raise_refusal()
             if unfinished and not self._goes_on(deadline):
-                raise self._too_slow(unfinished, next_offsets, doing)
+                raise self._too_slow(consumer, unfinished, next_offsets, doing)
         return records, next_offsets
 
     def _high_watermark(self, consumer: Any, partition: int) -> int:
@@ -214,9 +233,11 @@ class SmallTopicReader(_Client):
         _, high = consumer.get_watermark_offsets(place, cached=True)
         return int(high)
 
-    def _too_slow(self, unfinished: set[int], next_offsets: Mapping[int, int], doing: str) -> MirrorError:
+    def _too_slow(
+        self, consumer: Any, unfinished: set[int], next_offsets: Mapping[int, int], doing: str
+    ) -> MirrorError:
         if not unfinished <= set(next_offsets):
-            return self._errors.unreachable(doing)
+            return self._unanswered(consumer, doing)
         hidden = ", ".join(map(str, sorted(unfinished)))
         error = HiddenRecordsError(
             f"a transaction is still open in partitions {hidden}, and hides what follows it.",
@@ -339,8 +360,11 @@ class SmallTopicWriter(_Client):
             return place
         if place is None:
             self._errors.raise_refusal()
-            raise self._errors.unreachable(self._doing)
-        raise self._failure(place, self._doing)
+            raise self._unanswered(self._client(), self._doing)
+        failure = self._failure(place, self._doing)
+        if isinstance(failure, BrokerUnreachableError):
+            raise self._unanswered(self._client(), self._doing)
+        raise failure
 
     def _client(self) -> Any:
         if self._producer is None:

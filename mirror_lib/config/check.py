@@ -60,9 +60,10 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
 
     problems, lines_of_pem = broken_pem(file.values())
     yield from problems
+    aliases = frozenset(clusters)
     for setting in file.values():
         if setting.key is not None and setting.key not in lines_of_pem:
-            yield from _Assignment(setting, setting.key, place_of(setting.key, clusters), clusters, winner).problems()
+            yield from _Assignment(setting, setting.key, place_of(setting.key, aliases), clusters, winner).problems()
 
 
 class _Assignment:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from mirror_lib.config.definitions import MM2_FLOW, WORKER, Scope
 from mirror_lib.config.kafka_names import CLIENT_SET
+from mirror_lib.config.keys import written_pairs
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.own_keys import FLOW_KEYS
 from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
@@ -22,6 +23,7 @@ from mirror_lib.topology.names import FlowId
 Settings = Mapping[str, Provenance]
 
 TOP_LEVEL = "top level"
+_HEARTBEATS = "emit.heartbeats.enabled"
 
 #: Names of 2.4 to 2.6 that later versions took as aliases: new name -> old name.
 OLD_NAMES = {
@@ -141,17 +143,21 @@ def selected_flows(file: Settings) -> tuple[FlowId, ...]:
     The texts are taken as they stand in the file, without replacing variables (`MirrorMakerConfig.clusterPairs`).
     """
     aliases = clusters(file)
-    pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
+    pairs: Iterable[FlowId] = written_pairs(file, aliases)
+    if _emits_heartbeats(_written(file, _HEARTBEATS)):
+        pairs = (FlowId(source, target) for source in aliases for target in aliases if source != target)
     return tuple(pair for pair in pairs if _runs(file, pair))
 
 
 def _runs(file: Settings, pair: FlowId) -> bool:
     if parse_raw_boolean(_written(file, f"{pair}.enabled")):
         return True
-    heartbeats = _written(file, f"{pair}.emit.heartbeats.enabled")
-    if heartbeats is None:
-        heartbeats = _written(file, "emit.heartbeats.enabled")
-    return heartbeats is None or parse_raw_boolean(heartbeats)
+    heartbeats = _written(file, f"{pair}.{_HEARTBEATS}")
+    return _emits_heartbeats(_written(file, _HEARTBEATS) if heartbeats is None else heartbeats)
+
+
+def _emits_heartbeats(text: str | None) -> bool:
+    return text is None or parse_raw_boolean(text)
 
 
 def _written(file: Settings, key: str) -> str | None:

@@ -15,9 +15,12 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.topology.acls import WILDCARD, AclPattern
 from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
 from mirror_lib.topology.handovers import NO_HANDOVERS
+from mirror_lib.topology.java_regex import with_dots
 from mirror_lib.topology.selection import Exclusion, FlowTopology
 
 _QUANTIFIERS = "*+?{"
+#: What most lists consist of, found out at once.
+_UNESCAPED_NAME = re.compile(r"[\w.-]+", re.ASCII)
 _SPECIAL = "[](){}^$*+?|"
 #: Any name that no policy treats specially, and one of those that `IdentityReplicationPolicy` does.
 _PROBES = ("probe", "heartbeats")
@@ -78,7 +81,8 @@ def supposed_names(regexes: Iterable[str], listed: Collection[str]) -> frozenset
         listed: what the cluster shows: where any of it matches, that is what was meant.
     """
     dotted = {name for regex in regexes for name, plain in _names(regex) if not plain}
-    return frozenset(name for name in dotted if not _any_matches(name, listed))
+    matches = _DottedNames(listed)
+    return frozenset(name for name in dotted if name not in matches)
 
 
 def source_topics(flow: FlowConfig) -> tuple[NamePattern, ...]:
@@ -197,8 +201,17 @@ def _renamed(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
 
 def _united(patterns: Iterable[NamePattern]) -> tuple[NamePattern, ...]:
     """In order, without those that others hold."""
-    every = sorted(set(patterns))
-    return tuple(each for each in every if not any(other != each and other.holds(each) for other in every))
+    every = set(patterns)
+    if EVERYTHING in every:
+        return (EVERYTHING,)
+    heads = {each.name for each in every if each.pattern is AclPattern.PREFIXED}
+    return tuple(sorted(each for each in every if not any(head in heads for head in _heads(each))))
+
+
+def _heads(each: NamePattern) -> Iterator[str]:
+    """The prefixes of which one would hold it."""
+    longest = len(each.name) - (each.pattern is AclPattern.PREFIXED)
+    return (each.name[:length] for length in range(1, longest + 1))
 
 
 def _alternatives(regex: str) -> list[str]:
@@ -244,6 +257,9 @@ def _head(regex: str) -> NamePattern:
 
 def _names(regex: str) -> Iterator[tuple[str, bool]]:
     """The names among the alternatives of a regex, each with whether its dots are certain to be dots."""
+    if _UNESCAPED_NAME.fullmatch(regex):
+        yield regex, "." not in regex
+        return
     for each in _alternatives(regex):
         pattern = _head(each)
         if pattern.is_name and pattern.name:
@@ -259,9 +275,25 @@ def _taken(regex: str) -> Iterator[str]:
         at += len(taken)
 
 
-def _any_matches(dotted: str, names: Collection[str]) -> bool:
-    regex = re.compile(re.escape(dotted).replace(r"\.", "."))
-    return any(map(regex.fullmatch, names))
+class _DottedNames:
+    """Names of a cluster, to be found also by dots that stand for other characters.
+
+    Names whose dots are at the same places are looked up together: many names may be looked for among many.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._by_length: dict[int, list[str]] = {}
+        for name in names:
+            self._by_length.setdefault(len(name), []).append(name)
+        self._by_places: dict[tuple[int, ...], frozenset[str]] = {}
+
+    def __contains__(self, dotted: str) -> bool:
+        dots = tuple(at for at, character in enumerate(dotted) if character == ".")
+        form = (len(dotted), *dots)
+        if form not in self._by_places:
+            same_length = self._by_length.get(len(dotted), ())
+            self._by_places[form] = frozenset(with_dots(name, dots) for name in same_length)
+        return dotted in self._by_places[form]
 
 
 def _unit(regex: str, at: int) -> tuple[str, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,14 @@ _COMMENT = re.compile(r"[ \t\f]*[#!]")
 _ONLY_BACKSLASH = re.compile(r"[ \t\f]*\\[\r\n]*\Z")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
+#: In this order: the mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "UTF-8"),
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +51,13 @@ class PropertiesFile:
 def parse_properties(data: bytes) -> PropertiesFile:
     """Read the bytes of a properties file (ISO-8859-1, as `Properties.load(InputStream)` does).
 
-    Broken escapes, repeated keys, and what looks like a trailing comment are reported as problems, never raised.
+    Broken escapes, repeated keys, and what looks like a trailing comment are reported as problems, never raised. So is
+    a byte order mark; the rest of the file is read as if it had none, so that its other problems are found too.
     """
-    reader = _LineReader(data.decode("iso-8859-1"))
+    text, marked = _without_mark(data)
+    reader = _LineReader(text)
     entries: list[Entry] = []
-    problems: list[Problem] = []
+    problems = [] if marked is None else [marked]
     while not reader.at_end:
         # An error ends the library's generator, so begin again behind the broken line to find the other problems.
         try:
@@ -63,6 +74,34 @@ def parse_properties(data: bytes) -> PropertiesFile:
                 )
             )
     return PropertiesFile(tuple(entries), (*problems, *_repetitions(entries)))
+
+
+def byte_order_mark(data: bytes) -> Problem | None:
+    """The problem of a file that begins with a byte order mark, which Java takes for the beginning of the first key."""
+    return _without_mark(data)[1]
+
+
+def _without_mark(data: bytes) -> tuple[str, Problem | None]:
+    for mark, encoding in _MARKS:
+        if not data.startswith(mark):
+            continue
+        if encoding == "UTF-8":
+            text = data[len(mark) :].decode("iso-8859-1")
+            # To Java the first line is no comment, so a backslash at its end takes the second line away.
+            first = text.splitlines()[0] if text else ""
+            harmless = (_COMMENT.match(first) or not first.strip(" \t\f")) and not _CONTINUED.search(first)
+            severity = Severity.WARNING if harmless else Severity.ERROR
+            message = (
+                "the file begins with a byte order mark (UTF-8 with BOM), which Java reads as a part of the first key"
+            )
+            suggestion = "save the file as UTF-8 without BOM"
+        else:
+            text = data.decode(encoding, errors="replace")
+            severity = Severity.ERROR
+            message = f"the file begins with a byte order mark and is {encoding}, which Java cannot read"
+            suggestion = "save the file as ASCII, or as UTF-8 without BOM"
+        return text, Problem(severity=severity, message=message, line=1, suggestion=suggestion)
+    return data.decode("iso-8859-1"), None
 
 
 def _entries(reader: _LineReader) -> Iterator[Entry]:

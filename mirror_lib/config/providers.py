@@ -14,7 +14,8 @@ from typing import Protocol, runtime_checkable
 
 from mirror_lib.config.airflow_provider import CLASS_NAME, AirflowSecretProvider
 from mirror_lib.config.file_stamps import FileStamp
-from mirror_lib.config.properties import parse_properties
+from mirror_lib.config.model import Severity
+from mirror_lib.config.properties import byte_order_mark, parse_properties
 from mirror_lib.config.provider_errors import NotLookedUpError, ProviderError
 from mirror_lib.topology.java_types import parse_list
 
@@ -98,7 +99,11 @@ class FileProvider:
             return None
         if file not in self._files:
             self._stamps[file] = FileStamp.of(file)
-            entries = parse_properties(_read(file)).effective
+            data = _read(file)
+            marked = byte_order_mark(data)
+            if marked is not None and marked.severity is Severity.ERROR:
+                raise ProviderError(f"{file}: {marked.message}; {marked.suggestion}")
+            entries = parse_properties(data).effective
             self._files[file] = {name: entry.value for name, entry in entries.items()}
         return self._files[file].get(key)
 

@@ -30,7 +30,8 @@ def router_problems(settings: FlowSettings, chain: SmtChain | None) -> Iterator[
         yield Problem(
             severity=Severity.WARNING,
             message=f"{key}: the transform {stage.name} renames topics record by record: groups of topics that it "
-            "renames are not translated, a cutover cannot move them, and each topic is created under both names",
+            "renames are not translated, a cutover cannot move them, and each topic is created under both names, of "
+            "which the flow needs the first one and leaves it without records",
             key=key,
             suggestion=f"{lines}, and remove {stage.name} from {settings.flow}.transforms",
         )

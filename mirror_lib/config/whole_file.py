@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mirror_lib.config.definitions import MM2_BY_NAME
 from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings, Settings
-from mirror_lib.config.keys import ARROW
+from mirror_lib.config.keys import ARROW, written_pairs
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
 from mirror_lib.topology.filters import CONFIG_PROPERTIES_EXCLUDE
@@ -57,7 +57,7 @@ def selection_problems(file: Settings, clusters: Sequence[str], flows: Sequence[
         yield _warning(
             f"enabled at the top level enables all {len(flows)} flows", top, "write SOURCE->TARGET.enabled for each"
         )
-    for flow in (FlowId(a, b) for a in clusters for b in clusters if a != b):
+    for flow in written_pairs(file, clusters):
         for name in ("enabled", "emit.heartbeats.enabled"):
             setting = file.get(f"{flow}.{name}")
             if setting is not None:
@@ -175,7 +175,7 @@ def _weakened_configs(settings: FlowSettings) -> Iterator[Problem]:
     except ValueError:
         # Told where the regex stands.
         return
-    lowered = [name for name in _SAFETY if name not in named and (left_out is None or left_out.fullmatch(name) is None)]
+    lowered = [name for name in _SAFETY if name not in named and (left_out is None or not left_out.fullmatch(name))]
     if lowered:
         yield _warning(
             f"{own.key} replaces the default list, so {' and '.join(lowered)} of the source's topics "

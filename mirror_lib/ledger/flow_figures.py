@@ -89,6 +89,8 @@ class FlowFigures:
     #: The newest run that has ended, and the newest of all.
     last_run: RunRow | None = None
     newest_run: RunRow | None = None
+    #: Whether the newest run is under way; one that died without a word is not.
+    is_running: bool = False
     #: Rounds of the newest run that copied something.
     times: tuple[RunTimes, ...] = ()
     #: The newest committed round that copied something.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, Table, and_, bindparam, case, func, or_, select
 
+from mirror_lib.ledger import locks
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.flow_figures import (
@@ -26,7 +27,7 @@ from mirror_lib.ledger.observed_rows import (
     PartitionObservationRow,
     StepOutcomeRow,
 )
-from mirror_lib.ledger.rows import GapState, RoundRow, RunRow, RunState
+from mirror_lib.ledger.rows import GapState, RoundRow, RunLockRow, RunRow, RunState
 from mirror_lib.ledger.verifications import WHOLE_RECORDS
 
 _TABLES = METADATA.tables
@@ -86,6 +87,8 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
     cutovers = _cutovers(connection, flows)
     worst = _worst_partitions(connection, flows, worst_partitions) if worst_partitions else {}
     newest = {flow: _newest(connection, flow) for flow in flows}
+    # After the runs: one that has ended since gave its lock up.
+    held = locks.living(connection)
     times = _run_times(connection, {each.with_records: flow for flow, each in newest.items() if each.with_records})
     return [
         FlowFigures(
@@ -94,6 +97,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
             observed_before=newest[flow].observed[1] if len(newest[flow].observed) > 1 else None,
             last_run=newest[flow].ended,
             newest_run=newest[flow].run,
+            is_running=_is_running(newest[flow].run, held.get(flow)),
             times=times.get(flow, ()),
             last_round=newest[flow].last_round,
             runs=runs.get(flow, NO_RUNS),
@@ -109,6 +113,10 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
         )
         for flow in flows
     ]
+
+
+def _is_running(run: RunRow | None, lock: RunLockRow | None) -> bool:
+    return run is not None and run.state == RunState.RUNNING and not run.has_died(lock)
 
 
 class _Newest(NamedTuple):

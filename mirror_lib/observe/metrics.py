@@ -19,7 +19,7 @@ from mirror_lib.config.schedule import longest_interval_seconds
 from mirror_lib.errors import LOSS_REASONS
 from mirror_lib.ledger.flow_figures import FlowFigures
 from mirror_lib.ledger.observed_rows import FlowObservationRow
-from mirror_lib.ledger.rows import DELETIONS_WRITTEN, DISASTER, POSITION_SET, RoundRow, RunState
+from mirror_lib.ledger.rows import DELETIONS_WRITTEN, DISASTER, POSITION_SET, RoundRow
 from mirror_lib.observe.forecast import Outlook
 
 PREFIX = "mirror_"
@@ -314,8 +314,7 @@ def _runs(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
         yield RUN_DURATION, _seconds(figures.last_run.started_at, figures.last_run.finished_at)
     newest = figures.newest_run
     if newest is not None:
-        running = newest.state == RunState.RUNNING.value
-        yield RUNNING, _seconds(newest.started_at, now) if running else 0.0
+        yield RUNNING, _seconds(newest.started_at, now) if figures.is_running else 0.0
     if figures.times:
         ends = [(each, each.stored_at.timestamp()) for each in figures.times]
         yield LATENCY_MAX, max(0.0, *(end - each.first_timestamp / 1000 for each, end in ends))

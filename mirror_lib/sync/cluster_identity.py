@@ -51,7 +51,31 @@ def check_clusters(flow: FlowConfig, ledger: Ledger | None, now: ClusterPair | N
     if known is None and note:
         known = ledger.cluster_pairs.keep(name, *now)
     if known is not None:
-        _compare(flow, known, source=now.source, target=now.target)
+        _compare(flow.flow, known, source=now.source, target=now.target)
+
+
+def check_heartbeats_cluster(pair: FlowId, ledger: Ledger | None, cluster_id: str | None) -> None:
+    """Compare the cluster that a pair's heartbeats go to with the one that the ledger knows by its alias.
+
+    A pair that only emits heartbeats has no rows of its own; its target is the source of the flow that they watch.
+
+    Args:
+        pair: its target is written to.
+        ledger: None where there is none yet.
+        cluster_id: of the cluster that the target's alias names; None where it has none.
+
+    Raises:
+        SourceClusterChangedError: the rows of the flow that the pair watches are about another source.
+        TargetClusterChangedError: the pair's rows are about another target.
+        LedgerError: the ledger cannot be used.
+    """
+    if ledger is None or cluster_id is None:
+        return
+    own, watched = (ledger.cluster_pairs.find(ledger_name(flow)) for flow in (pair, pair.opposite))
+    if own is not None:
+        _compare(pair, own, source=None, target=cluster_id)
+    if watched is not None:
+        _compare(pair.opposite, watched, source=cluster_id, target=None)
 
 
 def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, ...]:
@@ -70,7 +94,7 @@ def compare_reachable_clusters(flow: FlowConfig, ledger: Ledger) -> tuple[str, .
         asked = [pool.submit(_id_of, each) for each in (flow.clients.source_admin, flow.clients.target_admin)]
         source, target = (each.result() for each in asked)
     _compare(
-        flow,
+        flow.flow,
         known,
         source=None if isinstance(source, MirrorError) else source,
         target=None if isinstance(target, MirrorError) else target,
@@ -90,12 +114,12 @@ def _id_of(settings: ClientSettings) -> str | MirrorError | None:
             return error
 
 
-def _compare(flow: FlowConfig, known: ClusterPairRow, *, source: str | None, target: str | None) -> None:
+def _compare(flow: FlowId, known: ClusterPairRow, *, source: str | None, target: str | None) -> None:
     """Raise if a cluster has another id than the ledger knows; None where it tells none."""
     name = known.flow
     for error, alias, then, here in (
-        (TargetClusterChangedError, flow.flow.target, known.target_id, target),
-        (SourceClusterChangedError, flow.flow.source, known.source_id, source),
+        (TargetClusterChangedError, flow.target, known.target_id, target),
+        (SourceClusterChangedError, flow.source, known.source_id, source),
     ):
         if here and then != here:
             raise error(

@@ -6,7 +6,6 @@ writes every config at every interval; only what differs is planned here, to the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,7 +17,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.sync_keys import CONFIGS_ALWAYS, CONFIGS_DEFAULT, CONFIGS_NEVER, CONFIGS_OVERRIDE
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.topology.filters import ConfigPropertyFilter
-from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_regex import PatternList, compile_list
 from mirror_lib.topology.names import FlowId
 
 
@@ -299,11 +298,11 @@ def _unknown(flow: FlowConfig, names: Iterable[str]) -> list[MirrorError]:
     ]
 
 
-def _names(pattern: re.Pattern[str] | None, name: str) -> bool:
-    return pattern is not None and pattern.fullmatch(name) is not None
+def _names(pattern: PatternList | None, name: str) -> bool:
+    return pattern is not None and pattern.fullmatch(name)
 
 
-def _compiled(flow: FlowConfig, rule: ConfigRule, patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+def _compiled(flow: FlowConfig, rule: ConfigRule, patterns: tuple[str, ...]) -> PatternList | None:
     try:
         return compile_list(patterns)
     except ValueError as error:

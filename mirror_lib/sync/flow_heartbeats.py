@@ -20,6 +20,7 @@ from mirror_lib.config.flow_topology import flow_topology, replication_policy
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, Where
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.sync.cluster_identity import check_heartbeats_cluster
 from mirror_lib.sync.heartbeats import (
     HeartbeatState,
     HeartbeatTail,
@@ -67,12 +68,16 @@ class EmittedHeartbeat:
 class HeartbeatEmitter:
     """Writes the heartbeats of some pairs, once or again and again; a pair that fails stops no other."""
 
-    def __init__(self, pairs: Sequence[FlowConfig], *, timeout_seconds: float = 20.0) -> None:
+    def __init__(
+        self, pairs: Sequence[FlowConfig], ledger: Ledger | None = None, *, timeout_seconds: float = 20.0
+    ) -> None:
         """Args:
         pairs: each is written into its own target (see `heartbeats.emitting_flows`).
+        ledger: what clusters their aliases named until now; None where there is none yet.
         timeout_seconds: longest wait for one answer of a cluster.
         """
         self._pairs = tuple(pairs)
+        self._ledger = ledger
         self._timeout = timeout_seconds
         self._writers: dict[FlowId, HeartbeatWriter] = {}
         self._open = ExitStack()
@@ -104,6 +109,8 @@ class HeartbeatEmitter:
 
     def _opened(self, pair: FlowConfig, spec: TopicSpec) -> HeartbeatWriter:
         with ClusterAdmin(Connection.from_settings(pair.clients.target_admin), self._timeout) as admin:
+            # Before anything is created or written: an alias may name another cluster by now.
+            check_heartbeats_cluster(pair.flow, self._ledger, admin.cluster_id())
             _ensure_topic(pair, admin, spec)
         connection = Connection.from_settings(pair.clients.data_producer)
         writer = self._open.enter_context(HeartbeatWriter(connection, spec.name, timeout=self._timeout))
@@ -111,13 +118,13 @@ class HeartbeatEmitter:
         return writer
 
 
-def emit_heartbeats(pairs: Sequence[FlowConfig]) -> tuple[EmittedHeartbeat, ...]:
+def emit_heartbeats(pairs: Sequence[FlowConfig], ledger: Ledger | None = None) -> tuple[EmittedHeartbeat, ...]:
     """Write one heartbeat of every pair; what cannot be written is told by its `error`.
 
     Raises:
         ConfigurationError: a pair's replication policy cannot be loaded.
     """
-    with HeartbeatEmitter(pairs) as emitter:
+    with HeartbeatEmitter(pairs, ledger) as emitter:
         return emitter.emit()
 
 

@@ -6,13 +6,12 @@ Java regexes that must match the whole name; exclusion wins; an empty list match
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.classes import load_class
-from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_regex import PatternList, compile_list
 
 _JAVA_PACKAGE = "org.apache.kafka.connect.mirror"
 
@@ -63,8 +62,8 @@ class _NameFilter:
         self._exclude = _compiled(self._exclude_key, options.get(self._exclude_key, ""))
 
     def _accepts(self, name: str) -> bool:
-        included = self._include is not None and self._include.fullmatch(name) is not None
-        return included and (self._exclude is None or self._exclude.fullmatch(name) is None)
+        included = self._include is not None and self._include.fullmatch(name)
+        return included and not (self._exclude is not None and self._exclude.fullmatch(name))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -101,7 +100,7 @@ class DefaultConfigPropertyFilter(ConfigPropertyFilter):
         self._source_defaults = options.get(USE_DEFAULTS_FROM, "target") == "source"
 
     def should_replicate_config_property(self, name: str) -> bool:
-        return self._exclude is None or self._exclude.fullmatch(name) is None
+        return self._exclude is None or not self._exclude.fullmatch(name)
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the same for all
         return self._source_defaults
@@ -145,7 +144,7 @@ def joined(patterns: Sequence[str]) -> str:
     return ",".join(patterns)
 
 
-def _compiled(key: str, text: str) -> re.Pattern[str] | None:
+def _compiled(key: str, text: str) -> PatternList | None:
     # Kafka's ConfigDef trims the members of a list.
     patterns = [member.strip() for member in text.split(",")] if text.strip() else []
     try:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mirror_lib.topology.code_points import ALL, ESCAPES, LINE_TERMINATORS, NEWLINE, CodePoints, named
@@ -32,16 +32,81 @@ def compile_java(pattern: str) -> re.Pattern[str]:
         raise ValueError(f"the Java regex {shown!r} cannot be used here: {error}{hint}") from error
 
 
-def compile_list(patterns: Sequence[str]) -> re.Pattern[str] | None:
+#: A name as people write it: its dots match any character unless they are escaped.
+_NAME = re.compile(r"(?:[\w:@.-]|\\[.-])+", re.ASCII)
+_UNESCAPED_DOT = re.compile(r"(?<!\\)\.")
+_BRACKET_OR_ESCAPE = re.compile(r"[\\()\[\]{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class PatternList:
+    """A list of names and Java regexes. Names are looked up: trying each member for each topic takes the square."""
+
+    text: str
+    #: Members that are names.
+    names: frozenset[str] = field(compare=False, default=frozenset())
+    #: The names in which dots match anything, by their length and the places of these dots.
+    dotted: Mapping[int, Mapping[tuple[int, ...], Collection[str]]] = field(compare=False, default_factory=dict)
+    #: All other members.
+    pattern: re.Pattern[str] | None = field(compare=False, default=None)
+
+    def fullmatch(self, name: str) -> bool:
+        """Whether a member matches the whole name."""
+        return (
+            name in self.names
+            or any(with_dots(name, dots) in names for dots, names in self.dotted.get(len(name), {}).items())
+            or (self.pattern is not None and self.pattern.fullmatch(name) is not None)
+        )
+
+
+def _dots(pattern: str) -> tuple[int, ...]:
+    """The places in a name at which its pattern has dots that match anything."""
+    return tuple(at - pattern.count("\\", 0, at) for at in (dot.start() for dot in _UNESCAPED_DOT.finditer(pattern)))
+
+
+def with_dots(name: str, places: tuple[int, ...]) -> str:
+    """A name with dots at places where a dot would match its character; a line terminator is none."""
+    characters = list(name)
+    for place in places:
+        if ord(characters[place]) not in LINE_TERMINATORS:
+            characters[place] = "."
+    return "".join(characters)
+
+
+#: The list that matches nothing.
+NO_PATTERNS = PatternList("(?!)")
+
+
+def compile_list(patterns: Sequence[str]) -> PatternList | None:
     """Several Java regexes as one, None (which matches nothing) when there are none.
 
-    They are joined by `|` as MM2 does (`MirrorUtils.compilePatternList`), so a flag such as `(?i)` in one of them holds
-    for those after it.
+    They count as joined by `|`, as MM2 does it (`MirrorUtils.compilePatternList`), so a flag such as `(?i)` in one of
+    them holds for those after it.
 
     Raises:
         ValueError: see `compile_java`.
     """
-    return compile_java("|".join(patterns)) if patterns else None
+    return _compile_list(tuple(patterns)) if patterns else None
+
+
+@lru_cache(maxsize=4096)
+def _compile_list(patterns: tuple[str, ...]) -> PatternList:
+    names: set[str] = set()
+    dotted: dict[int, dict[tuple[int, ...], set[str]]] = {}
+    rest: list[str] = []
+    for member, pattern in enumerate(patterns):
+        if _NAME.fullmatch(pattern):
+            name = pattern.replace("\\", "")
+            names.add(name)
+            if dots := _dots(pattern):
+                dotted.setdefault(len(name), {}).setdefault(dots, set()).add(name)
+        elif _BRACKET_OR_ESCAPE.search(pattern):
+            # What opens here, a flag too, may reach into the members after it.
+            rest += patterns[member:]
+            break
+        else:
+            rest.append(pattern)
+    return PatternList("|".join(patterns), frozenset(names), dotted, compile_java("|".join(rest)) if rest else None)
 
 
 def translate(pattern: str) -> str:
@@ -117,6 +182,9 @@ _SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "
 _BEFORE_LAST_TERMINATOR = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)(?!(?<=\r)\n)"
 
 
+_REPETITION = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
+
+
 class _Translation:
     """One pass over one pattern: a recursive descent that follows `java.util.regex.Pattern`."""
 
@@ -174,7 +242,7 @@ class _Translation:
         if atom is None:
             # Flags alone: nothing to repeat.
             return ""
-        found = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}").match(self._text, self._at)
+        found = _REPETITION.match(self._text, self._at)
         if found is None:
             if self._peek() == "{":
                 raise self._error("has a { that begins no repetition; write \\{ for the character")

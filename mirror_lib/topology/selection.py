@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -10,7 +9,7 @@ from enum import StrEnum
 from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.topology.filters import GroupFilter, TopicFilter
 from mirror_lib.topology.handovers import NO_HANDOVERS, Handovers
-from mirror_lib.topology.java_regex import compile_list
+from mirror_lib.topology.java_regex import NO_PATTERNS, PatternList, compile_list
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import ReplicationPolicy
 from mirror_lib.topology.rename import NameTable, RenameRules
@@ -50,7 +49,7 @@ class FlowTopology:
     #: Copies only topics whose writers came to its source by a cutover.
     way_back: bool = False
     #: Topics of a limited run, see `include_only`.
-    limits: tuple[re.Pattern[str], ...] = ()
+    limits: tuple[PatternList, ...] = ()
 
     def replicates(self, topic: str) -> bool:
         """Whether the flow takes a topic of the source."""
@@ -149,7 +148,7 @@ class FlowTopology:
                 where=Where(flow=str(self.flow)),
                 action="Give names or Java regular expressions of source topics.",
             ) from error
-        return replace(self, limits=(*self.limits, compiled or re.compile("(?!)")))
+        return replace(self, limits=(*self.limits, compiled or NO_PATTERNS))
 
     def refuse_empty_choice(self, listed: Iterable[str]) -> None:
         """Fail if a run was limited to topics of which the flow takes none: a misspelt name would pass as done.
@@ -170,7 +169,7 @@ class FlowTopology:
             if exclusion is not Exclusion.NOT_REQUESTED and all(limit.fullmatch(topic) for limit in self.limits):
                 reasons.append(f"{topic} ({exclusion.value})")
         meant = f": {', '.join(reasons[:_REASONS_SHOWN])}" if reasons else ", nor has the source such a topic"
-        chosen = ", ".join(limit.pattern for limit in self.limits)
+        chosen = ", ".join(limit.text for limit in self.limits)
         raise ConfigurationError(
             f"flow {self.flow} copies no topic that matches {chosen}{meant}.",
             where=Where(flow=str(self.flow)),

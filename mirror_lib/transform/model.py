@@ -219,7 +219,7 @@ class Transform:
         if self.topics is None:
             return True
         pattern = compile_list(self.topics)
-        return pattern is not None and pattern.fullmatch(topic) is not None
+        return pattern is not None and pattern.fullmatch(topic)
 
     def matching_pattern(self, topic: str) -> str | None:
         """The member of `topics` that takes a topic; the whole list when none does it alone.

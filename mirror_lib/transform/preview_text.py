@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from mirror_lib.printable import printable
 from mirror_lib.transform.preview import (
     Becomes,
     Change,
@@ -25,7 +26,7 @@ from mirror_lib.transform.preview import (
 #: Characters of a key, a value or a header that people are shown, and bytes of one that is no text.
 _LONGEST_TEXT, _LONGEST_BYTES = 200, 64
 _NULL, _EMPTY = "(null)", "(empty)"
-_BLANKS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_BLANKS = "\n\r\t"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The columns of a record in the order they are shown, as wide as the longest name.
 _WIDTH = 9
@@ -40,7 +41,7 @@ def readable(content: bytes | None) -> str:
     text = _as_text(content)
     if text is None:
         return f"0x{content[:_LONGEST_BYTES].hex()}{_cut(content, len(content) > _LONGEST_BYTES)}"
-    shown = "".join(map(_harmless, text[:_LONGEST_TEXT]))
+    shown = printable(text[:_LONGEST_TEXT])
     return f"{shown}{_cut(content, len(text) > _LONGEST_TEXT)}"
 
 
@@ -222,13 +223,6 @@ def _as_text(content: bytes) -> str | None:
     return text if all(each >= " " or each in _BLANKS for each in text) else None
 
 
-def _harmless(character: str) -> str:
-    """A character that moves no cursor and turns no line around."""
-    if character.isprintable():
-        return character
-    return _BLANKS.get(character) or character.encode("unicode_escape").decode()
-
-
 def _cut(content: bytes, is_cut: bool) -> str:
     return f"... ({len(content):,} bytes)" if is_cut else ""
 
@@ -248,4 +242,4 @@ def _headers(headers: Headers) -> str:
 
 def _one_line(text: str) -> str:
     """An error's text, which may quote a record."""
-    return "".join(map(_harmless, " ".join(text.split())))
+    return printable(" ".join(text.split()))

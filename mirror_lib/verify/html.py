@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from mirror_lib.printable import LINES, printable
 from mirror_lib.verify.findings import Difference, PartitionVerdict
 from mirror_lib.verify.report import VerifyReport
 from mirror_lib.verify.routed.verdict import RoutedVerdict
@@ -243,5 +244,5 @@ def _cell(value: object, *, is_verdict: bool) -> str:
         return "<td></td>"
     if isinstance(value, int | float):
         return f'<td class="number">{value:,}</td>'
-    text = escape(str(value))
+    text = escape(printable(str(value), LINES))
     return f'<td class="{text}">{text}</td>' if is_verdict else f"<td>{text}</td>"

@@ -31,8 +31,10 @@ from mirror_lib.relay.backfill_define import prepare_backfill, request_of
 from mirror_lib.relay.flow_forecast import forecast_flow
 from mirror_lib.relay.flow_observation import observe_flow
 from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.key_deletions import delete_keys, plan_key_deletion
 from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.replicate import replicate
+from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.runbook.fences import raise_fence
 from mirror_lib.sync.admins import flow_admins
@@ -46,7 +48,10 @@ from mirror_lib.sync.internal import ensure_internal_topics
 from mirror_lib.sync.staged_acls import release_acls
 from mirror_lib.topology.access import Operation
 from mirror_lib.verify.local import run_locally
+from mirror_lib.verify.model import VerifyMode
+from mirror_lib.verify.state.lost import find_lost_deletions
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from tests.support.compaction import create_compacted, forget, put
 from tests.support.flows import copy_here
 from tests.support.kafka import admin, create_topic, delete_topic, produce, records, set_config
 from tests.support.restricted import World
@@ -72,6 +77,7 @@ class Task:
 
 
 _BACKFILLS = itertools.count(1)
+_DECISIONS = itertools.count(1)
 
 
 class _InterruptedError(RuntimeError):
@@ -137,9 +143,33 @@ def _observe(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]
 
 
 def _verify(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
-    report = verify_flow(flow, ledger=world.ledger, make_runner=lambda _: run_locally(1), options=VerifyOptions())
+    return verified(world, flow, VerifyMode.FULL)
+
+
+def verified(world: World, flow: FlowConfig, mode: VerifyMode) -> list[str]:
+    """What a verification tells of what it could not compare."""
+    options = VerifyOptions(mode=mode)
+    report = verify_flow(flow, ledger=world.ledger, make_runner=lambda _: run_locally(1), options=options)
     told = [each.detail or each.verdict.value for each in report.verdicts if each.reason]
     return told if told or report.records else ["nothing was compared"]
+
+
+def delete_lost_keys(world: World, flow: FlowConfig, partition: int) -> list[str]:
+    """What `mirror gaps delete-keys` does with one partition; tells of trouble, and of nothing to do."""
+    run_id = f"decision-{next(_DECISIONS)}"
+    with (
+        hold_lock(world.ledger, flow=world.name, run_id=run_id, lease_seconds=flow.run_lease_seconds) as lease,
+        FlowClusters.connect(flow) as clusters,
+    ):
+        found, impossible = find_lost_deletions(flow, world.ledger, (world.orders,), (partition,), lambda _: None)
+        deleted = 0
+        for each in found:
+            read_to, offsets = each.source_read_to, set(each.offsets.tolist())
+            if offsets:
+                planned = plan_key_deletion(flow, clusters, each.source, each.target, offsets, source_read_to=read_to)
+                deleted += delete_keys(flow, clusters, world.ledger, lease, planned, run_id=run_id, by="test")
+    told = [each.detail or each.verdict.value for each in impossible]
+    return told if told or deleted else ["nothing was deleted"]
 
 
 def _backfill(world: World, _config: MirrorConfig, flow: FlowConfig) -> list[str]:
@@ -276,6 +306,20 @@ def _read(world: World) -> None:
 def _translated(world: World) -> None:
     _read(world)
     assert _translate(world, world.open, world.open_flow) == []
+
+
+def lose_deletions(world: World) -> None:
+    """A compacted topic of which each target partition has a key that the source has not any more."""
+    source = world.pair.source.cluster
+    create_compacted(source, world.orders, partitions=2)
+    for partition in range(2):
+        put(source, world.orders, {"lost": "1", "kept": "1"}, partition=partition)
+    _emit(world, world.open, world.open_flow)
+    assert _sync_topics(world, world.open, world.open_flow) == []
+    assert _copy(world, world.open, world.open_flow) == []
+    for partition in range(2):
+        put(source, world.orders, {"lost": None}, partition=partition)
+        forget(source, world.orders, ["lost"], partition=partition)
 
 
 def _behind(world: World) -> None:

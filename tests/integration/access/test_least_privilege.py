@@ -20,9 +20,10 @@ from mirror_lib.runbook.belonging_reading import read_belonging
 from mirror_lib.runbook.wave import WaveTopic
 from mirror_lib.topology.access import Grant, Operation, Resource
 from mirror_lib.topology.acls import AclPattern
+from mirror_lib.verify.model import VerifyMode
 from tests.support.kafka import create_topic, produce, records, set_config, transaction
 from tests.support.restricted import RestrictedPair, World, example_rights, new_world
-from tests.support.restricted_tasks import TASKS
+from tests.support.restricted_tasks import TASKS, delete_lost_keys, lose_deletions, verified
 
 #: What errors say: an operation, on what, and on which cluster.
 _SAID = re.compile(r"needs (\w+) on (?:(topic|group|transactional id) (\S+) of cluster (\w+)|the cluster (\w+))")
@@ -146,6 +147,33 @@ def test_a_topic_that_only_a_regex_selects_is_missed_once_it_was_copied(
     missed = f"needs DESCRIBE on topic {world.orders} of cluster {world.source_alias}"
     for left_undone in ("copied", "verified"):
         assert any(f"Nothing is {left_undone} of {world.orders}" in text and missed in text for text in caplog.messages)
+
+
+def test_lost_deletions_are_found_and_written_by_the_rights_that_are_listed_for_it(
+    restricted_pair: RestrictedPair, tmp_path: Path
+) -> None:
+    # One flow for all rights, since the cleaner takes seconds.
+    world = new_world(restricted_pair, tmp_path)
+    lose_deletions(world)
+
+    def attempt(needed: Iterable[RequiredAccess], partition: int) -> list[str]:
+        with world.pair.granting(world.flow, grants_by_cluster(needed)):
+            try:
+                return delete_lost_keys(world, world.flow, partition)
+            except MirrorError as error:
+                return [str(error)]
+
+    with world.pair.granting(world.flow, grants_by_cluster(_rights(AccessTask.VERIFY, world))):
+        assert verified(world, world.flow, VerifyMode.STATE) == []
+    needed = _rights(AccessTask.DELETE_KEYS, world)
+    (writing,) = (each for each in needed if each.why == "write deletions")
+    for missing in needed:
+        if missing is not writing:
+            told = attempt((each for each in needed if each is not missing), 0)
+            assert _names(told, missing), (missing, told)
+    assert attempt(needed, 0) == []
+    # It has begun by then, so that nothing can follow.
+    assert _names(attempt((each for each in needed if each is not writing), 1), writing)
 
 
 @pytest.mark.parametrize("hidden", [None, Resource.GROUP, Resource.TRANSACTIONAL_ID])

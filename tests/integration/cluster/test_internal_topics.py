@@ -9,7 +9,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.formats import OffsetSync
 from mirror_lib.cluster.internal_topics import OffsetSyncWriter, PositionSnapshot, PositionStore, StoredPosition
 from mirror_lib.cluster.positions import Position, PositionState
-from mirror_lib.cluster.small_topics import RecordPlace
+from mirror_lib.cluster.small_topics import NewRecord, RecordPlace, SmallTopicWriter
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, TopicMissingError, TransientError
@@ -244,3 +244,26 @@ def test_a_client_that_cannot_be_set_up_says_so(monkeypatch: pytest.MonkeyPatch)
     writer = OffsetSyncWriter(connection_to("127.0.0.1:1"), "syncs")
     with pytest.raises(ConfigurationError, match="the client for syncs cannot be set up"):
         writer.write([OffsetSync("orders", 0, 1, 1)])
+
+
+def test_a_partition_without_a_leader_is_named_to_readers_and_writers(
+    three_brokers: KafkaCluster, topic_name: str
+) -> None:
+    create_topic(three_brokers, topic_name, partitions=3, copies=1)
+    leaders = admin(three_brokers).list_topics(topic_name, timeout=10).topics[topic_name].partitions
+    home = leaders[1].leader
+    lost = [number for number, each in leaders.items() if each.leader == home]
+    three_brokers.stop_broker(home)
+    connection = connection_to(three_brokers.bootstrap_servers)
+
+    with PositionStore(connection, topic_name, "A", timeout=3) as opened:
+        with pytest.raises(TransientError, match="no leader") as reading:
+            opened.read_all()
+        with SmallTopicWriter(connection, topic_name, timeout=3) as writer, pytest.raises(TransientError) as writing:
+            writer.write([NewRecord(1, b"key", b"value")])
+
+    for error in (reading.value, writing.value):
+        assert "no leader" in error.what
+        assert (error.where.topic, error.where.partition) == (topic_name, lost[0])
+        assert "--unavailable-partitions" in error.action
+        assert "bootstrap.servers" not in str(error)

@@ -15,7 +15,12 @@ from mirror_lib.config.flow_topology import replication_policy
 from mirror_lib.config.load import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
-from mirror_lib.errors import BrokerUnreachableError, RecordTooLargeError
+from mirror_lib.errors import (
+    BrokerUnreachableError,
+    RecordTooLargeError,
+    SourceClusterChangedError,
+    TargetClusterChangedError,
+)
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.sync.flow_heartbeats import HeartbeatEmitter, check_flow_heartbeats, emit_heartbeats
 from mirror_lib.sync.heartbeats import HeartbeatState, emitting_flows, replication_hops, upstream_clusters
@@ -77,6 +82,23 @@ def test_a_heartbeat_is_written_into_the_target_of_its_pair_with_the_bytes_of_mm
     assert record.key == b"\x00\x01B\x00\x01A"
     assert record.value == b"\x00\x00" + emitted[0].timestamp_ms.to_bytes(8, "big")
     assert (record.partition, record.headers, record.timestamp_ms) == (0, (), emitted[0].timestamp_ms)
+
+
+def test_nothing_is_created_on_another_cluster_than_the_ledger_knows(chain: Chain, tmp_path: Path) -> None:
+    config = load(write_config(tmp_path, chain))
+    before = topics_of(chain.first), topics_of(chain.second)
+
+    with open_ledger(config) as ledger:
+        # A was another cluster when the flow began; the pair B->A has no rows of its own.
+        ledger.cluster_pairs.keep("A->B", "formerly-A", "formerly-B")
+        emitted = emit_heartbeats(emitting_flows(config, A_TO_B), ledger)
+
+    assert [type(each.error) for each in emitted] == [SourceClusterChangedError, TargetClusterChangedError]
+    assert (topics_of(chain.first), topics_of(chain.second)) == before
+    refused = CliRunner().invoke(app, ["heartbeat", "emit", "--config", config.path, "--flow", "A->B", "--json"])
+    reasons = [each["error"]["reason"] for each in json.loads(refused.stdout)["emitted"]]
+    assert reasons == ["source-cluster-changed", "target-cluster-changed"]
+    assert (topics_of(chain.first), topics_of(chain.second)) == before
 
 
 def test_the_topic_is_made_once_compacted_and_with_one_partition(chain: Chain, tmp_path: Path) -> None:

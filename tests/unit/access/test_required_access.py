@@ -108,6 +108,19 @@ def rights(config: MirrorConfig, task: AccessTask, side: Side) -> set[str]:
             {"READ on topic A.orders", "DESCRIBE_CONFIGS on topic A.orders", "READ on topic mm2-offsets.A.internal"},
         ),
         (
+            AccessTask.DELETE_KEYS,
+            {"READ on topic orders", "DESCRIBE_CONFIGS on topic orders"},
+            {
+                "READ on topic A.orders",
+                "DESCRIBE_CONFIGS on topic A.orders",
+                "WRITE on topic A.orders",
+                "READ on topic mm2-offsets.A.internal",
+                "WRITE on topic mm2-offsets.A.internal",
+                # As the run's own writers, whom it fences.
+                "WRITE on transactional ids that begin with mirror:A->B:",
+            },
+        ),
+        (
             AccessTask.BACKFILL,
             {"READ on topic orders"},
             {
@@ -224,5 +237,5 @@ def test_only_what_runs_by_itself_is_scheduled(config_with: MakeConfig) -> None:
         config = config_with(*lines)
         return {each.task for each in scheduled(config.flow("A->B"), required(config))}
 
-    assert not {AccessTask.CUTOVER, AccessTask.BACKFILL, AccessTask.VERIFY} & tasks()
+    assert not {AccessTask.CUTOVER, AccessTask.BACKFILL, AccessTask.DELETE_KEYS, AccessTask.VERIFY} & tasks()
     assert AccessTask.VERIFY in tasks("mirror.verify.schedule = @daily")

@@ -96,7 +96,7 @@ def test_what_cannot_be_written_is_told_and_fails_nothing(write_config, caplog, 
     monkeypatch.setattr(
         flow_heartbeats,
         "emit_heartbeats",
-        lambda pairs: flow_heartbeats.HeartbeatEmitter(pairs, timeout_seconds=1).emit(),
+        lambda pairs, ledger: flow_heartbeats.HeartbeatEmitter(pairs, ledger, timeout_seconds=1).emit(),
     )
 
     done = heartbeat_tasks.emit_heartbeats("A->B", str(write_config()), NO_CHOICE)

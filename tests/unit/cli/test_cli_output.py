@@ -72,7 +72,7 @@ def test_other_exceptions_are_not_hidden() -> None:
 
 
 def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    name = "g\x1b[31mred\x07\r"
+    name = "g\x1b[31mred\x07\r\u202e"
 
     def command() -> None:
         with reporting(False) as output:
@@ -83,6 +83,16 @@ def test_names_from_a_cluster_do_not_steer_the_terminal(capsys: pytest.CaptureFi
 
     _exit_code(command)
     told = capsys.readouterr()
-    assert told.out.count(r"g\x1b[31mred\x07\r") == 4
-    assert told.err.count(r"g\x1b[31mred\x07\r") == 3
-    assert not {"\x1b", "\x07", "\r"} & set(told.out + told.err)
+    assert told.out.count(r"g\x1b[31mred\x07\r\u202e") == 4
+    assert told.err.count(r"g\x1b[31mred\x07\r\u202e") == 3
+    assert not {"\x1b", "\x07", "\r", "\u202e"} & set(told.out + told.err)
+
+
+def test_a_name_with_a_line_break_makes_no_row_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        with reporting(False) as output:
+            output.table("groups", ("group", "reason"), [("app\nforged  in-sync", "target-changed")])
+
+    _exit_code(command)
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told if "forged" in line] == ["app\\nforged"]

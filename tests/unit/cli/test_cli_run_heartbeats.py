@@ -50,7 +50,7 @@ def test_one_is_written_into_the_source_and_one_into_the_target_and_a_refusal_is
 ) -> None:
     refused = AuthorizationError("it may not be written.")
 
-    def emitted(pairs: Any) -> tuple[EmittedHeartbeat, ...]:
+    def emitted(pairs: Any, ledger: Any) -> tuple[EmittedHeartbeat, ...]:
         errors = {"B->A": refused}
         return tuple(
             EmittedHeartbeat(pair.flow, pair.flow.target, "heartbeats", 1, errors.get(str(pair.flow))) for pair in pairs

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import FrameType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +18,7 @@ from mirror_lib.config.derive import (
     selected_flows,
     top_level,
 )
+from mirror_lib.config.load import check
 from mirror_lib.config.model import Provenance
 from mirror_lib.topology.names import FlowId
 
@@ -220,3 +225,66 @@ def test_the_highest_layer_wins_whatever_the_order_of_lines(values: dict[str, st
     expected = next((values[f"{p}security.protocol"] for p in order if f"{p}security.protocol" in values), None)
     for lines in (values, dict(reversed(values.items()))):
         assert _client(lines, "data_consumer").get("security.protocol") == expected
+
+
+_ALIASES = ["A", "B", "B.c", "A->B"]
+_PAIRS = [f"{source}->{target}" for source in _ALIASES for target in _ALIASES if source != target]
+
+
+@given(
+    st.permutations(_ALIASES),
+    st.dictionaries(
+        st.builds(
+            "{}{}".format,
+            st.sampled_from(["", *(f"{pair}." for pair in _PAIRS)]),
+            st.sampled_from(["enabled", "emit.heartbeats.enabled"]),
+        ),
+        st.sampled_from(["true", "false", "true "]),
+    ),
+)
+def test_pairs_are_selected_as_mm2_asks_for_each(aliases: list[str], settings: dict[str, str]) -> None:
+    def is_true(key: str, otherwise: str) -> bool:
+        return settings.get(key, otherwise) == "true"
+
+    # `MirrorMakerConfig.clusterPairs`
+    expected = [
+        f"{source}->{target}"
+        for source in aliases
+        for target in aliases
+        if source != target
+        and (
+            is_true(f"{source}->{target}.enabled", "false")
+            or is_true(f"{source}->{target}.emit.heartbeats.enabled", settings.get("emit.heartbeats.enabled", "true"))
+        )
+    ]
+    assert _flows({"clusters": ", ".join(aliases), **settings}) == expected
+
+
+def _calls_to_check(clusters: int, tmp_path: Path) -> int:
+    """Functions called to check a file with one flow from each cluster to the first."""
+    aliases = [f"c{number}" for number in range(clusters)]
+    lines = [f"clusters = {', '.join(aliases)}", "emit.heartbeats.enabled = false"]
+    lines += [f"{alias}.bootstrap.servers = {alias}.example.com:9092" for alias in aliases]
+    lines += [f"{alias}->c0.enabled = true" for alias in aliases[1:]]
+    file = tmp_path / "many.properties"
+    file.write_text("\n".join(lines))
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        problems = check(file)
+    finally:
+        sys.setprofile(before)
+    assert problems == ()
+    return calls
+
+
+def test_the_work_for_many_flows_grows_with_their_number_and_not_with_its_square(tmp_path: Path) -> None:
+    # Caches are filled.
+    _calls_to_check(5, tmp_path)
+    assert _calls_to_check(400, tmp_path) < 5 * _calls_to_check(100, tmp_path)

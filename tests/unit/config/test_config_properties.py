@@ -99,3 +99,43 @@ def test_text_with_every_character_escaped_is_read_back(values: dict[str, str], 
 def test_any_bytes_are_read_or_reported(data: bytes) -> None:
     lines = len(data.splitlines()) + 1
     assert all(1 <= entry.line <= lines for entry in parse_properties(data).entries)
+
+
+_MARKED = "clusters = A, B\nA.bootstrap.servers = localhost:9092\n"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8-sig", "utf-16", "utf-32"], ids=lambda encoding: encoding
+)  # These write a byte order mark.
+def test_a_byte_order_mark_is_one_error_and_the_rest_is_read(encoding: str) -> None:
+    file = parse_properties(_MARKED.encode(encoding))
+    (problem,) = file.problems
+    assert (problem.severity, problem.line) == (Severity.ERROR, 1)
+    assert "byte order mark" in problem.message
+    assert {key: entry.value for key, entry in file.effective.items()} == {
+        "clusters": "A, B",
+        "A.bootstrap.servers": "localhost:9092",
+    }
+
+
+@pytest.mark.parametrize("first", ["# Flows of the shop\n", "! x\n", "\n", "  \r\n"])
+def test_a_mark_before_a_comment_or_a_blank_line_only_warns_since_java_reads_the_rest_alike(first: str) -> None:
+    (problem,) = parse_properties((first + _MARKED).encode("utf-8-sig")).problems
+    assert problem.severity is Severity.WARNING
+
+
+def test_a_mark_before_a_comment_that_java_continues_is_an_error() -> None:
+    # To Java the first line is an assignment, since it does not begin with #: the next line is a part of its value.
+    (problem,) = parse_properties(("# x \\\n" + _MARKED).encode("utf-8-sig")).problems
+    assert problem.severity is Severity.ERROR
+
+
+def test_a_file_of_nothing_but_a_mark_is_read() -> None:
+    for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        assert parse_properties(mark).entries == ()
+
+
+def test_a_mark_before_an_odd_number_of_bytes_is_the_one_error() -> None:
+    problems = parse_properties(_MARKED.encode("utf-16") + b"x").problems
+    (problem,) = (each for each in problems if each.severity is Severity.ERROR)
+    assert "UTF-16" in problem.message

@@ -45,6 +45,16 @@ def test_files_give_their_keys(secrets: Path) -> None:
         provider.get(str(secrets / "none"), "password")
 
 
+def test_a_file_with_a_byte_order_mark_is_a_failure_where_java_would_misread_its_first_key(secrets: Path) -> None:
+    provider = FileProvider({})
+    file = secrets / "marked.properties"
+    file.write_bytes("password = s3cret\n".encode("utf-8-sig"))
+    with pytest.raises(ProviderError, match=r"byte order mark .* without BOM"):
+        provider.get(str(file), "password")
+    file.write_bytes("# by hand\npassword = s3cret\n".encode("utf-8-sig"))
+    assert FileProvider({}).get(str(file), "password") == "s3cret"
+
+
 def test_folders_give_whole_files_and_only_their_own(secrets: Path) -> None:
     provider = DirectoryProvider({})
     assert provider.get(str(secrets), "token") == "abc\n"

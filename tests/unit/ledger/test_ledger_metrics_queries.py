@@ -135,6 +135,18 @@ def test_runs_are_added_up(ledger: Ledger) -> None:
     assert found.newest_run == ledger.run("now")
 
 
+def test_a_run_is_under_way_as_long_as_it_holds_the_lock_of_its_flow(ledger: Ledger) -> None:
+    ledger.acquire_lock(flow=FLOW, run_id="now", holder="here", lease_seconds=300)
+    ledger.start_run(run_id="now", flow=FLOW, trigger="cli")
+    assert only(ledger).is_running
+
+    # It dies: nobody notes how it ended, and its lock is let go or taken by another one.
+    ledger.release_lock(flow=FLOW, run_id="now", holder="here")
+    assert not only(ledger).is_running
+    ledger.acquire_lock(flow=FLOW, run_id="next", holder="there", lease_seconds=300)
+    assert not only(ledger).is_running
+
+
 def test_the_times_of_the_newest_run_with_records_are_told_round_by_round(ledger: Ledger) -> None:
     def row(run_id: str, number: int, round_number: int, first: int, **values: object) -> PartitionRunRow:
         made = PartitionRunRow(

@@ -160,6 +160,7 @@ def test_runs_are_added_up_and_the_newest_that_ended_is_timed(values) -> None:
         "runs": RunTotals(5, 1, 1_000, 20_000, NOON - timedelta(seconds=60)),
         "last_run": run(finished_at=NOON - timedelta(seconds=60)),
         "newest_run": run(state="running"),
+        "is_running": True,
     }
 
     assert values(metrics.RUNS, **known) == {(): 5.0}
@@ -169,6 +170,7 @@ def test_runs_are_added_up_and_the_newest_that_ended_is_timed(values) -> None:
     assert values(metrics.SUCCESS_AGE, **known) == {(): 60.0}
     assert values(metrics.RUN_DURATION, **known) == {(): 60.0}
     assert values(metrics.RUNNING, **known) == {(): 120.0}
+    assert values(metrics.RUNNING, **{**known, "is_running": False}) == {(): 0.0}
 
 
 def test_latencies_are_those_of_the_oldest_and_youngest_record_of_any_round(values) -> None:

@@ -7,7 +7,7 @@ import pickle
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirror_lib.topology.code_points import CodePoints
@@ -184,6 +184,38 @@ def test_a_flag_in_a_list_holds_for_later_members_as_in_java() -> None:
 
     assert compiled is not None
     assert [text for text in ("a", "A", "B", "C") if compiled.fullmatch(text)] == ["a", "B", "C"]
+
+
+_MEMBERS = st.lists(
+    st.one_of(
+        st.text("ab.-:", max_size=4),
+        st.text("ab.", min_size=1, max_size=4).map(lambda text: text.replace(".", "\\.")),
+        st.sampled_from(["a.*", "(a|b)", "a|b", "(?i)a", "(?s)a.b", "[ab]", "^a$", "", "a+.", r"\Qa.b\E", r"a\.b.a"]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@example(["a.b"], "a\nb")
+@example(["(?s)a", "a.b"], "a\nb")
+@example(["a.b", "(?i)b"], "AxB")
+@given(_MEMBERS, st.text("abAB.-:x\n", max_size=5))
+def test_a_list_matches_what_its_members_joined_match(members: list[str], name: str) -> None:
+    compiled = compile_list(members)
+
+    assert compiled is not None
+    assert compiled.fullmatch(name) == (compile_java("|".join(members)).fullmatch(name) is not None)
+
+
+@pytest.mark.parametrize("form", ["orders-{}", "shop.orders.{}", r"shop\.orders\.{}"])
+def test_names_are_looked_up_and_no_part_of_a_regex(form: str) -> None:
+    members = [form.format(number) for number in range(1000)]
+    compiled = compile_list([*members, "pay.*"])
+
+    assert compiled is not None
+    assert compiled.pattern == compile_java("pay.*")
+    assert all(compiled.fullmatch(member.replace("\\", "")) for member in members)
 
 
 @given(st.text(min_size=1, max_size=20).filter(lambda text: "\\E" not in text))

@@ -1,0 +1,60 @@
+"""Texts that others choose, where they are shown."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+import pytest
+from confluent_kafka import KafkaError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.errors import MirrorError, Where
+from mirror_lib.printable import LINES, PrintableFormatter, printable
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+HOSTILE = "a\x1b[2J\u202e\0\r\nb"
+
+
+@given(ANY_TEXT, st.sampled_from(["", "\n", LINES]))
+def test_what_is_shown_is_printable_and_what_is_printable_stays(text: str, keep: str) -> None:
+    shown = printable(text, keep)
+
+    assert all(each.isprintable() or each in keep for each in shown)
+    # Lone surrogates are written out too.
+    shown.encode()
+    assert printable(shown, keep) == shown
+    if all(each.isprintable() or each in keep for each in text):
+        assert shown == text
+
+
+@pytest.mark.parametrize(
+    ("character", "shown"), [("\x1b", r"\x1b"), ("\n", r"\n"), ("\0", r"\x00"), ("\u202e", r"\u202e")]
+)
+def test_the_escape_names_the_character(character: str, shown: str) -> None:
+    assert printable(f"a{character}b") == f"a{shown}b"
+
+
+def test_an_error_has_no_control_characters_wherever_it_goes() -> None:
+    error = MirrorError(f"group {HOSTILE} is empty.", where=Where(flow="A->B"), action=f"Look at {HOSTILE}.")
+
+    for text in (str(error), error.what, error.args[0], error.action, *map(str, error.attributes().values())):
+        assert not set("\x1b\u202e\0\r") & set(text)
+    assert error.attributes() == pickle.loads(pickle.dumps(error)).attributes()
+
+
+def test_a_broker_s_message_is_one_line() -> None:
+    error = error_for_code(KafkaError.UNKNOWN, where=Where(), doing="commit", detail="refused\nerror: all is lost")
+
+    assert r"refused\nerror: all is lost" in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_log_line_has_no_control_characters() -> None:
+    record = logging.LogRecord("mirror_lib", logging.WARNING, "x.py", 1, "Group %s.\nMore.", (HOSTILE,), None)
+
+    formatted = PrintableFormatter("%(levelname)s %(message)s").format(record)
+    assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\nMore."
+    assert record.args == (HOSTILE,)
