@@ -238,8 +238,8 @@ class RunPlan:
     problems: tuple[PartitionProblem, ...]
     #: Partitions with nothing to copy.
     idle: int
-    #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
-    starts_at_end: tuple[PartitionPlan, ...] = ()
+    #: Partitions without a position that have nothing to copy: only their start is to be stored.
+    first_seen: tuple[PartitionPlan, ...] = ()
     #: Partitions with nothing to copy whose positions do not name target topic and clusters yet, or were altered.
     unnamed: tuple[PartitionPlan, ...] = ()
     #: Partitions that somebody decided not to replicate any more.

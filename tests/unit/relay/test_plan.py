@@ -106,7 +106,7 @@ def test_an_added_partition_without_records_is_noted_as_begun() -> None:
 
     plan = plan_round(FLOW, [added], tasks_max=1, first_starts=FROM_THE_END)
 
-    assert [(each.source.partition, each.start) for each in plan.starts_at_end] == [(1, 0)]
+    assert [(each.source.partition, each.start) for each in plan.first_seen] == [(1, 0)]
 
 
 def test_a_partition_goes_on_from_its_position() -> None:
@@ -262,23 +262,30 @@ class TestGivenAFirstStartAtTheEnd:
     def test_the_position_is_planned_and_nothing_is_copied(self) -> None:
         plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert plan.bins == ()
-        assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
+        assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
 
     def test_a_partition_with_a_position_goes_on_from_there(self) -> None:
         plan = plan_round(FLOW, [facts(log_end=100, position=100)], tasks_max=1, first_starts=FROM_THE_END)
-        assert plan.starts_at_end == ()
+        assert plan.first_seen == ()
         plan = plan_round(FLOW, [facts(log_end=120, position=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert [(partition.start, partition.end) for partition in plan.partitions] == [(100, 120)]
 
-    def test_an_empty_first_start_from_the_beginning_stores_nothing(self) -> None:
-        assert plan_round(FLOW, [facts(log_end=0)], tasks_max=1).starts_at_end == ()
+    @pytest.mark.parametrize("offset", [0, 500], ids=["never written", "emptied by retention"])
+    def test_an_empty_first_start_from_the_beginning_is_stored_once(self, offset: int) -> None:
+        empty = facts(log_start=offset, log_end=offset)
+
+        plan = plan_round(FLOW, [empty], tasks_max=1)
+
+        assert (plan.bins, plan.idle) == ((), 1)
+        assert [(each.start, each.end) for each in plan.first_seen] == [(offset, offset)]
+        assert plan_round(FLOW, [replace(empty, position=offset)], tasks_max=1).first_seen == ()
 
     @pytest.mark.parametrize("start", [FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)])
     def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self, start: FirstStart) -> None:
         plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
 
         assert plan.bins == ()
-        assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
+        assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
 
 
 class TestGivenFirstStartsByTopic:
