@@ -150,7 +150,14 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
             f"the source does not know the leader epoch {fact.position_leader_epoch} of the last copied record: its "
             "log is another one than the one that was copied."
         )
-    elif fact.truncated_to is not None:
+    elif fact.last_record_same is False and fact.last_record is not None:
+        first = fact.log_start
+        what = (
+            f"the source has another record at offset {fact.last_record.offset} than the one that was copied from "
+            f"there: its log was restored from a snapshot, or cut, and has grown beyond offset {position} since. Where "
+            "its records begin to differ is not known."
+        )
+    elif fact.truncated_to is not None and not fact.last_record_same:
         first = fact.truncated_to
         what = (
             f"the source once ended at {fact.truncated_to}, before the position, and has grown again since: "

@@ -75,9 +75,7 @@ def test_records_that_came_and_went_are_a_gap(kafka_pair: KafkaPair, flow: Flow,
     assert [each.value for each in copied] == [each.value for each in written[3:]]
 
 
-def test_an_added_partition_is_compared_since_it_was_seen(
-    kafka_pair: KafkaPair, flow: Flow, topic_name: str
-) -> None:
+def test_an_added_partition_is_compared_since_it_was_seen(kafka_pair: KafkaPair, flow: Flow, topic_name: str) -> None:
     add_partitions(kafka_pair.source, topic_name, 3)
     assert flow.run().errors == ()
     produce(kafka_pair.source, topic_name, records(5, partition=2))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedError, SourceTruncatedError
@@ -159,6 +160,31 @@ class TestGivenASourceThatLostRecords:
         assert isinstance(error, SourceTruncatedError)
         assert "does not know the leader epoch 3" in error.what
         assert loss == SourceLoss(5, 40, "id-1")
+
+    def test_another_record_where_the_last_one_was_copied_is_another_history(self) -> None:
+        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+        error, loss = the_loss(facts(log_start=5, log_end=500, position=40, last_record=known, last_record_same=False))
+
+        assert isinstance(error, SourceTruncatedError)
+        assert "another record at offset 38" in error.what
+        assert loss == SourceLoss(5, 40, "id-1")
+
+    @pytest.mark.parametrize("same", [True, None])
+    def test_the_same_record_and_one_of_which_nobody_can_tell_stop_nothing(self, same: bool | None) -> None:
+        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+        fact = facts(log_end=500, position=40, last_record=known, last_record_same=same)
+
+        plan = plan_round(FLOW, [fact], tasks_max=1)
+
+        assert plan.problems == ()
+        # A copy that is interrupted before it has read anything still knows it.
+        assert [each.last_record for each in plan.partitions] == [known]
+
+    def test_a_source_that_got_its_records_back_is_no_truncated_one_any_more(self) -> None:
+        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+        fact = facts(log_end=500, position=40, truncated_to=30, last_record=known, last_record_same=True)
+
+        assert plan_round(FLOW, [fact], tasks_max=1).problems == ()
 
     def test_a_truncation_that_nobody_decided_about_is_not_hidden_by_new_growth(self) -> None:
         error, loss = the_loss(facts(log_end=500, position=40, truncated_to=30))
