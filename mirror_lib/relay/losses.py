@@ -131,6 +131,7 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
 def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss | None:
     """KIP-320: an epoch that ends before what was copied of it has lost its end (Java `SubscriptionState`)."""
     epoch_end = fact.leader_epoch_end
+    cure = "Find out what happened to the source (unclean leader election, a restored disk?). "
     if epoch_end is not None and UNDEFINED_OFFSET < epoch_end < position:
         first = max(epoch_end, fact.log_start)
         what = (
@@ -157,6 +158,11 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
             f"there: its log was restored from a snapshot, or cut, and has grown beyond offset {position} since. Where "
             "its records begin to differ is not known."
         )
+        chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+        cure += (
+            f"Where the end of the snapshot is known, `mirror position set {chosen} --to OFFSET` copies from there: no "
+            "record twice. "
+        )
     elif fact.truncated_to is not None and not fact.last_record_same:
         first = fact.truncated_to
         what = (
@@ -173,7 +179,7 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
         SourceTruncatedError,
         what,
         SourceLoss(min(first, position), position, fact.topic_id),
-        cure="Find out what happened to the source (unclean leader election, a restored disk?). ",
+        cure=cure,
     )
 
 
