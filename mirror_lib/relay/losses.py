@@ -163,7 +163,7 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
             f"Where the end of the snapshot is known, `mirror position set {chosen} --to OFFSET` copies from there: no "
             "record twice. "
         )
-    elif fact.truncated_to is not None and not fact.last_record_same:
+    elif fact.truncated_to is not None:
         first = fact.truncated_to
         what = (
             f"the source once ended at {fact.truncated_to}, before the position, and has grown again since: "

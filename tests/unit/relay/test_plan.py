@@ -180,11 +180,14 @@ class TestGivenASourceThatLostRecords:
         # A copy that is interrupted before it has read anything still knows it.
         assert [each.last_record for each in plan.partitions] == [known]
 
-    def test_a_source_that_got_its_records_back_is_no_truncated_one_any_more(self) -> None:
-        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+    def test_a_record_from_before_a_cut_proves_nothing_of_what_was_behind_it(self) -> None:
+        known = LastRecord(offset=8, batch_bytes=100, checksum=1)
         fact = facts(log_end=500, position=40, truncated_to=30, last_record=known, last_record_same=True)
 
-        assert plan_round(FLOW, [fact], tasks_max=1).problems == ()
+        error, loss = the_loss(fact)
+
+        assert isinstance(error, SourceTruncatedError)
+        assert loss.first_offset == 30
 
     def test_a_truncation_that_nobody_decided_about_is_not_hidden_by_new_growth(self) -> None:
         error, loss = the_loss(facts(log_end=500, position=40, truncated_to=30))
