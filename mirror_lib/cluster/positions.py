@@ -52,6 +52,16 @@ class OmittedRange(NamedTuple):
     quarantined: bool = False
 
 
+class LastRecord(NamedTuple):
+    """A record of the source that was copied last, or right before the last: by it a later run knows the log again."""
+
+    offset: int
+    #: Of the batch that it was in.
+    batch_bytes: int
+    #: CRC-32C of its timestamp, key, value and headers.
+    checksum: int
+
+
 class Route(NamedTuple):
     """A target partition that a transform sends records to, beside the one that its source partition goes to."""
 
@@ -110,6 +120,8 @@ class Position:
     #: Epoch milliseconds: when the copy was at the end of the source's log for the last time before this position, or
     #: began. Deletions behind the position may have been waiting for the copy since then.
     caught_up_at: int | None = None
+    #: Shows a log that was restored from a snapshot and grew again: it may have the same leader epochs.
+    last_record: LastRecord | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -237,6 +249,7 @@ def encode_value(position: Position) -> bytes:
         "run_id": position.run_id,
         "topic_id": position.topic_id,
         "leader_epoch": position.leader_epoch,
+        "last_record": ":".join(map(str, position.last_record)) if position.last_record is not None else None,
         "target_topic": position.target_topic,
         "target_topic_id": position.target_topic_id,
         "source_cluster": position.clusters.source if position.clusters is not None else None,
@@ -291,7 +304,7 @@ _NUMBER = rb"(?:0|[1-9][0-9]{0,17})"
 _USUAL_VALUE = re.compile(
     rb'\{"offset":(?:-1|%(n)b),"target_offset":%(n)b,"state":"(?:(open)|closed)"'
     rb'(?:,"producer_id":%(n)b)?(?:,"epoch":%(n)b)?(?:,"run_id":"[0-9A-Za-z_-]*")?(?:,"topic_id":"[0-9A-Za-z_-]*")?'
-    rb'(?:,"leader_epoch":%(n)b)?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
+    rb'(?:,"leader_epoch":%(n)b)?(?:,"last_record":"%(n)b:%(n)b:%(n)b")?(?:,"target_topic":"[0-9A-Za-z._-]*")?(?:,"target_topic_id":"[0-9A-Za-z_-]*")?'
     rb'(?:,"source_cluster":"[0-9A-Za-z_-]*")?(?:,"target_cluster":"[0-9A-Za-z_-]*")?'
     rb'(?:,"first_partitions":%(n)b)?(?:,"caught_up_at":%(n)b)?,"claim":(%(n)b)\}' % {b"n": _NUMBER}
 )
@@ -349,6 +362,13 @@ def _runs(name: str, value: Any) -> tuple[OffsetRun, ...]:
         return decode(base64.b64decode(_text(name, value), validate=True), largest=_LARGEST_MAP)
     except (ValueError, OffsetMapError):
         raise RecordFormatError(f"{name} is no offset map", action=_ACTION) from None
+
+
+def _last_record(name: str, value: Any) -> LastRecord:
+    numbers = _text(name, value).split(":")
+    if len(numbers) != len(LastRecord._fields) or not all(re.fullmatch(r"[0-9]{1,18}", each) for each in numbers):
+        raise RecordFormatError(f"{name} is not offset, size and checksum of a record", action=_ACTION)
+    return LastRecord(*map(int, numbers))
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -411,6 +431,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "run_id": _text,
     "topic_id": _text,
     "leader_epoch": _natural,
+    "last_record": _last_record,
     "claim": _natural,
     "left_out": _ranges,
     "runs": _runs,

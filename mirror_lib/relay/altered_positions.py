@@ -56,7 +56,13 @@ def altered_position(
     before, offset = altered.before, stored.position.offset
     if before.state is PositionState.CLOSED and before.target_offset == target_end:
         # Nobody has written since: MirrorMaker 2 stores no position without records.
-        after = replace(before, offset=offset, leader_epoch=before.leader_epoch if offset == before.offset else None)
+        known = before.last_record
+        after = replace(
+            before,
+            offset=offset,
+            leader_epoch=before.leader_epoch if offset == before.offset else None,
+            last_record=known if known is not None and known.offset <= offset else None,
+        )
         return AlteredPosition(before, after, stored.record)
     if offset >= altered.highest:
         return None

@@ -93,7 +93,7 @@ def plan_cluster_change(
 
 
 def _on(now: ClusterPair, position: Position, snapshot: PositionSnapshot) -> Position:
-    """The position on other clusters: offsets are the same there, ids and leader epochs are not."""
+    """The position on other clusters: offsets and records are the same there, ids and leader epochs are not."""
     claim = None if position.claim is None else snapshot.claims.get(position.source, 0) + 1
     return replace(position, clusters=now, topic_id=None, target_topic_id=None, leader_epoch=None, claim=claim)
 

@@ -94,6 +94,7 @@ def closed_positions(
                 run_id=run_id,
                 topic_id=opened[result.source].plan.topic_id,
                 leader_epoch=result.leader_epoch,
+                last_record=result.last_record,
                 claim=opened[result.source].claim,
             )
         )

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from mirror_lib.cluster.batches.last_record import last_record
 from mirror_lib.cluster.batches.left_out import LeftOut
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.fetch_protocol import UNKNOWN_EPOCH
@@ -107,6 +108,9 @@ class FetchAnswers:
         assembler = copy.assembler
         before = assembler.next_offset
         ready: Sequence[Part] = assembler.feed(answer.records, answer.aborted)
+        if assembler.finished and assembler.failure is None:
+            # Before anything is sent, which writes into the batches.
+            copy.read_last = last_record(answer.records, end=copy.opened.plan.end) or copy.read_last
         if assembler.next_offset > before:
             copy.backoff.progressed()
             copy.empty_fetches = 0

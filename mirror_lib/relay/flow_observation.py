@@ -215,7 +215,7 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
     for each in seen.forecast.partitions:
         forecasts.setdefault(each.source, each)
     problems = {problem.source: problem for problem in seen.plan.problems}
-    starts = {each.source: each.start for each in (*seen.plan.partitions, *seen.plan.starts_at_end)}
+    starts = {each.source: each.start for each in (*seen.plan.partitions, *seen.plan.first_seen)}
     for fact in seen.facts:
         problem = problems.pop(fact.source, None)
         yield _row(seen, fact, starts.get(fact.source), problem, forecasts.get(fact.source))

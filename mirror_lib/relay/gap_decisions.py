@@ -221,6 +221,7 @@ def _same_source(decided: Position, fact: PartitionFacts) -> Position:
         decided,
         topic_id=fact.position_topic_id,
         leader_epoch=fact.position_leader_epoch,
+        last_record=fact.last_record,
         clusters=now if then is None or now is None else now._replace(source=then.source),
     )
 

@@ -68,6 +68,8 @@ class FlowClusters:
     replaced_timestamps: Sequence[str] = ()
     #: Positions that an operator has altered in Connect's form.
     altered: Sequence[AlteredPosition] = ()
+    #: Partitions whose source was found to have the record that was copied last: once in a run is enough.
+    known_again: set[TopicPartition] = field(default_factory=set)
     _sources: dict[TopicPartition, list[TopicPartition]] = field(default_factory=dict)
     _memory: ProducerMemory | None = None
     _longest_transaction: float | None = None
@@ -215,7 +217,9 @@ def gather_facts(
         clusters.positions_at_plan.positions,
         read_committed=clusters.read_committed,
         first_starts=first_starts(flow),
+        known_again=clusters.known_again,
     )
+    clusters.known_again.update(source for source, same in logs.last_records.items() if same is True)
     first_counts = _first_partitions(sources, clusters.positions_at_plan)
     limited = {topic: remote[topic] for topic in logs.behind if remote[topic] in targets}
     limits = read_limits(clusters.target_admin, limited.values())
@@ -445,6 +449,8 @@ def _facts(
         target_rules=rules,
         position_leader_epoch=position.leader_epoch if position else None,
         leader_epoch_end=logs.epoch_end(source),
+        last_record=position.last_record if position else None,
+        last_record_same=logs.last_record_same(source),
         first_offset=logs.first_offset(source),
         # A position that was moved since is one about which somebody has decided.
         truncated_to=truncation.log_end if truncation is not None and truncation.position == next_offset else None,

@@ -131,6 +131,7 @@ def _retention_gap(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLo
 def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss | None:
     """KIP-320: an epoch that ends before what was copied of it has lost its end (Java `SubscriptionState`)."""
     epoch_end = fact.leader_epoch_end
+    cure = "Find out what happened to the source (unclean leader election, a restored disk?). "
     if epoch_end is not None and UNDEFINED_OFFSET < epoch_end < position:
         first = max(epoch_end, fact.log_start)
         what = (
@@ -150,6 +151,18 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
             f"the source does not know the leader epoch {fact.position_leader_epoch} of the last copied record: its "
             "log is another one than the one that was copied."
         )
+    elif fact.last_record_same is False and fact.last_record is not None:
+        first = fact.log_start
+        what = (
+            f"the source has another record at offset {fact.last_record.offset} than the one that was copied from "
+            f"there: its log was restored from a snapshot, or cut, and has grown beyond offset {position} since. Where "
+            "its records begin to differ is not known."
+        )
+        chosen = f"--flow '{flow}' --topic {fact.source.topic} --partition {fact.source.partition}"
+        cure += (
+            f"Where the end of the snapshot is known, `mirror position set {chosen} --to OFFSET` copies from there: no "
+            "record twice. "
+        )
     elif fact.truncated_to is not None:
         first = fact.truncated_to
         what = (
@@ -166,7 +179,7 @@ def _truncated(flow: FlowId, fact: PartitionFacts, position: int) -> FoundLoss |
         SourceTruncatedError,
         what,
         SourceLoss(min(first, position), position, fact.topic_id),
-        cure="Find out what happened to the source (unclean leader election, a restored disk?). ",
+        cure=cure,
     )
 
 

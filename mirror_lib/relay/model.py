@@ -9,7 +9,7 @@ from typing import Any
 from mirror_lib.cluster.batches.rules import ANY_RECORD, RecordRules
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.open_transactions import HiddenRecords
-from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, OmittedRange, Position, Route
+from mirror_lib.cluster.positions import SOURCE_CONNECTOR, ClusterPair, LastRecord, OmittedRange, Position, Route
 from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.costs import Expectation
@@ -44,6 +44,10 @@ class PartitionFacts:
     position_leader_epoch: int | None = None
     #: Where that epoch ends in the source's log now (KIP-320); None where nobody asked or the cluster does not say.
     leader_epoch_end: int | None = None
+    #: What the position says of a record before it, None where it does not.
+    last_record: LastRecord | None = None
+    #: Whether the source still has that record; None where nobody asked or nobody can tell.
+    last_record_same: bool | None = None
     #: The offset that a first start by time begins at, None for other first starts.
     first_offset: int | None = None
     #: Somebody decided that this partition is not replicated any more.
@@ -96,6 +100,8 @@ class PartitionPlan:
     estimated_bytes: int
     #: The source's leader epoch of the last record before `start`, None when unknown.
     leader_epoch: int | None = None
+    #: A record of the source before `start`, by which its log can be known again.
+    last_record: LastRecord | None = None
     #: What else the target topic demands of a record.
     target_rules: RecordRules = ANY_RECORD
     #: None before Kafka 2.8, or where the topic is not there yet.
@@ -238,8 +244,8 @@ class RunPlan:
     problems: tuple[PartitionProblem, ...]
     #: Partitions with nothing to copy.
     idle: int
-    #: Partitions never copied whose first start is the end of the source: only their position is to be stored.
-    starts_at_end: tuple[PartitionPlan, ...] = ()
+    #: Partitions without a position that have nothing to copy: only their start is to be stored.
+    first_seen: tuple[PartitionPlan, ...] = ()
     #: Partitions with nothing to copy whose positions do not name target topic and clusters yet, or were altered.
     unnamed: tuple[PartitionPlan, ...] = ()
     #: Partitions that somebody decided not to replicate any more.
@@ -486,6 +492,8 @@ class PartitionResult:
     epoch: int | None = None
     #: The source's leader epoch of the last copied batch.
     leader_epoch: int | None = None
+    #: A record of the source before `source_next`, by which its log can be known again.
+    last_record: LastRecord | None = None
     #: Records of earlier attempts that were found on the target; `runs` covers them, `records` does not.
     recovered: int = 0
     poison: tuple[Poison, ...] = ()

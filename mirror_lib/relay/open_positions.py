@@ -68,6 +68,7 @@ def open_position(opened: OpenPartition, run_id: str) -> Position:
         run_id=run_id,
         topic_id=plan.topic_id,
         leader_epoch=plan.leader_epoch,
+        last_record=plan.last_record,
         claim=opened.claim,
         left_out=() if takeover is None else takeover.left_out,
         runs=() if takeover is None else takeover.runs,
@@ -91,6 +92,7 @@ def open_position_of(copy: PartitionCopy, run_id: str) -> Position:
         run_id=run_id,
         topic_id=opened.plan.topic_id,
         leader_epoch=copy.leader_epoch,
+        last_record=copy.last_record,
         claim=opened.claim,
         left_out=tuple(
             OmittedRange(each.first_offset, each.next_offset, each.records, each.cause, each.quarantined)

@@ -21,6 +21,7 @@ from mirror_lib.cluster.internal_topics import PositionSnapshot
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import open_clients
+from mirror_lib.config.first_start import EARLIEST, first_starts
 from mirror_lib.config.flow_topology import offset_syncs_topic, replication_policy
 from mirror_lib.config.model import Fencing, FlowConfig
 from mirror_lib.errors import MirrorError, UncleanStartError, Where
@@ -138,15 +139,17 @@ def _from_claimant(
     return replace(opened, takeover=takeover, claim=number)
 
 
-def store_starts_at_end(
+def store_first_positions(
     flow: FlowConfig, plan: RunPlan, clusters: FlowClusters, *, run_id: str
 ) -> tuple[PartitionProblem, ...]:
-    """Store the end of the source as the position of partitions that begin there, so that the next run copies on.
+    """Store where partitions begin that have nothing to copy yet, so that the next run compares them like any other.
+
+    MirrorMaker 2 continues there too: a position before the first offset is negative, which it takes for none.
 
     Returns why some could not begin.
     """
     refused: dict[TopicPartition, MirrorError] = {}
-    if plan.starts_at_end:
+    if plan.first_seen:
         clusters.positions.write(
             start.partition.named(
                 Position(
@@ -162,9 +165,15 @@ def store_starts_at_end(
                     claim=clusters.positions_at_plan.claims.get(start.partition.source, 0) + 1,
                 )
             )
-            for start in _starts(flow, plan.starts_at_end, clusters, refused)
+            for start in _starts(flow, plan.first_seen, clusters, refused)
         )
-    return tuple(PartitionProblem(source, error) for source, error in sorted(refused.items()))
+    starts = first_starts(flow)
+    return tuple(
+        PartitionProblem(source, error)
+        for source, error in sorted(refused.items())
+        # One that begins at its beginning can wait for its first record: until then nothing is passed over.
+        if starts.of(source.topic) != EARLIEST
+    )
 
 
 def name_positions(plan: RunPlan, clusters: FlowClusters, *, run_id: str) -> None:

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import replace
 
 from mirror_lib.cluster.batches.assemble import BatchAssembler, ReadyBatch
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.cluster.retry import Backoff
 from mirror_lib.config.model import CopySettings, PoisonPolicy
 from mirror_lib.errors import MirrorError, Where
@@ -57,6 +58,8 @@ class PartitionCopy:
         )
         if plan.leader_epoch is not None:
             self.assembler.leader_epoch = plan.leader_epoch
+        #: The newest record of which the checksum is known; the copy may end before it.
+        self.read_last = plan.last_record
         self.backoff = Backoff(settings.retry_max_seconds)
         self.fetching = False
         self.last_served = 0.0
@@ -209,6 +212,12 @@ class PartitionCopy:
         return epoch if epoch >= 0 else None
 
     @property
+    def last_record(self) -> LastRecord | None:
+        """A record before `source_next` by which the source's log can be known again; None where none is known."""
+        known = (self.read_last, self.opened.plan.last_record)
+        return next((each for each in known if each is not None and each.offset < self.source_next), None)
+
+    @property
     def target_next(self) -> int:
         """The target's offset after everything that is acknowledged."""
         return self._target_next
@@ -245,6 +254,7 @@ class PartitionCopy:
             producer_id=self.opened.producer_id,
             epoch=self.opened.epoch,
             leader_epoch=self.leader_epoch,
+            last_record=self.last_record,
             recovered=self._recovered,
             # What is still to be copied again will be found again.
             poison=tuple(

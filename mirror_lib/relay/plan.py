@@ -32,7 +32,7 @@ def plan_round(
     """
     wanted: list[PartitionPlan] = []
     refused = list(problems)
-    starts_at_end: list[PartitionPlan] = []
+    first_seen: list[PartitionPlan] = []
     unnamed: list[PartitionPlan] = []
     hidden: list[HiddenPartition] = []
     idle = stopped = 0
@@ -56,9 +56,9 @@ def plan_round(
         idle += fact.hidden is None
         if fact.altered or _is_unnamed(fact):
             unnamed.append(_plan(fact, start))
-        # Without a position the next run would begin at the end of its own time, or at an offset that exists by then.
-        if fact.position is None and first_starts.of(fact.source.topic) != EARLIEST:
-            starts_at_end.append(_plan(fact, fact.log_end))
+        # Without a position nobody could tell later what the partition has lost since it was seen first.
+        if fact.position is None:
+            first_seen.append(_plan(fact, fact.log_end))
     groups = _by_target(wanted)
     hot = find_hot_partitions(groups, tasks_max)
     return RunPlan(
@@ -66,7 +66,7 @@ def plan_round(
         bins=_packed(groups, tasks_max),
         problems=tuple(sorted(refused, key=lambda problem: problem.source)),
         idle=idle,
-        starts_at_end=tuple(sorted(starts_at_end, key=lambda partition: partition.source)),
+        first_seen=tuple(sorted(first_seen, key=lambda partition: partition.source)),
         unnamed=tuple(sorted(unnamed, key=lambda partition: partition.source)),
         stopped=stopped,
         warnings=hot_partition_warnings(hot),
@@ -120,6 +120,7 @@ def _plan(fact: PartitionFacts, start: int, *, end: int | None = None) -> Partit
         target_max_message_bytes=fact.target_max_message_bytes,
         target_rules=fact.target_rules,
         leader_epoch=fact.position_leader_epoch if start == fact.position else None,
+        last_record=fact.last_record if start == fact.position else None,
         target_topic_id=fact.target_now.topic_id if fact.target_now else None,
         clusters=fact.clusters,
         first_partitions=fact.first_partitions,

@@ -34,7 +34,7 @@ from mirror_lib.relay.model import (
     ProducerMemory,
     RunPlan,
 )
-from mirror_lib.relay.opening import chains_of, name_positions, open_partitions, store_starts_at_end
+from mirror_lib.relay.opening import chains_of, name_positions, open_partitions, store_first_positions
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
@@ -289,7 +289,7 @@ class _Run:
         self._warnings = noted or self._warnings
         account.planned(plan)
         self._lease.check()
-        self._note(store_starts_at_end(self._flow, plan, clusters, run_id=self._options.run_id))
+        self._note(store_first_positions(self._flow, plan, clusters, run_id=self._options.run_id))
         name_positions(plan, clusters, run_id=self._options.run_id)
         taken = {each.source for each in (*plan.partitions, *plan.unnamed)}
         altered = [each for each in clusters.altered if each.after.source in taken]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
@@ -12,9 +12,11 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import StoredPosition
 from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
 from mirror_lib.cluster.open_transactions import HiddenRecords, describe_hidden
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.config.first_start import FirstStarts
 from mirror_lib.errors import AuthorizationError, ClusterError, MirrorError
+from mirror_lib.relay.last_records import compare_last_records
 from mirror_lib.topology.names import TopicPartition
 
 Positions = Mapping[TopicPartition, StoredPosition]
@@ -42,20 +44,30 @@ class SourceLogs:
     asked_at: int
     #: What open transactions hide from a reader of committed records.
     hidden: Mapping[TopicPartition, HiddenRecords] = field(default_factory=dict)
+    #: Whether the source still has the records that positions tell of; missing where nobody asked or can tell.
+    last_records: Mapping[TopicPartition, bool | MirrorError] = field(default_factory=dict)
 
     def error(self, source: TopicPartition) -> MirrorError | None:
         """Why a partition cannot be planned now, None if it can."""
         first, epoch_end = self.firsts.get(source), self.epoch_ends.get(source)
         error = self.starts[source].error or self.ends[source].error or (first.error if first else None)
+        # A truncation would go unnoticed by not waiting for the new leader.
         if error is None and isinstance(epoch_end, MirrorError) and not _never_answers(epoch_end):
-            # A truncation would go unnoticed by not waiting for the new leader.
             error = epoch_end
+        same = self.last_records.get(source)
+        if error is None and isinstance(same, MirrorError):
+            error = same
         return error
 
     def epoch_end(self, source: TopicPartition) -> int | None:
         """As `epoch_ends`, None where nobody asked or the cluster does not say."""
         end = self.epoch_ends.get(source)
         return None if isinstance(end, MirrorError) else end
+
+    def last_record_same(self, source: TopicPartition) -> bool | None:
+        """As `last_records`, None where nobody asked or can tell."""
+        same = self.last_records.get(source)
+        return None if isinstance(same, MirrorError) else same
 
     def first_offset(self, source: TopicPartition) -> int | None:
         """As `firsts`, None where nobody asked or all records are older."""
@@ -75,8 +87,13 @@ def read_source_logs(
     *,
     read_committed: bool,
     first_starts: FirstStarts,
+    known_again: Collection[TopicPartition] = (),
 ) -> SourceLogs:
-    """Ask the source about partitions; sizes and leader epochs only where there is something to copy."""
+    """Ask the source about partitions; sizes, leader epochs and records only where there is something to copy.
+
+    Args:
+        known_again: partitions whose last copied records need not be looked at.
+    """
     starts = admin.list_offsets(partitions, OffsetSpec.EARLIEST)
     asked_at = int(time.time() * 1000)
     # Before the last stable offsets: what is committed in between must not look hidden.
@@ -96,13 +113,14 @@ def read_source_logs(
         source.topic for source in partitions if _is_behind(starts[source], ends[source], positions.get(source))
     )
     epochs = dict(_epochs(ends, positions))
-    sizes, epoch_ends, hidden = (
-        asyncio.run(_ask_leaders(data, behind, epochs, hidden, asked_at=asked_at))
+    records = dict(_last_records(starts, ends, positions, known_again))
+    sizes, epoch_ends, last_records, hidden = (
+        asyncio.run(_ask_leaders(data, behind, epochs, records, hidden, asked_at=asked_at))
         if behind or epochs or hidden
-        else ({}, {}, hidden)
+        else ({}, {}, {}, hidden)
     )
     firsts = admin.offsets_at(times) if times else {}
-    return SourceLogs(starts, ends, firsts, epoch_ends, sizes, behind, asked_at, hidden)
+    return SourceLogs(starts, ends, firsts, epoch_ends, sizes, behind, asked_at, hidden, last_records)
 
 
 def _hidden(
@@ -145,25 +163,47 @@ def _epochs(ends: Mapping[TopicPartition, OffsetFact], positions: Positions) -> 
             yield source, position.leader_epoch
 
 
+def _last_records(
+    starts: Mapping[TopicPartition, OffsetFact],
+    ends: Mapping[TopicPartition, OffsetFact],
+    positions: Positions,
+    known_again: Collection[TopicPartition],
+) -> Iterator[tuple[TopicPartition, LastRecord]]:
+    """The records that positions tell of, where the log goes beyond the position and still has them."""
+    for source, end in ends.items():
+        position = positions[source].position if source in positions else None
+        if position is None or position.last_record is None or starts[source].error or end.error:
+            continue
+        grown = position.offset + 1 < end.offset
+        if grown and source not in known_again and starts[source].offset <= position.last_record.offset:
+            yield source, position.last_record
+
+
 async def _ask_leaders(
     data: Connection,
     topics: Iterable[str],
     epochs: Mapping[TopicPartition, int],
+    records: Mapping[TopicPartition, LastRecord],
     hidden: Mapping[TopicPartition, HiddenRecords],
     *,
     asked_at: int,
 ) -> tuple[
-    Mapping[TopicPartition, int], Mapping[TopicPartition, int | MirrorError], Mapping[TopicPartition, HiddenRecords]
+    Mapping[TopicPartition, int],
+    Mapping[TopicPartition, int | MirrorError],
+    Mapping[TopicPartition, bool | MirrorError],
+    Mapping[TopicPartition, HiddenRecords],
 ]:
-    """Sizes of some topics, ends of leader epochs and what hides records, over one set of connections."""
+    """Sizes of topics, ends of epochs, whether records are there and what hides some, over one set of connections."""
     sized = {*topics, *(source.topic for source in hidden)}
     try:
         async with open_clients(data) as (client,):
-            sizes, ends = await asyncio.gather(_log_sizes(client, sized), client.epoch_ends(epochs))
+            sizes, ends, same = await asyncio.gather(
+                _log_sizes(client, sized), client.epoch_ends(epochs), compare_last_records(client, records)
+            )
             described = await describe_hidden(client, hidden, old_before=asked_at - LONG_OPEN_SECONDS * 1000)
-            return sizes, ends, described
+            return sizes, ends, same, described
     except ClusterError as error:
-        return {}, dict.fromkeys(epochs, error), hidden
+        return {}, dict.fromkeys(epochs, error), dict.fromkeys(records, error) if error.retriable else {}, hidden
 
 
 async def _log_sizes(client: RawClient, topics: Iterable[str]) -> Mapping[TopicPartition, int]:

@@ -271,14 +271,18 @@ def _deleted(missing: Mapping[str, str], positions: Iterable[Position]) -> froze
     """Of missing target topics, by source topic, those that records were copied to.
 
     Creating one again would hide that its records are gone. One partition about which is decided (its position says
-    that nothing was copied) is enough to create the topic.
+    that nothing was copied, and names no topic that it was not copied to) is enough to create the topic.
     """
     copied: set[str] = set()
     decided: set[str] = set()
     for position in positions:
         target = missing.get(position.topic)
-        if target is not None:
-            (decided if copied_to(position) is None else copied).add(target)
+        if target is None:
+            continue
+        if copied_to(position) is not None:
+            copied.add(target)
+        elif position.target_topic_id is None:
+            decided.add(target)
     return frozenset(copied - decided)
 
 

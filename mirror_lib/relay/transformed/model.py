@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.errors import MirrorError, error_from_json, error_to_json
 from mirror_lib.relay.model import CopyJob, OpenPartition, Poison
 from mirror_lib.topology.names import TopicPartition
@@ -61,6 +62,7 @@ class ReadEnd:
     error: MirrorError | None = None
     poison: tuple[Poison, ...] = ()
     leader_epoch: int | None = None
+    last_record: LastRecord | None = None
 
 
 #: By the number of the partition in its job.
@@ -76,6 +78,7 @@ def ends_to_json(ends: ReadEnds) -> list[dict[str, Any]]:
             "error": error_to_json(end.error),
             "poison": [asdict(each) for each in end.poison],
             "leader_epoch": end.leader_epoch,
+            "last_record": end.last_record,
         }
         for number, end in ends.items()
     ]
@@ -89,6 +92,7 @@ def ends_from_json(data: list[dict[str, Any]]) -> ReadEnds:
             error_from_json(each["error"]),
             tuple(Poison(**poison) for poison in each["poison"]),
             each["leader_epoch"],
+            None if each["last_record"] is None else LastRecord(*each["last_record"]),
         )
         for each in data
     }

@@ -124,6 +124,7 @@ class _Reading:
                 copy.error,
                 tuple(copy.left_out),
                 copy.leader_epoch,
+                copy.read_last,
             )
             for copy in self._copies
         }

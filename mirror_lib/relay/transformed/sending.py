@@ -351,6 +351,7 @@ class Sending:
             if not copy.read_done:
                 # All rows before it have come, and whatever was dropped behind the last of them is done with.
                 batches.next_offset = end.source_next
+                copy.read_last = end.last_record
                 batches.leader_epoch = -1 if end.leader_epoch is None else end.leader_epoch
                 if end.error is not None:
                     copy.fail(end.error)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.transformed.model import FailedRecord
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
@@ -72,6 +73,11 @@ def test_given_a_filter_when_run_twice_then_the_second_run_finds_nothing_and_off
     again = flow.run(runner=TransformHere(only(even)))
 
     assert (report.records, again.records, again.rounds) == (700, 0, 1)
+    with FlowClusters.connect(flow.config) as clusters:
+        stored = clusters.positions.read_all().positions
+    known = {place.partition: each.position.last_record for place, each in stored.items() if place.topic == topic_name}
+    # The source is known again by what was read, whatever the filter made of it.
+    assert {number: record is not None for number, record in known.items()} == {0: True, 1: True}
     wanted = [each for each in consume(kafka_pair.source, topic_name) if even(each.value)]
     assert plain(consume(kafka_pair.target, f"A.{topic_name}")) == plain(wanted)
     runs = flow.ledger.offset_runs("A->B", topic_name, 0) if hasattr(flow.ledger, "offset_runs") else None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.internal_topics import PositionSnapshot, snapshot_of
 from mirror_lib.cluster.positions import (
+    LastRecord,
     OmittedRange,
     Position,
     PositionKeys,
@@ -139,6 +140,7 @@ def test_how_the_records_are_written_does_not_matter(history: Sequence[Written])
         run_id=st.none() | st.uuids().map(str) | st.text(max_size=5),
         topic_id=st.none() | st.text(max_size=5),
         leader_epoch=st.none() | st.integers(0, 9),
+        last_record=st.none() | st.builds(LastRecord, *[st.integers(0, 10**18 - 1)] * 3),
         claim=st.none() | st.integers(0, 2**63 - 1),
         left_out=st.just(()) | st.just((OmittedRange(1, 2, 1, "corrupt-batch"),)),
     )

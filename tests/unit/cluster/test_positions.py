@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.formats import RecordFormatError
 from mirror_lib.cluster.positions import (
     ClusterPair,
+    LastRecord,
     OmittedRange,
     Position,
     PositionKeys,
@@ -180,6 +181,25 @@ def test_a_position_names_its_target_topic_and_both_clusters() -> None:
     assert claim_of(encode_value(position)) == (7, False)
 
 
+def test_a_position_tells_of_a_record_that_was_copied_last() -> None:
+    known = LastRecord(offset=38, batch_bytes=1_024, checksum=4_294_967_295)
+    position = Position("foo", 0, 41, 40, PositionState.CLOSED, leader_epoch=2, last_record=known, claim=7)
+
+    encoded = encode_value(position)
+
+    assert encoded == (
+        b'{"offset":41,"target_offset":40,"state":"closed","leader_epoch":2,"last_record":"38:1024:4294967295","claim":7}'
+    )
+    assert decode_value(SOURCE, encoded) == position
+    assert claim_of(encoded) == (7, False)
+
+
+@pytest.mark.parametrize("told", [b"1", b'"1:2"', b'"1:2:3:4"', b'"1:2:x"', b'"-1:2:3"', b'"1:2:"', b"[1,2,3]"])
+def test_a_malformed_last_record_is_refused(told: bytes) -> None:
+    with pytest.raises(RecordFormatError, match="last_record"):
+        decode_value(SOURCE, b'{"offset":41,"last_record":' + told + b"}")
+
+
 @pytest.mark.parametrize("cluster", [b"1", b"[]", b"{}", b"true"])
 def test_a_malformed_cluster_id_is_refused(cluster: bytes) -> None:
     with pytest.raises(RecordFormatError, match="source_cluster"):
@@ -211,6 +231,7 @@ def test_every_field_is_one_that_connect_takes() -> None:
         first_partitions=3,
         caught_up_at=1_700_000_000_000,
         map_parts=2,
+        last_record=LastRecord(40, 1_024, 7),
     )
     # Otherwise a field that is added later would not be looked at.
     assert all(getattr(position, each.name) for each in fields(position) if each.name != "partition")

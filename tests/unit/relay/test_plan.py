@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.config.first_start import EARLIEST, LATEST, FirstStarts
 from mirror_lib.config.model import FirstStart
 from mirror_lib.errors import MirrorError, RetentionGapError, SourceRecreatedError, SourceTruncatedError
@@ -106,7 +107,7 @@ def test_an_added_partition_without_records_is_noted_as_begun() -> None:
 
     plan = plan_round(FLOW, [added], tasks_max=1, first_starts=FROM_THE_END)
 
-    assert [(each.source.partition, each.start) for each in plan.starts_at_end] == [(1, 0)]
+    assert [(each.source.partition, each.start) for each in plan.first_seen] == [(1, 0)]
 
 
 def test_a_partition_goes_on_from_its_position() -> None:
@@ -159,6 +160,34 @@ class TestGivenASourceThatLostRecords:
         assert isinstance(error, SourceTruncatedError)
         assert "does not know the leader epoch 3" in error.what
         assert loss == SourceLoss(5, 40, "id-1")
+
+    def test_another_record_where_the_last_one_was_copied_is_another_history(self) -> None:
+        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+        error, loss = the_loss(facts(log_start=5, log_end=500, position=40, last_record=known, last_record_same=False))
+
+        assert isinstance(error, SourceTruncatedError)
+        assert "another record at offset 38" in error.what
+        assert loss == SourceLoss(5, 40, "id-1")
+
+    @pytest.mark.parametrize("same", [True, None])
+    def test_the_same_record_and_one_of_which_nobody_can_tell_stop_nothing(self, same: bool | None) -> None:
+        known = LastRecord(offset=38, batch_bytes=100, checksum=1)
+        fact = facts(log_end=500, position=40, last_record=known, last_record_same=same)
+
+        plan = plan_round(FLOW, [fact], tasks_max=1)
+
+        assert plan.problems == ()
+        # A copy that is interrupted before it has read anything still knows it.
+        assert [each.last_record for each in plan.partitions] == [known]
+
+    def test_a_record_from_before_a_cut_proves_nothing_of_what_was_behind_it(self) -> None:
+        known = LastRecord(offset=8, batch_bytes=100, checksum=1)
+        fact = facts(log_end=500, position=40, truncated_to=30, last_record=known, last_record_same=True)
+
+        error, loss = the_loss(fact)
+
+        assert isinstance(error, SourceTruncatedError)
+        assert loss.first_offset == 30
 
     def test_a_truncation_that_nobody_decided_about_is_not_hidden_by_new_growth(self) -> None:
         error, loss = the_loss(facts(log_end=500, position=40, truncated_to=30))
@@ -262,23 +291,30 @@ class TestGivenAFirstStartAtTheEnd:
     def test_the_position_is_planned_and_nothing_is_copied(self) -> None:
         plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert plan.bins == ()
-        assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
+        assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
 
     def test_a_partition_with_a_position_goes_on_from_there(self) -> None:
         plan = plan_round(FLOW, [facts(log_end=100, position=100)], tasks_max=1, first_starts=FROM_THE_END)
-        assert plan.starts_at_end == ()
+        assert plan.first_seen == ()
         plan = plan_round(FLOW, [facts(log_end=120, position=100)], tasks_max=1, first_starts=FROM_THE_END)
         assert [(partition.start, partition.end) for partition in plan.partitions] == [(100, 120)]
 
-    def test_an_empty_first_start_from_the_beginning_stores_nothing(self) -> None:
-        assert plan_round(FLOW, [facts(log_end=0)], tasks_max=1).starts_at_end == ()
+    @pytest.mark.parametrize("offset", [0, 500], ids=["never written", "emptied by retention"])
+    def test_an_empty_first_start_from_the_beginning_is_stored_once(self, offset: int) -> None:
+        empty = facts(log_start=offset, log_end=offset)
+
+        plan = plan_round(FLOW, [empty], tasks_max=1)
+
+        assert (plan.bins, plan.idle) == ((), 1)
+        assert [(each.start, each.end) for each in plan.first_seen] == [(offset, offset)]
+        assert plan_round(FLOW, [replace(empty, position=offset)], tasks_max=1).first_seen == ()
 
     @pytest.mark.parametrize("start", [FirstStart(offset=100), FirstStart(offset=7_000), FirstStart(timestamp_ms=1)])
     def test_any_first_start_but_the_earliest_is_stored_when_nothing_is_there_to_copy(self, start: FirstStart) -> None:
         plan = plan_round(FLOW, [facts(log_end=100)], tasks_max=1, first_starts=FirstStarts(default=start))
 
         assert plan.bins == ()
-        assert [(partition.start, partition.end) for partition in plan.starts_at_end] == [(100, 100)]
+        assert [(partition.start, partition.end) for partition in plan.first_seen] == [(100, 100)]
 
 
 class TestGivenFirstStartsByTopic:

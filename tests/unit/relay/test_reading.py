@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from mirror_lib.cluster.batches.header import parse_header
+from mirror_lib.cluster.batches.last_record import last_record
 from mirror_lib.cluster.error_codes import ErrorCode
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition
 from mirror_lib.errors import (
     BrokerUnreachableError,
@@ -232,6 +235,37 @@ def test_a_source_that_was_cut_while_it_is_copied_stops_its_partition(
     assert "only up to offset 0" in result.error.what
     assert (result.source_next, result.certain) == (2, True)
     assert target.partitions[TopicPartition("A.orders", 0)].values() == values[:2]
+
+
+def test_a_copy_tells_of_the_batch_that_it_read_last(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    fill(source.add("orders"), [1000] * 5)
+    log = source.partitions[TopicPartition("orders", 0)]
+
+    (result,) = copy_between(source, target, job(opened(source, target)))
+
+    assert result.last_record == last_record(memoryview(log.batches[-1]), end=log.end)
+    assert result.last_record is not None
+    assert result.last_record.offset == parse_header(log.batches[-1]).base_offset
+
+
+def test_a_copy_that_stops_early_tells_of_what_was_known_before(
+    source: FakeCluster, target: FakeCluster, copy_between: CopyBetween
+) -> None:
+    """What the position told of lies before all that this copy reads."""
+    fill(source.add("orders"), [1000] * 5)
+    before, behind = LastRecord(-1, 10, 1), LastRecord(3, 10, 1)
+    for known, told in ((before, before), (behind, None)):
+        planned = opened(source, target)
+        planned = replace(planned, plan=replace(planned.plan, last_record=known))
+        source.on_fetch = lambda _, wanted: [
+            source.fetched(each, b"")._replace(error_code=ErrorCode.OFFSET_OUT_OF_RANGE) for each in wanted
+        ]
+
+        (result,) = copy_between(source, target, job(planned))
+
+        assert (result.complete, result.last_record) == (False, told)
 
 
 def test_an_epoch_that_the_leader_does_not_know_is_no_loss_where_its_log_reaches_as_far(

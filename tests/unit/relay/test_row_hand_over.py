@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib import errors
+from mirror_lib.cluster.positions import LastRecord
 from mirror_lib.errors import MirrorError, Where, error_from_json, error_to_json
 from mirror_lib.relay.model import Poison
 from mirror_lib.relay.transformed.model import ReadEnd, ends_from_json, ends_to_json
@@ -52,6 +53,7 @@ _READ_ENDS = st.builds(
     error=st.none() | mirror_errors(),
     poison=st.lists(_POISON, max_size=3).map(tuple),
     leader_epoch=st.none() | st.integers(-1, 2**31 - 1),
+    last_record=st.none() | st.builds(LastRecord, _OFFSETS, _OFFSETS, _OFFSETS),
 )
 _RANGE_ENDS = st.builds(
     RangeEnd,
@@ -75,7 +77,7 @@ def test_given_the_ends_of_reading_when_they_go_through_json_then_they_are_the_s
     assert list(back) == list(ends)
     for number, end in ends.items():
         assert same(back[number].error) == same(end.error)
-        for field in ("source_next", "poison", "leader_epoch"):
+        for field in ("source_next", "poison", "leader_epoch", "last_record"):
             assert getattr(back[number], field) == getattr(end, field)
 
 

@@ -1,0 +1,78 @@
+"""A source whose disks were put back to an earlier day, and that has grown beyond what was copied since."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.dev.broker import KafkaCluster
+from mirror_lib.errors import SourceTruncatedError
+from mirror_lib.relay.replicate import plan_flow
+from mirror_lib.relay.run_model import RunOptions
+from tests.support.clusters import KafkaPair, start_together
+from tests.support.flows import make_flow
+from tests.support.kafka import consume, create_topic, produce, records, transaction
+
+
+def restart_with(cluster: KafkaCluster, *, take: Path | None = None, put: Path | None = None) -> None:
+    """Stop the cluster, take a copy of its disks or put one back, and start it again."""
+    cluster.stop()
+    (data,) = cluster.data_folders
+    if take is not None:
+        shutil.copytree(data, take)
+    if put is not None:
+        shutil.rmtree(data)
+        shutil.copytree(put, data)
+    cluster.start()
+
+
+def test_it_stops_the_partition_whose_copied_records_are_others_now(
+    kafka_pair: KafkaPair, kafka_jars: Path, topic_name: str, tmp_path: Path, cluster_folder: Path
+) -> None:
+    """As many restarts in both histories: the leader epochs of both are the same."""
+    source = KafkaCluster("restored", directory=cluster_folder / "restored", jars=kafka_jars)
+    snapshot, target = cluster_folder / "yesterday", f"A.{topic_name}"
+    marked, plain, kept = 0, 1, 2
+    with start_together(source):
+        create_topic(source, topic_name, partitions=3)
+        for partition in (plain, marked, kept):
+            produce(source, topic_name, records(10, partition=partition))
+        flow = make_flow(tmp_path, source.bootstrap_servers, kafka_pair.target.bootstrap_servers, topics=topic_name)
+        assert flow.run().records == 30
+        restart_with(source, take=snapshot)
+        produce(source, topic_name, records(10, start=10, partition=plain))
+        # Its log ends with a marker, which no reader sees.
+        transaction(source, topic_name, [b"copied %d" % number for number in range(10)], commit=True)
+        assert flow.run(sync=False).records == 20
+        restart_with(source, put=snapshot)
+        again = produce(source, topic_name, records(30, start=100, partition=plain))
+        transaction(source, topic_name, [b"another %d" % number for number in range(30)], commit=True)
+        produce(source, topic_name, records(5, start=10, partition=kept))
+
+        planned = plan_flow(flow.config, RunOptions(), flow.ledger)
+        report = flow.run(sync=False)
+
+        for errors in ([problem.error for problem in planned.problems], report.errors):
+            assert [(type(each), each.where.partition) for each in errors] == [
+                (SourceTruncatedError, marked),
+                (SourceTruncatedError, plain),
+            ]
+            assert all("another record at offset" in each.what for each in errors)
+        # Partition 2 has lost nothing.
+        assert (report.exit_code, report.records) == (3, 5)
+        assert len(consume(kafka_pair.target, target, partitions=[plain, marked])) == 40
+        assert {gap.cause for gap in flow.ledger.open_gaps("A->B")} == {"source-truncated"}
+        # Here the operator knows where the snapshot ends, and copies from there.
+        words = ["--config", str(flow.path), "--flow", "A->B", "--json", "--yes", "--topic", topic_name]
+        moved = CliRunner().invoke(app, ["position", "set", *words, "--partition", str(plain), "--to", "10"])
+        decided = CliRunner().invoke(app, ["gaps", "recopy", *words, "--partition", str(marked)])
+        assert (moved.exit_code, decided.exit_code) == (0, 0), (moved.output, json.loads(decided.stdout))
+        assert flow.run(sync=False).errors == ()
+        copied = consume(kafka_pair.target, target, partitions=[plain])
+        assert [each.value for each in copied[20:]] == [each.value for each in again]
+        assert len(consume(kafka_pair.target, target, partitions=[marked])) == 20 + 40
+        assert flow.ledger.open_gaps("A->B") == ()
