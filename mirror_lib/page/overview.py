@@ -13,6 +13,7 @@ from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.location import ledger_url
 from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
 from mirror_lib.ledger.rows import RunRow
+from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.verdicts import Verdicts
 from mirror_lib.observe.forecast import Outlook
@@ -80,6 +81,10 @@ class CutoverUnderWay(Answer):
     state: str
     step: str
     updated_at: datetime
+    #: Who acts, as a sentence.
+    who: str
+    #: Nobody acts, and something is left to do.
+    unattended: bool
 
 
 class Overview(Answer):
@@ -182,17 +187,24 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
 def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderWay]:
     dags = {flow.name: flow.dag_id for flow in flows}
     return [
-        CutoverUnderWay(
-            name=row.name,
-            flow=row.flow,
-            dag_id=dags[row.flow],
-            state=row.state,
-            step=row.step,
-            updated_at=row.updated_at,
-        )
+        _under_way(row, dags[row.flow], ledger)
         for row in ledger.cutovers.newest()
         if row.flow in dags and row.state not in ("finished", "rolled-back")
     ]
+
+
+def _under_way(row: CutoverRow, dag_id: str, ledger: Ledger) -> CutoverUnderWay:
+    present = situation_of(ledger, row.name)
+    return CutoverUnderWay(
+        name=row.name,
+        flow=row.flow,
+        dag_id=dag_id,
+        state=row.state,
+        step=row.step,
+        updated_at=row.updated_at,
+        who=present.who,
+        unattended=present.state.is_unattended,
+    )
 
 
 def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) -> FlowOverview:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -33,11 +33,16 @@ class NoWayBackError(MirrorError):
     exit_code = 3
 
 
-def roll_back(desk: Desk, *, note: str = "") -> tuple[Gate, ...]:
+def roll_back(
+    desk: Desk, *, note: str = "", undo: Callable[[Desk], tuple[Gate, ...]] | None = None
+) -> tuple[Gate, ...]:
     """Undo a cutover's steps, the last one first; doing it again does what is left.
 
     A process that waits for a person's word ends; one that is in the middle of a step is not disturbed. Positions that
     were committed for groups on the target stay: nobody goes on by them until a group moves there.
+
+    Args:
+        undo: what undoes the steps on the clusters; None is the usual way.
 
     Returns:
         What was undone. When all of it was, the cutover has ended.
@@ -60,7 +65,7 @@ def roll_back(desk: Desk, *, note: str = "") -> tuple[Gate, ...]:
         )
         ended_as = CutoverState.FAILED
         try:
-            undone, ended_as = _undo_all(desk)
+            undone, ended_as = _undo_all(desk, undo or _undo)
         finally:
             ledger.carriers.end(name, carrier, ended_as=ended_as.value)
     ledger.audits.note(
@@ -94,10 +99,10 @@ def _alone(desk: Desk, run_id: str) -> Iterator[RunLease]:
         raise
 
 
-def _undo_all(desk: Desk) -> tuple[tuple[Gate, ...], CutoverState]:
+def _undo_all(desk: Desk, undo: Callable[[Desk], tuple[Gate, ...]]) -> tuple[tuple[Gate, ...], CutoverState]:
     name = desk.definition.name
     desk.last = attempts_of(desk.ledger, name)
-    undone = _undo(desk)
+    undone = undo(desk)
     if not all(gate.passed for gate in undone):
         return undone, CutoverState.FAILED
     _note_undone(desk)

@@ -16,7 +16,7 @@ from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.desk import Desk, Engine
-from mirror_lib.runbook.machine import Machine, Progress, confirm, create, progress
+from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.records import attempts_of
@@ -59,18 +59,25 @@ class Migration:
         last = attempts_of(self.ledger, definition.name)
         return Desk(definition=definition, config=self.config, ledger=self.ledger, by="test", engine=engine, last=last)
 
-    def run(self, definition: CutoverDefinition, *, until: Step | None = None, wait: float = 0.0) -> Progress:
-        """Take it on, as a process of its own would."""
-        return Machine(self.desk(definition)).run(until=until, wait_seconds=wait)
+    def run(
+        self,
+        definition: CutoverDefinition,
+        *,
+        until: Step | None = None,
+        wait: float = 0.0,
+        agrees_to: Step | None = None,
+        by: str = "ann",
+    ) -> Progress:
+        """Take it on, as a process of its own would; with the word of a person about what the last one has asked."""
+        word = None if agrees_to is None else Word(agrees_to, by)
+        return Machine(self.desk(definition)).run(until=until, wait_seconds=wait, word=word)
 
     def run_to_the_end(self, definition: CutoverDefinition, *, until: Step | None = None) -> Progress:
         """Take it on, with a person who says yes to everything."""
-        while True:
-            done = self.run(definition, until=until)
-            waiting = [attempt.step for attempt in done.attempts if attempt.state is StepState.WAITING]
-            if not waiting:
-                return done
-            confirm(self.ledger, definition, waiting[0], by="ann")
+        done = self.run(definition, until=until)
+        while waiting := [attempt.step for attempt in done.attempts if attempt.state is StepState.WAITING]:
+            done = self.run(definition, until=until, agrees_to=waiting[0])
+        return done
 
     def known(self, name: str) -> CutoverDefinition:
         """What a cutover is, as the ledger has it."""
