@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.location import ledger_url
 from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
 from mirror_lib.ledger.rows import RunRow
-from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.verdicts import Verdicts
 from mirror_lib.observe.forecast import Outlook
@@ -24,6 +24,7 @@ from mirror_lib.page.flow_state import FlowFacts, FlowState, judge
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
 from mirror_lib.page.served import FlowSource, ServedFlow
+from mirror_lib.runbook.situation import situation_of
 
 #: Comparisons older than this say little of a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)

@@ -260,6 +260,9 @@ class Machine:
 
     def _run(self, until: Step | None, wait_seconds: float, word: Word | None) -> CutoverState:
         self._look_again()
+        if word is not None and self._desk.last[word.step].state is StepState.UNDONE:
+            # It was about something that does not hold any more.
+            word = None
         wanted = None if until is None else self._desk.last.get(until)
         if until in _REPEATABLE and wanted is not None and has_passed(wanted) and not self._is_frozen():
             self._save(replace(wanted, state=StepState.UNDONE))

@@ -275,7 +275,8 @@ class TestFence:
         wave = self.fenced(moving, topic_name)
         produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
         moving.run_to_the_end(wave, until=Step.VERIFY)
-        assert last_attempts(moving.where(wave).attempts)[Step.FREEZE].number == 2
+        # Twice it was asked in vain, and twice with the word of a person.
+        assert last_attempts(moving.where(wave).attempts)[Step.FREEZE].number == 4
 
         roll_back(moving.desk(wave))
 
