@@ -150,8 +150,9 @@ def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     row = ledger.cutovers.find(definition.name)
     if row is None:
         raise ConfigurationError(f"there is no cutover {definition.name!r}.", action="`mirror cutover list` has them.")
-    attempts = tuple(attempt_of(each) for each in ledger.cutovers.steps(definition.name))
+    # A process stores an attempt before it asks: this way round nobody is shown the gates of the one before.
     present = situation_of(ledger, definition.name)
+    attempts = tuple(attempt_of(each) for each in ledger.cutovers.steps(definition.name))
     return Progress(definition, CutoverState(row.state), Step(row.step), attempts, present)
 
 

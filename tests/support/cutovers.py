@@ -20,6 +20,7 @@ from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.records import attempts_of
+from mirror_lib.runbook.situation import Situation, situation_of
 from mirror_lib.verify.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
@@ -86,6 +87,10 @@ class Migration:
     def where(self, definition: CutoverDefinition) -> Progress:
         """Where it is."""
         return progress(self.ledger, definition)
+
+    def present(self, name: str) -> Situation:
+        """Who carries a cutover out, and what it asks."""
+        return situation_of(self.ledger, name)
 
 
 def migration(folder: Path, pair: KafkaPair, topics: str, settings: Mapping[str, str] | None = None) -> Migration:

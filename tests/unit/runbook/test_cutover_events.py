@@ -467,9 +467,10 @@ def test_whatever_happens_the_ledger_knows_who_acts_and_the_cutover_can_be_broug
     run_state_machine_as_test(
         CutoverEvents,
         settings=settings(
-            max_examples=10,
-            stateful_step_count=25,
-            deadline=None, phases=[Phase.generate],
+            max_examples=4,
+            stateful_step_count=12,
+            deadline=None,
+            phases=[Phase.generate],
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
