@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
 from mirror_lib.config.load import load
 from mirror_lib.config.model import MirrorConfig
@@ -118,7 +118,19 @@ def commit(cluster: KafkaCluster, group: str, topic: str, offsets: Mapping[int, 
     """Let a group stand at some offsets, without members."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
     places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
-    for place in consumer.commit(offsets=places, asynchronous=False):
+    stored: list[TopicPartition] = []
+
+    def is_stored() -> bool:
+        try:
+            stored.extend(consumer.commit(offsets=places, asynchronous=False))
+        except KafkaException as error:
+            # A coordinator that has just been elected reads its log first.
+            assert error.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS, error
+            return False
+        return True
+
+    wait_for(is_stored, 60)
+    for place in stored:
         assert place.error is None, place.error
     consumer.close()
 

@@ -31,7 +31,7 @@ from sqlalchemy import text
 
 from mirror_lib.config.load import load
 from mirror_lib.config.model import MirrorConfig
-from mirror_lib.errors import LedgerError, MirrorError
+from mirror_lib.errors import LedgerError, MirrorError, RunLockedError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.lock_holder import LockHolder
 from mirror_lib.runbook import machine, rollback
@@ -45,6 +45,7 @@ from mirror_lib.runbook.report import sentence
 from mirror_lib.runbook.rollback import roll_back
 from mirror_lib.runbook.situation import RUN, answer, lock_name, require, situation_of
 from mirror_lib.runbook.states import Event, Refusal, State, after, choices
+from tests.support.cutovers import wait_for
 from tests.support.ledgers import ready_ledger
 
 WAVE = CutoverDefinition(name="wave", flow="A->B", topics=("orders",))
@@ -85,6 +86,7 @@ class Process:
     def __init__(self, ledger: Ledger, config: MirrorConfig, do: Callable[[Process], object]) -> None:
         self.point: str | None = None
         self.error: BaseException | None = None
+        self.machine: Machine | None = None
         self.ledger = Mortal(ledger)
         self._arrived: Queue[str | None] = Queue()
         self._orders: Queue[str] = Queue()
@@ -100,6 +102,12 @@ class Process:
         self._thread = threading.Thread(target=self._run, args=[do], daemon=True)
         self._thread.start()
         self._arrive()
+
+    @property
+    def lost(self) -> bool:
+        """Whether it could know by now that it has lost the cutover's lock."""
+        lease = None if self.machine is None else self.machine._lease
+        return lease is not None and lease.lost is not None
 
     @property
     def ended(self) -> bool:
@@ -194,7 +202,8 @@ class CutoverEvents(RuleBasedStateMachine):
         given = None if word is None else Word(word, "ann")
 
         def carry_out(process: Process) -> object:
-            return Machine(process.desk, self.works(process)).run(wait_seconds=1000.0, word=given)
+            process.machine = Machine(process.desk, self.works(process))
+            return process.machine.run(wait_seconds=1000.0, word=given)
 
         self.process = Process(self.ledger, self.config, carry_out)
         self.arrives()
@@ -455,6 +464,32 @@ class CutoverEvents(RuleBasedStateMachine):
                 self.process.kill()
             self.ledger.close()
             shutil.rmtree(self.folder)
+
+
+def test_a_process_that_has_lost_its_lock_stops_before_it_changes_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a process in the middle of a step, which was suspended for longer than its lease
+    monkeypatch.setattr(machine, "_LEASE_SECONDS", 1.5)
+    CutoverEvents.place, CutoverEvents.dead_holder = tmp_path, _dead_holder()
+    cutover = CutoverEvents()
+    cutover.triggered()
+    process = cutover.process
+    assert process is not None
+    lock = cutover.ledger.lock_holder(lock_name(WAVE.name))
+    cutover.ledger.acquire_lock(
+        flow=lock_name(WAVE.name), run_id="other", holder="another", lease_seconds=60.0, instead_of=lock
+    )
+    before = cutover.ledger.cutovers.steps(WAVE.name)
+
+    # When it goes on
+    wait_for(lambda: process.lost)
+    process.go("pass")
+
+    # Then it ends, and nothing that it found is kept
+    assert isinstance(process.error, RunLockedError)
+    assert cutover.ledger.cutovers.steps(WAVE.name) == before
+    cutover.ledger.close()
 
 
 def test_whatever_happens_the_ledger_knows_who_acts_and_the_cutover_can_be_brought_to_an_end(
