@@ -103,7 +103,7 @@ def await_question(step: str, config_path: str, name: str, carried_by: str, **co
             is_carried = _is_carried(context, carried_by)
             done = _progress(desk)
             asked, carrier = done.present.question, _carrier(done, context)
-            if done.present.state.has_ended or _is_past(done, carrier, step):
+            if _has_finished(done) or _is_past(done, carrier, step):
                 return gates_markdown(done)
             if carrier is None and not is_carried:
                 raise AirflowFailException(f"{progress_text(done)}\n{_again(done, carried_by)}")
@@ -150,7 +150,7 @@ def _await_process(desk: Desk, step: str, carried_by: str, context: Mapping[str,
         is_carried = _is_carried(context, carried_by)
         done = _progress(desk)
         asked, carrier = done.present.question, _carrier(done, context)
-        if done.present.state.has_ended or _is_past(done, carrier, step):
+        if _has_finished(done) or _is_past(done, carrier, step):
             return done
         if carrier is not None and asked is not None and asked.step == step:
             return done
@@ -221,6 +221,19 @@ def _carrier(done: Progress, context: Mapping[str, Any]) -> CarrierRow | None:
     """The process that carries the cutover out, if this run of the DAG has started it."""
     carrier = done.present.carrier
     return carrier if carrier is not None and carrier.kind == "run" and carrier.by == _person(context) else None
+
+
+def _has_finished(done: Progress) -> bool:
+    """Whether the cutover has come to its end.
+
+    Raises:
+        AirflowFailException: it was rolled back.
+    """
+    from mirror_lib.runbook.report import sentence
+
+    if done.state is CutoverState.ROLLED_BACK:
+        raise AirflowFailException(sentence(done))
+    return done.state is CutoverState.FINISHED
 
 
 def _is_past(done: Progress, carrier: CarrierRow | None, step: str) -> bool:

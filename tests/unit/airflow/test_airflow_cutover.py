@@ -303,6 +303,16 @@ def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
             pass_on(config, said(NO))
 
 
+def test_an_answer_to_a_cutover_that_was_rolled_back_says_so(config: Path) -> None:
+    with open_ledger(load(config)) as ledger:
+        ledger.cutovers.move(WAVE.name, state="rolled-back", step="inventory")
+
+    with pytest.raises(AirflowFailException, match="was taken back"):
+        pass_on(config, said(YES), TaskInstance(carries=["failed"]))
+    with pytest.raises(AirflowFailException, match="was taken back"):
+        wait_to_ask(config, TaskInstance(carries=["failed"]))
+
+
 def test_a_job_that_asks_what_this_run_has_passed_is_ended(config: Path) -> None:
     # As when note_freeze was marked, or carry_out was cleared alone
     with at_work(config) as job:
