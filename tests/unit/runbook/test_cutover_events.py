@@ -502,9 +502,10 @@ def test_whatever_happens_the_ledger_knows_who_acts_and_the_cutover_can_be_broug
     run_state_machine_as_test(
         CutoverEvents,
         settings=settings(
-            max_examples=4,
-            stateful_step_count=12,
+            max_examples=10,
+            stateful_step_count=20,
             deadline=None,
+            # A failure is told with its events; to shrink them takes minutes.
             phases=[Phase.generate],
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
