@@ -27,6 +27,13 @@ from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.kafka import Record, admin, produce
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+_COORDINATOR_COMES = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
 HERE = Engine(copy=lambda: copy_here, compare=lambda _: run_locally(1))
 
 
@@ -124,8 +131,8 @@ def commit(cluster: KafkaCluster, group: str, topic: str, offsets: Mapping[int, 
         try:
             stored.extend(consumer.commit(offsets=places, asynchronous=False))
         except KafkaException as error:
-            # A coordinator that has just been elected reads its log first.
-            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            # A coordinator is elected at a group's first commit, and reads its log first.
+            if error.args[0].code() not in _COORDINATOR_COMES:
                 raise
             return False
         return True
