@@ -22,6 +22,7 @@ from mirror_lib.runbook.model import Step
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _NAME = "{{ ti.xcom_pull(task_ids='begin') }}"
+_CARRIES = "carry_out"
 _DOCUMENTATION = """\
 Moves the writers and readers of some topics from the source to the target: inventory, preflight, rehearsal, freeze,
 drain, verification, groups, agreement, switch, rights to write, watch. No step is passed whose gates do not hold.
@@ -30,7 +31,9 @@ Two questions are asked on Airflow's page of required actions: whether the write
 everything is **agreed on**; the report of all gates is part of the second. Between them the writers stand still, for
 seconds, since the Spark job is warm by then.
 
-A run that ended at a gate goes on when this DAG is triggered with the same name. `roll back` takes a cutover back as
+A run that ended at a gate goes on when this DAG is triggered with the same name, or when `prepare` is cleared with its
+downstream tasks. An answer counts only while the Spark job that asked is at work: a question that is left of an ended
+one is refused, and says to trigger again. `roll back` takes a cutover back as
 long as nobody has written to the target; after that, `Brings home` on the DAG of the flow back brings home what changed
 since. docs/runbooks.md has the whole runbook, and `mirror cutover` does the same from a console.
 """
@@ -65,10 +68,11 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         begin = _python(tasks.begin, flow=name, config_path=path)
         prepare = _python(tasks.prepare, config_path=path, name=_NAME)
         carry_out = CutoverOperator(
-            task_id="carry_out",
+            task_id=_CARRIES,
             flow=name,
             config_path=path,
             named_by=begin.task_id,
+            answered_by=f"note_{Step.APPROVE.value}",
             conn_id=flow.spark_connection,
             pool=pool_of(flow),
             doc_md="The Spark job: rehearses, keeps the copy close, drains, compares, and switches.",
@@ -100,18 +104,15 @@ def cutover_dag_id(flow: FlowConfig) -> str:
 
 def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tuple[Any, Any]:
     """Wait until it can be asked, ask with the gates as the body, pass the answer on; returns first and last task."""
-    gates = _python(
-        tasks.await_question, task_id=f"gates_of_{step.value}", step=step.value, config_path=config_path, name=_NAME
-    )
+    given = {"step": step.value, "config_path": config_path, "name": _NAME, "carried_by": _CARRIES}
+    gates = _python(tasks.await_question, task_id=f"gates_of_{step.value}", **given)
     asked = AskOperator(task_id=task_id, subject=subject, body=f"{{{{ ti.xcom_pull(task_ids='{gates.task_id}') }}}}")
     noted = _python(
         tasks.answer,
         task_id=f"note_{step.value}",
-        step=step.value,
-        config_path=config_path,
-        name=_NAME,
         asked_by=task_id,
         trigger_rule=TriggerRule.NONE_SKIPPED,
+        **given,
     )
     gates >> asked >> noted
     return gates, noted

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mirror_lib.airflow.compatibility import AirflowException, AirflowFailException, Context
+from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark_job_operator import SparkJobOperator
+from mirror_lib.airflow.task_states import ENDED_STATES, task_state
+from mirror_lib.config.load import load
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.submission import job_file
 
@@ -17,16 +20,44 @@ _log = logging.getLogger(__name__)
 class CutoverOperator(SparkJobOperator):
     """Submits the job that takes a cutover through its steps, with one warm Spark session for all of them."""
 
-    def __init__(self, *, flow: str, named_by: str, **kwargs: Any) -> None:
+    def __init__(self, *, flow: str, named_by: str, answered_by: str, **kwargs: Any) -> None:
         """As `SparkJobOperator`.
 
         Args:
             named_by: the task that returned the cutover's name.
+            answered_by: the last task that passes an answer on.
         """
         super().__init__(
             application=job_file().with_name("cutover.py"), flow=flow, name=f"mirror cutover {flow}", **kwargs
         )
         self.named_by = named_by
+        self.answered_by = answered_by
+
+    def execute(self, context: Context) -> None:
+        """Run the job.
+
+        Raises:
+            AirflowFailException: it was cleared without the tasks that ask: nobody would be asked.
+            MirrorError: what `SparkJobOperator.execute` raises.
+        """
+        if task_state(context, self.answered_by) in ENDED_STATES and self._may_ask(context):
+            raise AirflowFailException(
+                f"{self.answered_by} has ended, so nobody would be asked: clear `prepare` with its downstream tasks, "
+                "or trigger this DAG again with the cutover's name."
+            )
+        super().execute(context)
+
+    def _may_ask(self, context: Context) -> bool:
+        """Whether a question may still come: there is none after the release."""
+        from mirror_lib.ledger.location import open_ledger
+        from mirror_lib.runbook.situation import situation_of
+        from mirror_lib.runbook.states import Event, State, after
+
+        with task_secrets():
+            config = load(Path(self.config_path))
+            with open_ledger(config) as ledger:
+                state = situation_of(ledger, context["ti"].xcom_pull(task_ids=self.named_by)).state
+        return after(state, Event.TRIGGER) is not State.WATCHING
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
         from mirror_lib.runbook.job import CutoverArguments
@@ -48,6 +79,6 @@ class CutoverOperator(SparkJobOperator):
         if not report.exists():
             raise failure
         raise AirflowFailException(
-            "the cutover stands still: its report tells at which gate. Mend what it names, and trigger this DAG with "
-            "the same name."
+            "the cutover stopped: its report tells at which gate, or that nobody answered. Mend what it names, and "
+            "trigger this DAG with the same name, or clear `prepare` with its downstream tasks."
         ) from failure

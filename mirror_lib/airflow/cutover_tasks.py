@@ -10,18 +10,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.asking import PATIENCE_SECONDS, answer_to
+from mirror_lib.airflow.asking import PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.cutover_form import ROLL_BACK, definition_from
+from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.runbook.model import CutoverState, Step
+from mirror_lib.runbook.order import comes_before
 
 if TYPE_CHECKING:
+    from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
     from mirror_lib.runbook.desk import Desk
     from mirror_lib.runbook.machine import Progress
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.5
+#: Under this key a task that waited for a question leaves which process asked it.
+_ASKED = "asked"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -36,6 +41,8 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
     from mirror_lib.runbook.machine import create, progress
     from mirror_lib.runbook.opening import failback_of, open_cutover
     from mirror_lib.runbook.report import progress_text
+    from mirror_lib.runbook.situation import require
+    from mirror_lib.runbook.states import Event
 
     run = context["dag_run"]
     name = (params.get("name") or "").strip() or _NOT_IN_NAMES.sub("-", run.run_id)[:100].strip("-.")
@@ -55,6 +62,8 @@ def begin(flow: str, config_path: str, params: Mapping[str, Any], **context: Any
     if present.definition.flow != flow:
         raise AirflowFailException(f"cutover {name} is one of flow {present.definition.flow}, and not of {flow}.")
     _log.info("%s", progress_text(present))
+    if present.present.state.has_ended:
+        require(present.present, Event.TRIGGER)
     return name
 
 
@@ -80,56 +89,165 @@ def prepare(config_path: str, name: str, **context: Any) -> str:
     return gates_markdown(done)
 
 
-def await_question(step: str, config_path: str, name: str, **context: Any) -> str:
-    """Waits until the cutover asks for a person's word, or is past it. Returns the gates that were found until then."""
-    from mirror_lib.runbook.model import StepState
-    from mirror_lib.runbook.order import last_attempts
-    from mirror_lib.runbook.report import gates_markdown
+def await_question(step: str, config_path: str, name: str, carried_by: str, **context: Any) -> str:
+    """Waits until the process of this run asks for a person's word, or is past it. Returns the gates found until then.
+
+    A process that a run of this DAG started before, and that has ended, is not waited for; a task that carries the
+    cutover out and was cleared starts another one, which looks at everything again before it asks.
+    """
+    from mirror_lib.runbook.report import gates_markdown, progress_text
 
     with _desk(config_path, name, _person(context)) as desk:
         while True:
+            # Airflow first: a process notes its end before its task ends.
+            is_carried = _is_carried(context, carried_by)
             done = _progress(desk)
-            attempt = last_attempts(done.attempts).get(Step(step))
-            if attempt is not None and attempt.state in (StepState.WAITING, StepState.PASSED):
+            asked, carrier = done.present.question, _carrier(done, context)
+            if _has_finished(done) or _is_past(done, carrier, step):
                 return gates_markdown(done)
-            _stop_at_failure(done)
-            if done.state.ended:
+            if carrier is None and not is_carried:
+                raise AirflowFailException(f"{progress_text(done)}\n{_again(done, carried_by)}")
+            if carrier is not None and asked is not None and asked.step == step:
+                context["ti"].xcom_push(key=_ASKED, value=asked.carrier)
                 return gates_markdown(done)
+            if carrier is not None and asked is not None:
+                _refuse_what_nobody_answers(desk, asked, carried_by)
             time.sleep(_POLL_SECONDS)
 
 
 def answer(
-    step: str, config_path: str, name: str, asked_by: str, patience_seconds: float = PATIENCE_SECONDS, **context: Any
+    step: str,
+    config_path: str,
+    name: str,
+    asked_by: str,
+    carried_by: str,
+    patience_seconds: float = PATIENCE_SECONDS,
+    **context: Any,
 ) -> str:
     """Passes on what the person has answered. Nothing to pass on where the step had been confirmed before.
 
-    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come.
+    A question that failed without an answer is a no: the Spark job would wait on for one that cannot come. An answer to
+    a cutover that nobody carries out is refused.
     """
-    from mirror_lib.runbook.machine import confirm, refuse
-    from mirror_lib.runbook.model import StepState
+    with _desk(config_path, name, "Airflow") as desk:
+        done = _await_process(desk, step, carried_by, context)
+        asked = done.present.question
+        is_asked = asked is not None and asked.step == step and asked.answer is None
+        said = answer_to(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
+        if asked is None or not is_asked:
+            return _had_been_answered(done, step, said)
+        shown_by = context["ti"].xcom_pull(task_ids=f"gates_of_{step}", key=_ASKED)
+        return _pass_on(desk, asked, said, asked_by, is_other=shown_by not in (None, asked.carrier))
+
+
+def _await_process(desk: Desk, step: str, carried_by: str, context: Mapping[str, Any]) -> Progress:
+    """Wait until the process of this run asks, or is past the step.
+
+    Raises:
+        AirflowFailException: nobody carries the cutover out.
+    """
+    while True:
+        is_carried = _is_carried(context, carried_by)
+        done = _progress(desk)
+        asked, carrier = done.present.question, _carrier(done, context)
+        if _has_finished(done) or _is_past(done, carrier, step):
+            return done
+        if carrier is not None and asked is not None and asked.step == step:
+            return done
+        if carrier is None and not is_carried:
+            raise AirflowFailException(
+                f"nobody carries cutover {done.definition.name} out: an answer would change nothing. "
+                f"{_again(done, carried_by)}"
+            )
+        if carrier is not None and asked is not None:
+            _refuse_what_nobody_answers(desk, asked, carried_by)
+        time.sleep(_POLL_SECONDS)
+
+
+def _refuse_what_nobody_answers(desk: Desk, asked: QuestionRow, carried_by: str) -> None:
+    """End a process that asks for a step which the tasks of this run have passed: they would not answer."""
+    from mirror_lib.runbook.situation import answer
+
+    if asked.answer is not None:
+        return
+    answer(desk.ledger, asked.cutover, Step(asked.step), yes=False, by="Airflow", note="no task of this run asks it")
+    raise AirflowFailException(
+        f"cutover {asked.cutover} asks for {asked.step} again, which this run has passed. "
+        f"{_again(_progress(desk), carried_by)}"
+    )
+
+
+def _had_been_answered(done: Progress, step: str, said: Answer | None) -> str:
     from mirror_lib.runbook.order import last_attempts
 
-    with _desk(config_path, name, "Airflow") as desk:
-        attempt = last_attempts(_progress(desk).attempts).get(Step(step))
-        is_asked = attempt is not None and attempt.state is StepState.WAITING
-        said = answer_to(context["ti"], asked_by, patience_seconds if is_asked else 0.0)
-        if said is None and is_asked:
-            refuse(desk.ledger, desk.definition, Step(step), by="Airflow", note=f"the task {asked_by} failed")
-            raise AirflowFailException(
-                f"{asked_by} was not answered, or Airflow ended it before it passed the answer on, as a scheduler that "
-                f"is behind does: trigger this DAG again with the name {name}."
-            )
-        if said is None:
-            raise AirflowFailException(f"the cutover has not come to {step}: an earlier task tells why.")
-        if attempt is not None and attempt.state is StepState.PASSED:
-            if said.agrees:
-                return f"{step} had been confirmed before"
-            raise AirflowFailException(f"{step} had been confirmed before by {attempt.by}: roll the cutover back.")
-        if said.agrees:
-            confirm(desk.ledger, desk.definition, Step(step), by=said.by)
-            return f"{step} is confirmed by {said.by}"
-        refuse(desk.ledger, desk.definition, Step(step), by=said.by)
-    raise AirflowFailException(f"{said.by} did not agree to {step}: the cutover stands still, and can be rolled back.")
+    attempt = last_attempts(done.attempts).get(Step(step))
+    if said is None:
+        raise AirflowFailException(f"the cutover does not ask for {step} any more, and nobody was asked here.")
+    if said.agrees:
+        return f"{step} had been confirmed before"
+    by = "somebody" if attempt is None else attempt.by
+    raise AirflowFailException(f"{step} had been confirmed before by {by}: roll the cutover back.")
+
+
+def _pass_on(desk: Desk, asked: QuestionRow, said: Answer | None, asked_by: str, *, is_other: bool) -> str:
+    from mirror_lib.runbook.situation import answer, await_taken
+
+    ledger, name, step = desk.ledger, asked.cutover, Step(asked.step)
+    if said is None:
+        answer(ledger, name, step, yes=False, by="Airflow", note=f"the task {asked_by} failed")
+        raise AirflowFailException(
+            f"{asked_by} was not answered, or Airflow ended it before it passed the answer on, as a scheduler that "
+            f"is behind does: trigger this DAG again with the name {name}."
+        )
+    if is_other and said.agrees and step is Step.APPROVE:
+        answer(ledger, name, step, yes=False, by=said.by, note="the answer was about an earlier attempt")
+        raise AirflowFailException(
+            f"{said.by} agreed to what an earlier attempt had found: trigger this DAG again with the name {name}."
+        )
+    given = answer(ledger, name, step, yes=said.agrees, by=said.by)
+    if not said.agrees:
+        raise AirflowFailException(f"{said.by} did not agree to {step}: the cutover stopped, and can be rolled back.")
+    await_taken(ledger, given)
+    return f"{step} is confirmed by {said.by}"
+
+
+def _is_carried(context: Mapping[str, Any], carried_by: str) -> bool:
+    """Whether the task that carries the cutover out may still do so."""
+    state = task_state(context, carried_by)
+    return state is None or state not in ENDED_STATES
+
+
+def _carrier(done: Progress, context: Mapping[str, Any]) -> CarrierRow | None:
+    """The process that carries the cutover out, if this run of the DAG has started it."""
+    carrier = done.present.carrier
+    return carrier if carrier is not None and carrier.kind == "run" and carrier.by == _person(context) else None
+
+
+def _has_finished(done: Progress) -> bool:
+    """Whether the cutover has come to its end.
+
+    Raises:
+        AirflowFailException: it was rolled back.
+    """
+    from mirror_lib.runbook.report import sentence
+
+    if done.state is CutoverState.ROLLED_BACK:
+        raise AirflowFailException(sentence(done))
+    return done.state is CutoverState.FINISHED
+
+
+def _is_past(done: Progress, carrier: CarrierRow | None, step: str) -> bool:
+    """Whether the process has come past a step; before it has looked at the clusters again nobody knows."""
+    if carrier is None or carrier.step is None:
+        return False
+    return comes_before(done.definition.style, Step(step), Step(carrier.step))
+
+
+def _again(done: Progress, carried_by: str) -> str:
+    return (
+        f"Trigger this DAG again with the name {done.definition.name}, or clear `prepare` with its downstream tasks: "
+        f"clearing {carried_by} alone asks nobody."
+    )
 
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:

@@ -132,6 +132,11 @@ def run(
     wait: Annotated[
         float, typer.Option("--wait", min=0, help="Seconds to wait for a person at each step that needs one.")
     ] = 0.0,
+    word: Annotated[
+        Step | None,
+        typer.Option("--confirm", help="Answer what the last run asked (freeze, approve) by yes, and go on."),
+    ] = None,
+    note: NoteOption = None,
     master: Annotated[str, typer.Option("--master", help="Spark's master URL.")] = LOCAL_MASTER,
     as_json: JsonOption = False,
 ) -> None:
@@ -145,7 +150,9 @@ def run(
 
     with reporting(as_json) as output, _desk(config, name) as desk:
         files = RunFiles.of(f"cutover-{name}-{uuid.uuid4()}")
-        arguments = CutoverArguments(config.absolute(), name, desk.by, until, wait, files.report)
+        arguments = CutoverArguments(
+            config.absolute(), name, desk.by, until, wait, files.report, confirm=word, note=note
+        )
         code = _run_job(output, arguments.command_line(), name, files, master, desk)
         output.note(f"Log of the job: {files.log}")
         done = progress(desk.ledger, desk.definition)
@@ -162,19 +169,27 @@ def confirm(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that the writers are stopped (freeze), or agree on the switch (approve)."""
+    """Say that the writers are stopped (freeze), or agree on the switch (approve), to the process that asks.
+
+    Refused when no process carries the cutover out: `mirror cutover run NAME --confirm STEP` then does both.
+    """
     from mirror_lib.runbook import machine
+    from mirror_lib.runbook.situation import answer, await_taken, require
+    from mirror_lib.runbook.states import Event
 
     with reporting(as_json) as output, _desk(config, name) as desk:
         present = machine.progress(desk.ledger, desk.definition)
         _show(output, present)
+        require(present.present, Event.YES)
         if not yes and not confirmed(f"{step.value} of cutover {name}: is it so?"):
             output.note("Nothing was confirmed.")
             output.exit_code = 3
             return
-        machine.confirm(desk.ledger, desk.definition, step, by=desk.by, note=note or "")
+        asked = answer(desk.ledger, name, step, yes=True, by=desk.by, note=note or "")
+        with output.progress("Waiting for the process that asked"):
+            await_taken(desk.ledger, asked)
         output.exit_code = 0
-        output.note(f"{step.value} is confirmed; the cutover goes on where it runs, or by: mirror cutover run {name}")
+        output.note(f"{step.value} is confirmed; the cutover goes on where it runs.")
 
 
 @_app.command()
@@ -191,6 +206,28 @@ def status(name: _NameArgument, config: ConfigOption, as_json: JsonOption = Fals
             for gate in attempt.gates
         ]
         capped_table(output, "gates", _GATE_COLUMNS, failed)
+
+
+@_app.command()
+def states(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the part of docs/runbooks.md.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the states of a cutover and what each event does in each; check that each state has a way out."""
+    from mirror_lib.runbook import states_shown
+
+    with reporting(as_json) as output:
+        if markdown and not as_json:
+            typer.echo(states_shown.markdown(), nl=False)
+            return
+        output.table("states", states_shown.COLUMNS, states_shown.table())
+        found = states_shown.problems()
+        output.document({"problems": found})
+        for each in found:
+            output.note(f"FAILED {each}")
+        output.exit_code = 1 if found else 0
+        if not found:
+            output.note("passed: every state has a way out, and nobody can answer a cutover that nobody carries out.")
 
 
 @_app.command(name="list")

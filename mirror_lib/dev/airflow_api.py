@@ -125,6 +125,18 @@ class AirflowApi:
         task = f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{quote(task_id)}/-1"
         self._request("PATCH", f"{task}/hitlDetails", {"chosen_options": [option], "params_input": {}})
 
+    def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Have a task of a run done again, and all that come after it."""
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": [task_id],
+            "include_downstream": True,
+            "only_failed": False,
+            "reset_dag_runs": True,
+        }
+        self._request("POST", f"/api/v2/dags/{quote(dag_id)}/clearTaskInstances", body)
+
     def add_connection(self, conn_id: str, conn_type: str, host: str, port: int | None = None) -> None:
         """Make a connection."""
         body = {"connection_id": conn_id, "conn_type": conn_type, "host": host, "port": port}

@@ -47,6 +47,48 @@ class CutoverStepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarrierRow:
+    """One process that carries a cutover out, or rolls it back. It lives as long as it holds the cutover's lock."""
+
+    cutover: str
+    #: The run that the lock names.
+    id: str
+    #: `run` or `rollback`.
+    kind: str
+    by: str
+    #: As the lock has it.
+    holder: str
+    since: datetime
+    #: The step that it takes or took; None until it has looked at the clusters again.
+    step: str | None = None
+    ended_at: datetime | None = None
+    #: What the cutover was then, one of `runbook.model.CutoverState`; `died` when it ended without a word.
+    ended_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRow:
+    """What one attempt at a step asks a person. Open until it is answered or ended."""
+
+    cutover: str
+    step: str
+    attempt: int
+    #: The process that asks.
+    carrier: str
+    asked_at: datetime
+    #: When that process waits no longer.
+    waits_until: datetime | None = None
+    #: `yes` or `no`.
+    answer: str | None = None
+    answered_by: str | None = None
+    answered_at: datetime | None = None
+    note: str | None = None
+    ended_at: datetime | None = None
+    #: `taken`, `unanswered`, or `died` with the process that asked.
+    ended_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CutRow:
     """Where one partition was cut: up to here both sides hold the same. The key to the way back."""
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, inspect, text
 from mirror_lib.ledger.database import VERSION_TABLE, Database
 
 #: The newest of `migrations/versions`.
-HEAD = "0012"
+HEAD = "0017"
 
 
 def upgrade(database: Database) -> None:

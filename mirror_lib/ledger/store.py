@@ -25,6 +25,7 @@ from mirror_lib.ledger.audits import Audits
 from mirror_lib.ledger.backfills import Backfills
 from mirror_lib.ledger.cluster_pairs import ClusterPairs
 from mirror_lib.ledger.copy_rounds import CopiedRound, LeftOver
+from mirror_lib.ledger.cutover_carriers import CutoverCarriers
 from mirror_lib.ledger.cutovers import Cutovers
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.gaps import LastCopy
@@ -65,6 +66,7 @@ class Ledger:
         #: What people did.
         self.audits = Audits(database)
         self.cutovers = Cutovers(database)
+        self.carriers = CutoverCarriers(database)
         self.backfills = Backfills(database)
         #: Which clusters a flow's rows are about.
         self.cluster_pairs = ClusterPairs(database)

@@ -15,6 +15,8 @@ from mirror_lib.page.answers import Answer, Problem
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.runbook.model import CutoverDefinition, StepState, Style
 from mirror_lib.runbook.order import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP
+from mirror_lib.runbook.situation import situation_of
+from mirror_lib.runbook.states import choices
 
 router = APIRouter(prefix="/cutovers")
 
@@ -30,6 +32,16 @@ class CutoverSummary(Answer):
     created_at: datetime
     created_by: str
     updated_at: datetime
+    #: One of `runbook.states.State`.
+    now: str
+    #: Who acts, as a sentence.
+    who: str
+    #: Nobody acts, and something is left to do.
+    unattended: bool
+    #: The step whose question can be answered now.
+    asks: str | None
+    #: What an operator can do now.
+    choices: list[str]
 
 
 class Cutovers(Answer):
@@ -102,7 +114,7 @@ def cutovers(here: ThePage, visitor: TheVisitor) -> Cutovers:
         except LedgerError as error:
             problems.append(Problem.of(error))
             continue
-        found += [_summary(row, dags[row.flow]) for row in rows if row.flow in dags]
+        found += [_summary(row, dags[row.flow], ledger) for row in rows if row.flow in dags]
     found.sort(key=lambda each: each.created_at, reverse=True)
     return Cutovers(now=datetime.now(UTC), cutovers=found, problems=problems)
 
@@ -135,8 +147,15 @@ def _ledgers(here: ThePage, visitor: TheVisitor, problems: list[Problem]) -> lis
     return list(found.values())
 
 
-def _summary(row: CutoverRow, dag_id: str) -> CutoverSummary:
+def _summary(row: CutoverRow, dag_id: str, ledger: Ledger) -> CutoverSummary:
+    present = situation_of(ledger, row.name)
+    question = present.state.question
     return CutoverSummary(
+        now=present.state.value,
+        who=present.who,
+        unattended=present.state.is_unattended,
+        asks=None if question is None else question.value,
+        choices=[event.value for event in choices(present.state)],
         name=row.name,
         flow=row.flow,
         dag_id=dag_id,
@@ -164,7 +183,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> Cuto
     stood, stands = _stood_still(attempts, now)
     return CutoverDetail(
         now=now,
-        cutover=_summary(row, dag_id),
+        cutover=_summary(row, dag_id, ledger),
         style=style.value,
         topics=[] if definition is None else list(definition.topics),
         groups=[] if definition is None else list(definition.groups),

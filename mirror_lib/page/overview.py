@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends
 from pydantic import Field
 
 from mirror_lib.errors import LedgerError
+from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.location import ledger_url
 from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
 from mirror_lib.ledger.rows import RunRow
@@ -23,6 +24,7 @@ from mirror_lib.page.flow_state import FlowFacts, FlowState, judge
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
 from mirror_lib.page.served import FlowSource, ServedFlow
+from mirror_lib.runbook.situation import situation_of
 
 #: Comparisons older than this say little of a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)
@@ -80,6 +82,10 @@ class CutoverUnderWay(Answer):
     state: str
     step: str
     updated_at: datetime
+    #: Who acts, as a sentence.
+    who: str
+    #: Nobody acts, and something is left to do.
+    unattended: bool
 
 
 class Overview(Answer):
@@ -182,17 +188,24 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
 def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderWay]:
     dags = {flow.name: flow.dag_id for flow in flows}
     return [
-        CutoverUnderWay(
-            name=row.name,
-            flow=row.flow,
-            dag_id=dags[row.flow],
-            state=row.state,
-            step=row.step,
-            updated_at=row.updated_at,
-        )
+        _under_way(row, dags[row.flow], ledger)
         for row in ledger.cutovers.newest()
         if row.flow in dags and row.state not in ("finished", "rolled-back")
     ]
+
+
+def _under_way(row: CutoverRow, dag_id: str, ledger: Ledger) -> CutoverUnderWay:
+    present = situation_of(ledger, row.name)
+    return CutoverUnderWay(
+        name=row.name,
+        flow=row.flow,
+        dag_id=dag_id,
+        state=row.state,
+        step=row.step,
+        updated_at=row.updated_at,
+        who=present.who,
+        unattended=present.state.is_unattended,
+    )
 
 
 def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) -> FlowOverview:

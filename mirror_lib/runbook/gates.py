@@ -118,6 +118,24 @@ def cut_holds(cuts: Sequence[CutRow], ends: LogEnds, *, target_too: bool) -> tup
     return tuple(gates)
 
 
+def source_as_told(then: Mapping[TopicPartition, int], ends: LogEnds) -> Gate:
+    """Nobody has written to the source since the word that the writers are stopped.
+
+    Args:
+        then: where partitions ended when the word was taken.
+    """
+    grown = [place for place, end in then.items() if ends.source.get(place, 0) > end]
+    return Gate(
+        "source stands still",
+        not grown,
+        f"{len(then):,} partitions end where they ended when the writers were said to be stopped."
+        if not grown
+        else f"{sum(ends.source[place] - then[place] for place in grown):,} offsets were written to the source since "
+        f"the writers were said to be stopped: {named(grown)}",
+        "Stop the writers, and say so again.",
+    )
+
+
 def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag: int) -> Gate:
     """What is left to copy is little enough for the writers to wait for it."""
     lag = sum(max(end - positions.get(place, 0), 0) for place, end in ends.source.items())

@@ -15,7 +15,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.location import open_ledger
 from mirror_lib.relay.job_report import error_report, write_report
 from mirror_lib.runbook.desk import Desk, Engine
-from mirror_lib.runbook.machine import Machine, Progress
+from mirror_lib.runbook.machine import Machine, Progress, Word
 from mirror_lib.runbook.model import Step
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.report import progress_text
@@ -38,13 +38,19 @@ class CutoverArguments:
     #: How long a person is waited for at each step that needs one.
     wait_seconds: float = 0.0
     report: Path | None = None
+    #: The step whose question is answered by yes; by whoever has it run.
+    confirm: Step | None = None
+    note: str | None = None
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> CutoverArguments:
         """Read a command line without the program's name; a wrong one ends the process with exit code 2."""
         found = _parser().parse_args(argv)
         until = None if found.until is None else Step(found.until)
-        return cls(found.config, found.name, found.by, until, found.wait_seconds, found.report)
+        confirm = None if found.confirm is None else Step(found.confirm)
+        return cls(
+            found.config, found.name, found.by, until, found.wait_seconds, found.report, confirm, note=found.note
+        )
 
     def command_line(self) -> list[str]:
         """The inverse of `parse`."""
@@ -55,6 +61,8 @@ class CutoverArguments:
             ("until", None if self.until is None else self.until.value),
             ("wait-seconds", f"{self.wait_seconds:g}"),
             ("report", self.report),
+            ("confirm", None if self.confirm is None else self.confirm.value),
+            ("note", self.note),
         ]
         return [f"--{name}={value}" for name, value in given if value is not None]
 
@@ -89,7 +97,10 @@ def _run(arguments: CutoverArguments, make_engine: Callable[[str], Engine]) -> P
             engine=make_engine(f"mirror cutover {definition.name}"),
             tell=lambda text: _log.info("cutover %s: %s", definition.name, text),
         )
-        return Machine(desk).run(until=arguments.until, wait_seconds=arguments.wait_seconds)
+        word = None
+        if arguments.confirm is not None:
+            word = Word(arguments.confirm, arguments.by, arguments.note or "")
+        return Machine(desk).run(until=arguments.until, wait_seconds=arguments.wait_seconds, word=word)
 
 
 def as_data(done: Progress) -> dict[str, Any]:
@@ -99,6 +110,9 @@ def as_data(done: Progress) -> dict[str, Any]:
         "flow": done.definition.flow,
         "state": done.state.value,
         "step": done.step.value,
+        "now": done.present.state.value,
+        "carried_out_by": None if done.present.carrier is None else done.present.carrier.by,
+        "asks": None if done.present.state.question is None else done.present.state.question.value,
         "attempts": [attempt.to_dict() for attempt in done.attempts],
     }
 
@@ -115,5 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--by", required=True, help="who has it run")
     parser.add_argument("--until", choices=[step.value for step in Step], help="the last step to take")
     parser.add_argument("--wait-seconds", type=float, default=0.0, help="how long a person is waited for")
+    parser.add_argument(
+        "--confirm", choices=[step.value for step in Step], help="the step whose question is answered by yes"
+    )
+    parser.add_argument("--note", help="with --confirm: for the audit log")
     parser.add_argument("--report", type=Path, help="where the report goes, as JSON")
     return parser

@@ -6,15 +6,17 @@ cutover is resumed: one that does not hold any more is undone and taken again.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
-from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.ledger.cutover_rows import CutoverRow
+from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError
+from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.runbook import handover, steps_before, steps_cut, steps_over
 from mirror_lib.runbook.desk import Desk
 from mirror_lib.runbook.model import Attempt, CutoverDefinition, CutoverState, Gate, Step, StepState
@@ -26,11 +28,23 @@ from mirror_lib.runbook.order import (
     STEPS,
     has_passed,
     is_released,
-    last_attempts,
 )
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
+from mirror_lib.runbook.situation import (
+    NO,
+    RUN,
+    NotNowError,
+    Situation,
+    answer,
+    lock_name,
+    refusal_error,
+    require,
+    situation_of,
+)
+from mirror_lib.runbook.states import Event, Refusal, after
 
+_log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3
 #: Between two rounds while a person stops the writers: the copy stays close, and the ledger is not filled with runs.
 _FOLLOW_SECONDS = 5.0
@@ -38,31 +52,52 @@ _FOLLOW_SECONDS = 5.0
 _REPEATABLE = frozenset({Step.INVENTORY, Step.PREFLIGHT, Step.REHEARSE})
 _LEASE_SECONDS = 30.0
 
-_WORK: Mapping[Step, Callable[[Desk], Outcome]] = {
-    Step.INVENTORY: steps_before.inventory,
-    Step.PREFLIGHT: steps_before.preflight,
-    Step.REHEARSE: steps_before.rehearse,
-    Step.FREEZE: steps_cut.freeze,
-    Step.DRAIN: steps_cut.drain,
-    Step.VERIFY: steps_cut.verify,
-    Step.TRANSLATE: steps_over.translate,
-    Step.APPROVE: steps_over.approve,
-    Step.SWITCH: steps_over.switch,
-    Step.RELEASE: steps_over.release,
-    Step.WATCH: steps_over.watch,
-    Step.FINISH: steps_over.finish,
-}
-#: What must hold before a person is asked.
-_BEFORE_ASKING: Mapping[Step, Callable[[Desk], Outcome]] = {
-    Step.FREEZE: steps_cut.before_freeze,
-    Step.APPROVE: steps_over.before_approval,
-}
-#: Read again when a cutover goes on, as long as nobody may write to the target.
-_HOLDS: Mapping[Step, Callable[[Desk], tuple[Gate, ...]]] = {
-    Step.INVENTORY: steps_before.inventory_holds,
-    Step.FREEZE: steps_cut.freeze_holds,
-    Step.DRAIN: steps_cut.cut_holds,
-}
+
+@dataclass(frozen=True, slots=True)
+class Works:
+    """What is done at the steps."""
+
+    work: Mapping[Step, Callable[[Desk], Outcome]]
+    #: What must hold before a person is asked.
+    before_asking: Mapping[Step, Callable[[Desk], Outcome]]
+    #: Read again when a cutover goes on, as long as nobody may write to the target.
+    holds: Mapping[Step, Callable[[Desk], tuple[Gate, ...]]]
+    #: Done again and again while a person stops the writers.
+    while_waiting: Callable[[Desk], None]
+
+
+WORKS = Works(
+    work={
+        Step.INVENTORY: steps_before.inventory,
+        Step.PREFLIGHT: steps_before.preflight,
+        Step.REHEARSE: steps_before.rehearse,
+        Step.FREEZE: steps_cut.freeze,
+        Step.DRAIN: steps_cut.drain,
+        Step.VERIFY: steps_cut.verify,
+        Step.TRANSLATE: steps_over.translate,
+        Step.APPROVE: steps_over.approve,
+        Step.SWITCH: steps_over.switch,
+        Step.RELEASE: steps_over.release,
+        Step.WATCH: steps_over.watch,
+        Step.FINISH: steps_over.finish,
+    },
+    before_asking={Step.FREEZE: steps_cut.before_freeze, Step.APPROVE: steps_over.before_approval},
+    holds={
+        Step.INVENTORY: steps_before.inventory_holds,
+        Step.FREEZE: steps_cut.freeze_holds,
+        Step.DRAIN: steps_cut.cut_holds,
+    },
+    while_waiting=steps_cut.while_waiting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An answer that comes with the process that acts on it."""
+
+    step: Step
+    by: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +109,14 @@ class Progress:
     #: The step that is under way, waits, failed, or was the last.
     step: Step
     attempts: tuple[Attempt, ...]
+    #: Who acts now, and what may happen.
+    present: Situation
 
     @property
     def exit_code(self) -> int:
         """0 when it went on, or is at its end; 3 when a person has to do something."""
-        return 3 if self.state in (CutoverState.FAILED, CutoverState.WAITING) else 0
+        needs_somebody = self.state in (CutoverState.FAILED, CutoverState.WAITING) or self.present.died is not None
+        return 3 if needs_somebody else 0
 
 
 def create(ledger: Ledger, definition: CutoverDefinition, *, by: str, desk: Desk) -> None:
@@ -112,51 +150,10 @@ def progress(ledger: Ledger, definition: CutoverDefinition) -> Progress:
     row = ledger.cutovers.find(definition.name)
     if row is None:
         raise ConfigurationError(f"there is no cutover {definition.name!r}.", action="`mirror cutover list` has them.")
+    # A process stores an attempt before it asks: this way round nobody is shown the gates of the one before.
+    present = situation_of(ledger, definition.name)
     attempts = tuple(attempt_of(each) for each in ledger.cutovers.steps(definition.name))
-    return Progress(definition, CutoverState(row.state), Step(row.step), attempts)
-
-
-def confirm(ledger: Ledger, definition: CutoverDefinition, step: Step, *, by: str, note: str = "") -> None:
-    """A person's word: the writers are stopped, or everything is agreed on.
-
-    Raises:
-        ConfigurationError: the cutover does not wait for it.
-    """
-    _speak(ledger, definition, step, {CONFIRMED_BY: by, "note": note}, action=f"cutover-{step.value}", by=by)
-
-
-def refuse(ledger: Ledger, definition: CutoverDefinition, step: Step, *, by: str, note: str = "") -> None:
-    """A person's word that it is not so: the step fails, and can be tried again.
-
-    Raises:
-        ConfigurationError: the cutover does not wait for it.
-    """
-    _speak(ledger, definition, step, {REFUSED_BY: by, "note": note}, action=f"cutover-{step.value}-refused", by=by)
-
-
-def _speak(
-    ledger: Ledger, definition: CutoverDefinition, step: Step, word: Mapping[str, str], *, action: str, by: str
-) -> None:
-    last = last_attempts(progress(ledger, definition).attempts)
-    attempt = last.get(step)
-    if attempt is None or attempt.state is not StepState.WAITING:
-        raise ConfigurationError(
-            f"cutover {definition.name} does not wait for {step.value}.",
-            action=f"`mirror cutover status {definition.name}` tells what it waits for.",
-        )
-    ledger.cutovers.save_step(step_row(definition.name, replace(attempt, facts={**attempt.facts, **word})))
-    ledger.audits.note(
-        by=by,
-        action=action,
-        subject=definition.name,
-        flow=definition.flow,
-        detail={**word, "gates": [gate.to_dict() for gate in attempt.gates]},
-    )
-
-
-def lock_name(name: str) -> str:
-    """What the lock of a cutover is called among the run locks of flows; no flow's name has a blank in it."""
-    return f"cutover {name}"
+    return Progress(definition, CutoverState(row.state), Step(row.step), attempts, present)
 
 
 def _lasting(before: Attempt | None) -> dict[str, Any]:
@@ -171,12 +168,15 @@ def _lasting(before: Attempt | None) -> dict[str, Any]:
 class Machine:
     """Takes one cutover on; a lock of its own keeps a second process from doing the same."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, works: Works = WORKS) -> None:
         self._desk = desk
+        self._works = works
         self._name = desk.definition.name
+        self._carrier = f"cutover-{uuid.uuid4()}"
+        self._lease: RunLease | None = None
         self._read()
 
-    def run(self, *, until: Step | None = None, wait_seconds: float = 0.0) -> Progress:
+    def run(self, *, until: Step | None = None, wait_seconds: float = 0.0, word: Word | None = None) -> Progress:
         """Take step after step.
 
         Args:
@@ -187,31 +187,89 @@ class Machine:
             Where it is: at its end, after `until`, at a gate that does not hold, or waiting for a person.
 
         Raises:
-            ConfigurationError: it has ended already.
-            RunLockedError: another process takes it on.
+            NotNowError: it has ended already, or the word answers nothing that it has asked.
+            RunLockedError: another process carries it out, or rolls it back.
         """
-        with hold_lock(
-            self._desk.ledger,
-            flow=lock_name(self._name),
-            run_id=f"cutover-{uuid.uuid4()}",
-            lease_seconds=_LEASE_SECONDS,
-        ):
-            present = progress(self._desk.ledger, self._desk.definition)
-            if present.state.ended:
-                raise ConfigurationError(
-                    f"cutover {self._name} is {present.state.value}.", action="Begin a new one under another name."
-                )
-            self._read()
-            return self._run(until, wait_seconds)
+        event = Event.TRIGGER if word is None else Event.TRIGGER_WITH_WORD
+        try:
+            with hold_lock(
+                self._desk.ledger, flow=lock_name(self._name), run_id=self._carrier, lease_seconds=_LEASE_SECONDS
+            ) as lease:
+                self._lease = lease
+                self._carry_out(until, wait_seconds, word, event)
+        except RunLockedError as error:
+            present = situation_of(self._desk.ledger, self._name)
+            refused = after(present.state, event)
+            if present.carrier is not None and present.carrier.id != self._carrier and isinstance(refused, Refusal):
+                told = refusal_error(present, refused)
+                raise RunLockedError(told.what, where=error.where, action=told.action) from error
+            raise
+        return progress(self._desk.ledger, self._desk.definition)
 
-    def _run(self, until: Step | None, wait_seconds: float) -> Progress:
+    def _carry_out(self, until: Step | None, wait_seconds: float, word: Word | None, event: Event) -> None:
+        """Take steps as the one process that does; what it leaves behind is in the ledger before its lock is free."""
+        ledger, desk = self._desk.ledger, self._desk
+        assert self._lease is not None
+        self._read()
+        require(situation_of(ledger, self._name, apart_from=self._carrier), event)
+        if word is not None:
+            self._check(word)
+        ledger.carriers.begin(
+            CarrierRow(
+                cutover=self._name,
+                id=self._carrier,
+                kind=RUN,
+                by=desk.by,
+                holder=self._lease.holder,
+                since=desk.now(),
+            )
+        )
+        ended_as = CutoverState.FAILED
+        try:
+            self._close_what_was_left()
+            ended_as = self._run(until, wait_seconds, word)
+        finally:
+            self._leave(ended_as)
+
+    def _leave(self, ended_as: CutoverState) -> None:
+        try:
+            self._desk.ledger.carriers.end(self._name, self._carrier, ended_as=ended_as.value)
+        except LedgerError as error:
+            # The lock's end says it, too.
+            _log.warning("cutover %s: its end could not be noted: %s", self._name, error)
+
+    def _check(self, word: Word) -> None:
+        asked = self._desk.last.get(word.step)
+        if asked is None or asked.state is not StepState.WAITING:
+            raise NotNowError(
+                f"cutover {self._name} has not asked for {word.step.value}.",
+                action=f"Let it ask first: `mirror cutover run {self._name}`.",
+            )
+
+    def _close_what_was_left(self) -> None:
+        """End the attempts of processes that ended in the middle of a step, or before somebody answered."""
+        for attempt in self._desk.last.values():
+            if attempt.state is StepState.WAITING:
+                unanswered = Gate("answered", False, "nobody has answered while a process waited for it.", "Go on.")
+                self._save(replace(attempt, state=StepState.FAILED, gates=(*attempt.gates, unanswered)))
+            elif attempt.state is StepState.RUNNING:
+                died = RunDiedError(
+                    f"the process that took the step {attempt.step.value} ended before the step did.",
+                    action="The step is taken again.",
+                )
+                self._save(replace(attempt, state=StepState.FAILED, error=died.attributes()))
+
+    def _run(self, until: Step | None, wait_seconds: float, word: Word | None) -> CutoverState:
         self._look_again()
+        if word is not None and self._desk.last[word.step].state is StepState.UNDONE:
+            # It was about something that does not hold any more.
+            word = None
         wanted = None if until is None else self._desk.last.get(until)
         if until in _REPEATABLE and wanted is not None and has_passed(wanted) and not self._is_frozen():
             self._save(replace(wanted, state=StepState.UNDONE))
         for step in STEPS[self._desk.definition.style]:
             if not has_passed(self._desk.last.get(step)):
-                state = self._take(step, wait_seconds)
+                state = self._take(step, wait_seconds, word)
                 if state is not StepState.PASSED:
                     return self._at(CutoverState.WAITING if state is StepState.WAITING else CutoverState.FAILED, step)
             if step is until:
@@ -221,16 +279,16 @@ class Machine:
     def _is_frozen(self) -> bool:
         return has_passed(self._desk.last.get(Step.FREEZE))
 
-    def _at(self, state: CutoverState, step: Step) -> Progress:
+    def _at(self, state: CutoverState, step: Step) -> CutoverState:
         self._desk.ledger.cutovers.move(self._name, state=state.value, step=step.value)
-        return progress(self._desk.ledger, self._desk.definition)
+        return state
 
     def _look_again(self) -> None:
         """Undo what does not hold any more, as long as nobody may have written to the target."""
         if is_released(list(self._desk.last.values())):
             return
         for step in STEPS[self._desk.definition.style]:
-            attempt, holds = self._desk.last.get(step), _HOLDS.get(step)
+            attempt, holds = self._desk.last.get(step), self._works.holds.get(step)
             if attempt is None or holds is None or not has_passed(attempt):
                 continue
             found = holds(self._desk)
@@ -252,7 +310,7 @@ class Machine:
             # Also what waits: a word that was given then was given about something else.
             self._save(replace(attempt, state=StepState.UNDONE))
 
-    def _take(self, step: Step, wait_seconds: float) -> StepState:
+    def _take(self, step: Step, wait_seconds: float, word: Word | None) -> StepState:
         desk = self._desk
         before = desk.last.get(step)
         attempt = Attempt(
@@ -263,20 +321,18 @@ class Machine:
             started_at=desk.now(),
             facts=_lasting(before),
         )
-        if before is not None and before.state is StepState.WAITING:
-            # The same question is still open.
-            attempt = before
+        desk.ledger.carriers.move(self._name, self._carrier, step.value)
         desk.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
         self._save(attempt)
         desk.tell(f"{step.value}: begins")
         try:
             if step in CONFIRMED:
-                attempt, asked = self._ask(attempt, wait_seconds)
-                if not asked:
+                attempt, agreed = self._ask(attempt, wait_seconds, word)
+                if not agreed:
                     return attempt.state
                 self._save(attempt)
             desk.keep = lambda facts: self._keep(step, facts)
-            outcome = _WORK[step](desk)
+            outcome = self._works.work[step](desk)
         except MirrorError as error:
             return self._end(desk.last[step], StepState.FAILED, error=error)
         except BaseException:
@@ -285,45 +341,64 @@ class Machine:
             raise
         attempt = desk.last[step]
         merged = replace(attempt, facts={**attempt.facts, **outcome.facts}, gates=(*attempt.gates, *outcome.gates))
+        if outcome.undoes is not None and has_passed(desk.last.get(outcome.undoes)):
+            failed = tuple(gate for gate in outcome.gates if not gate.passed)
+            undone = desk.last[outcome.undoes]
+            self._save(replace(undone, state=StepState.UNDONE, gates=(*undone.gates, *failed)))
         return self._end(merged, StepState.PASSED if outcome.passed else StepState.FAILED)
 
     def _keep(self, step: Step, facts: Mapping[str, Any]) -> None:
         attempt = self._desk.last[step]
         self._save(replace(attempt, facts={**attempt.facts, **facts}))
 
-    def _ask(self, attempt: Attempt, wait_seconds: float) -> tuple[Attempt, bool]:
-        """Wait for a person; False where the step ends here: a gate does not hold, or nobody has spoken yet."""
+    def _ask(self, attempt: Attempt, wait_seconds: float, word: Word | None) -> tuple[Attempt, bool]:
+        """Wait for a person; False where the step ends here: a gate does not hold, or nobody has agreed."""
         desk, step = self._desk, attempt.step
-        if attempt.state is not StepState.WAITING:
-            outcome = _BEFORE_ASKING[step](desk)
-            attempt = replace(attempt, gates=outcome.gates, facts={**attempt.facts, **outcome.facts})
-            if not outcome.passed:
-                self._end(attempt, StepState.FAILED)
-                return self._desk.last[step], False
-            attempt = replace(attempt, state=StepState.WAITING)
-            self._save(attempt)
+        outcome = self._works.before_asking[step](desk)
+        attempt = replace(attempt, gates=outcome.gates, facts={**attempt.facts, **outcome.facts})
+        if not outcome.passed:
+            self._end(attempt, StepState.FAILED)
+            return self._desk.last[step], False
+        attempt = replace(attempt, state=StepState.WAITING)
+        self._save(attempt)
+        now = desk.now()
+        question = QuestionRow(
+            cutover=self._name,
+            step=step.value,
+            attempt=attempt.number,
+            carrier=self._carrier,
+            asked_at=now,
+            waits_until=now + timedelta(seconds=wait_seconds),
+        )
+        desk.ledger.carriers.ask(question)
         desk.ledger.cutovers.move(self._name, state=CutoverState.WAITING.value, step=step.value)
         desk.tell(f"{step.value}: waits for a person")
+        if word is not None and word.step is step:
+            answer(desk.ledger, self._name, step, yes=True, by=word.by, note=word.note)
         until = desk.monotonic() + wait_seconds
         follow = desk.monotonic()
         while True:
-            self._read()
-            attempt = desk.last[step]
-            if attempt.state is not StepState.WAITING:
-                return attempt, False
-            if REFUSED_BY in attempt.facts:
-                refused = Gate("agreed", False, f"{attempt.facts[REFUSED_BY]} did not agree.", "Go on, or roll back.")
-                self._end(replace(attempt, gates=(*attempt.gates, refused)), StepState.FAILED)
-                return desk.last[step], False
-            if CONFIRMED_BY in attempt.facts:
-                desk.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
-                return replace(attempt, by=str(attempt.facts[CONFIRMED_BY])), True
-            if desk.monotonic() >= until:
+            self._check_lease()
+            taken = desk.ledger.carriers.take(question)
+            if taken is not None:
+                return self._heard(attempt, taken)
+            if desk.monotonic() >= until and desk.ledger.carriers.give_up(question):
                 return attempt, False
             if step is Step.FREEZE and desk.monotonic() >= follow:
-                steps_cut.while_waiting(desk)
+                self._works.while_waiting(desk)
                 follow = desk.monotonic() + _FOLLOW_SECONDS
             desk.sleep(_POLL_SECONDS)
+
+    def _heard(self, attempt: Attempt, taken: QuestionRow) -> tuple[Attempt, bool]:
+        desk, step, by, note = self._desk, attempt.step, str(taken.answered_by), taken.note or ""
+        if taken.answer == NO:
+            refused = Gate("agreed", False, f"{by} did not agree.", "Go on, or roll back.")
+            told = {**attempt.facts, REFUSED_BY: by, "note": note}
+            self._end(replace(attempt, facts=told, gates=(*attempt.gates, refused)), StepState.FAILED)
+            return desk.last[step], False
+        desk.ledger.cutovers.move(self._name, state=CutoverState.RUNNING.value, step=step.value)
+        told = {**attempt.facts, CONFIRMED_BY: by, "note": note}
+        return replace(attempt, state=StepState.RUNNING, by=by, facts=told), True
 
     def _end(self, attempt: Attempt, state: StepState, *, error: MirrorError | None = None) -> StepState:
         told = None if error is None else error.attributes()
@@ -333,8 +408,14 @@ class Machine:
         return state
 
     def _save(self, attempt: Attempt) -> None:
+        self._check_lease()
         self._desk.ledger.cutovers.save_step(step_row(self._name, attempt))
         self._desk.last = {**self._desk.last, attempt.step: attempt}
+
+    def _check_lease(self) -> None:
+        """Stop a process that was suspended, and that another has succeeded, before it does what nobody expects."""
+        if self._lease is not None:
+            self._lease.check()
 
     def _read(self) -> None:
         self._desk.last = attempts_of(self._desk.ledger, self._name)

@@ -9,8 +9,9 @@ from mirror_lib.errors import ConfigurationError
 from mirror_lib.ledger.handovers import enabled_opposite_of
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.model import CutoverDefinition
-from mirror_lib.runbook.order import is_released
-from mirror_lib.runbook.records import attempt_of, definition_of
+from mirror_lib.runbook.records import definition_of
+from mirror_lib.runbook.situation import require, situation_of
+from mirror_lib.runbook.states import Event
 from mirror_lib.runbook.wave import exactly
 
 
@@ -34,10 +35,7 @@ def failback_of(config: MirrorConfig, ledger: Ledger, name: str, new_name: str |
         ConfigurationError: there is no such cutover, it has not moved anything yet, or there is no flow back.
     """
     there = open_cutover(ledger, name)
-    if not is_released([attempt_of(row) for row in ledger.cutovers.steps(name)]):
-        raise ConfigurationError(
-            f"cutover {name} has moved nothing yet.", action=f"Take it back by `mirror cutover rollback {name}`."
-        )
+    require(situation_of(ledger, name), Event.BRING_BACK)
     flow = config.flow(there.flow)
     back = enabled_opposite_of(config, flow)
     if back is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirror_lib.runbook.model import Gate
+from mirror_lib.runbook.model import Gate, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,8 @@ class Outcome:
 
     gates: tuple[Gate, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
+    #: An earlier step that does not hold any more by what was found.
+    undoes: Step | None = None
 
     @property
     def passed(self) -> bool:

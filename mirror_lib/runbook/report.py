@@ -50,11 +50,21 @@ def sentence(done: Progress) -> str:
         return f"Cutover {name} is finished{pause}."
     if done.state is CutoverState.ROLLED_BACK:
         return f"Cutover {name} was taken back."
-    if done.state is CutoverState.WAITING:
-        return f"{_ASKED.get(done.step, 'Go on')}: mirror cutover confirm {name} {done.step.value}"
+    return f"{done.present.who} {_what_to_do(done)}"
+
+
+def _what_to_do(done: Progress) -> str:
+    name, step, state = done.definition.name, done.step, done.present.state
+    if state.question is not None:
+        return f"{_ASKED[state.question]}: mirror cutover confirm {name} {state.question.value}"
+    if not state.is_unattended:
+        return "Wait until that process asks or ends."
+    again = f"mirror cutover run {name}"
+    if done.state is CutoverState.WAITING and step in _ASKED:
+        return f"{_ASKED[step]}: {again} --confirm {step.value}"
     if done.state is CutoverState.FAILED:
-        return f"Step {done.step.value} has not passed. Mend what it names, and go on: mirror cutover run {name}"
-    return f"Go on: mirror cutover run {name}"
+        return f"Step {step.value} has not passed. Mend what it names, and go on: {again}"
+    return f"Go on: {again}"
 
 
 def progress_text(done: Progress) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from mirror_lib.errors import ConfigurationError, MirrorError, Where
-from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.errors import MirrorError, RunLockedError, Where
+from mirror_lib.ledger.cutover_rows import CarrierRow
+from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.runbook import fences, gates, handover
 from mirror_lib.runbook.desk import Desk
-from mirror_lib.runbook.machine import lock_name, progress
 from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState
-from mirror_lib.runbook.order import CONFIRMED_BY, REFUSED_BY, STEPS, is_released
+from mirror_lib.runbook.order import STEPS, is_released
 from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
+from mirror_lib.runbook.situation import NO, ROLLBACK, lock_name, refusal_error, require, situation_of
+from mirror_lib.runbook.states import Event, Refusal, after
 from mirror_lib.runbook.steps_cut import cuts
 from mirror_lib.runbook.wave import exactly, log_ends
 from mirror_lib.sync.staged_acls import revoke_acls
@@ -29,53 +33,88 @@ class NoWayBackError(MirrorError):
     exit_code = 3
 
 
-def roll_back(desk: Desk, *, note: str = "") -> tuple[Gate, ...]:
+def roll_back(
+    desk: Desk, *, note: str = "", undo: Callable[[Desk], tuple[Gate, ...]] | None = None
+) -> tuple[Gate, ...]:
     """Undo a cutover's steps, the last one first; doing it again does what is left.
 
     A process that waits for a person's word ends; one that is in the middle of a step is not disturbed. Positions that
     were committed for groups on the target stay: nobody goes on by them until a group moves there.
 
+    Args:
+        undo: what undoes the steps on the clusters; None is the usual way.
+
     Returns:
         What was undone. When all of it was, the cutover has ended.
 
     Raises:
-        ConfigurationError: the cutover has ended already.
+        NotNowError: the cutover has ended already; a finished one is brought home by a failback.
         NoWayBackError: records were written to the target that are on no other cluster: a failback brings them home.
         RunLockedError: another process takes the cutover on.
         MirrorError: a cluster or the ledger cannot be used.
     """
+    ledger, name = desk.ledger, desk.definition.name
+    if situation_of(ledger, name).state.has_ended:
+        require(situation_of(ledger, name), Event.ROLL_BACK)
     _send_away(desk)
-    with hold_lock(
-        desk.ledger,
-        flow=lock_name(desk.definition.name),
-        run_id=f"rollback-{uuid.uuid4()}",
-        lease_seconds=_LEASE_SECONDS,
-        wait_seconds=_LEAVE_SECONDS,
-    ):
-        state = progress(desk.ledger, desk.definition).state
-        if state.ended:
-            raise ConfigurationError(f"cutover {desk.definition.name} is {state.value}.", action="It stays so.")
-        desk.last = attempts_of(desk.ledger, desk.definition.name)
-        undone = _undo(desk)
-        if all(gate.passed for gate in undone):
-            _note_undone(desk)
-            ended = CutoverState.ROLLED_BACK.value
-            desk.ledger.cutovers.move(desk.definition.name, state=ended, step=Step.INVENTORY.value)
-    desk.ledger.audits.note(
+    carrier = f"{ROLLBACK}-{uuid.uuid4()}"
+    with _alone(desk, carrier) as lease:
+        require(situation_of(ledger, name, apart_from=carrier), Event.ROLL_BACK)
+        ledger.carriers.begin(
+            CarrierRow(cutover=name, id=carrier, kind=ROLLBACK, by=desk.by, holder=lease.holder, since=desk.now())
+        )
+        ended_as = CutoverState.FAILED
+        try:
+            undone, ended_as = _undo_all(desk, undo or _undo)
+        finally:
+            ledger.carriers.end(name, carrier, ended_as=ended_as.value)
+    ledger.audits.note(
         by=desk.by,
         action="cutover-rollback",
-        subject=desk.definition.name,
+        subject=name,
         flow=desk.definition.flow,
         detail={"note": note, "undone": [gate.to_dict() for gate in undone]},
     )
     return undone
 
 
+@contextmanager
+def _alone(desk: Desk, run_id: str) -> Iterator[RunLease]:
+    """Hold the cutover's lock; a process that waits for a person leaves."""
+    name = desk.definition.name
+    try:
+        with hold_lock(
+            desk.ledger,
+            flow=lock_name(name),
+            run_id=run_id,
+            lease_seconds=_LEASE_SECONDS,
+            wait_seconds=_LEAVE_SECONDS,
+        ) as lease:
+            yield lease
+    except RunLockedError as error:
+        present = situation_of(desk.ledger, name)
+        refused = after(present.state, Event.ROLL_BACK)
+        if present.carrier is not None and present.carrier.id != run_id and isinstance(refused, Refusal):
+            raise refusal_error(present, refused) from error
+        raise
+
+
+def _undo_all(desk: Desk, undo: Callable[[Desk], tuple[Gate, ...]]) -> tuple[tuple[Gate, ...], CutoverState]:
+    name = desk.definition.name
+    desk.last = attempts_of(desk.ledger, name)
+    undone = undo(desk)
+    if not all(gate.passed for gate in undone):
+        return undone, CutoverState.FAILED
+    _note_undone(desk)
+    desk.ledger.cutovers.move(name, state=CutoverState.ROLLED_BACK.value, step=Step.INVENTORY.value)
+    return undone, CutoverState.ROLLED_BACK
+
+
 def _send_away(desk: Desk) -> None:
-    for attempt in attempts_of(desk.ledger, desk.definition.name).values():
-        if attempt.state is StepState.WAITING and CONFIRMED_BY not in attempt.facts:
-            refused = replace(attempt, facts={**attempt.facts, REFUSED_BY: desk.by})
-            desk.ledger.cutovers.save_step(step_row(desk.definition.name, refused))
+    """Let a process that waits for an answer end."""
+    asked = situation_of(desk.ledger, desk.definition.name).question
+    if asked is not None and asked.answer is None:
+        desk.ledger.carriers.answer(asked, NO, by=desk.by, note="rolled back")
 
 
 def _undo(desk: Desk) -> tuple[Gate, ...]:

@@ -16,8 +16,11 @@ from mirror_lib.runbook.belonging import Belonging, find_splits, nothing_split
 from mirror_lib.runbook.belonging_reading import read_belonging
 from mirror_lib.runbook.desk import Desk
 from mirror_lib.runbook.model import CutoverState, Fence, Gate, Step, StepState, VerifyScope
+from mirror_lib.runbook.order import has_passed, is_released, last_attempts
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
+from mirror_lib.runbook.records import attempt_of
+from mirror_lib.runbook.situation import situation_of
 from mirror_lib.runbook.wave import WaveTopic, log_ends, wave_groups, wave_topics
 from mirror_lib.runbook.way_back import ensure_topics, why_no_way_back
 from mirror_lib.sync.flow_groups import plan_flow_groups, why_not_emitted
@@ -75,17 +78,29 @@ def _no_other_cutover(desk: Desk, topics: tuple[WaveTopic, ...]) -> Gate:
     for other in desk.ledger.cutovers.newest(desk.definition.flow):
         if other.name == desk.definition.name or CutoverState(other.state).ended:
             continue
-        steps = [row for row in desk.ledger.cutovers.steps(other.name) if row.step == Step.INVENTORY.value]
-        # An inventory that has not passed holds nothing: what it named is begun anew under another name.
-        if (
-            steps
-            and steps[-1].state == StepState.PASSED
-            and mine & {topic["source"] for topic in steps[-1].facts.get("topics", ())}
-        ):
-            clashes.append(other.name)
+        if mine & _held_by(desk, other.name):
+            present = situation_of(desk.ledger, other.name)
+            clashes.append(f"{other.name} ({present.state.value})")
     return gates.counts(
-        "only cutover", clashes, "no other cutover moves these topics.", "Finish the other one, or roll it back."
+        "only cutover",
+        clashes,
+        "no other cutover moves these topics.",
+        "Finish the other one by `mirror cutover run`, or take it back by `mirror cutover rollback`.",
     )
+
+
+def _held_by(desk: Desk, name: str) -> set[str]:
+    """The source topics that another cutover has taken, and that no second one may move meanwhile."""
+    attempts = [attempt_of(row) for row in desk.ledger.cutovers.steps(name)]
+    found = last_attempts(attempts).get(Step.INVENTORY)
+    # An inventory that has not passed holds nothing: what it named is begun anew under another name.
+    if not has_passed(found) or found is None:
+        return set()
+    topics = {topic["source"] for topic in found.facts.get("topics", ())}
+    if is_released(attempts):
+        # What a failback has brought home since is nobody's any more, whether or not the cutover came to its end.
+        topics &= {row.topic for row in desk.ledger.cutovers.handed_over(desk.definition.flow) if row.cutover == name}
+    return topics
 
 
 def preflight(desk: Desk) -> Outcome:

@@ -14,9 +14,12 @@ from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.positions import copied_to
 from mirror_lib.runbook.steps_before import belongs_together, preflight
 from mirror_lib.runbook.wave import LogEnds, log_ends, wave_topics
+from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.model import VerifyMode
 
 _LOOK_SECONDS = 0.5
+#: In the facts of the freeze: where the source ended when its word was taken, by topic and partition.
+_ENDS = "source_ends"
 
 
 def before_freeze(desk: Desk) -> Outcome:
@@ -43,18 +46,25 @@ def while_waiting(desk: Desk) -> None:
 
 def freeze(desk: Desk) -> Outcome:
     """The writers are stopped, a person says; the fence makes sure of it, when the definition asks for one."""
-    if desk.definition.fence is not Fence.ACL:
-        return Outcome((Gate("writers stopped", True, "a person has said so."),))
-    topics = [topic.source for topic in desk.topics]
-    known = desk.facts_of(Step.FREEZE).get("fence", ())
-    return Outcome((fences.raise_fence(desk.whole_flow, topics, desk.definition.writers, known, desk.keep),))
+    gate = Gate("writers stopped", True, "a person has said so.")
+    if desk.definition.fence is Fence.ACL:
+        topics = [topic.source for topic in desk.topics]
+        known = desk.facts_of(Step.FREEZE).get("fence", ())
+        gate = fences.raise_fence(desk.whole_flow, topics, desk.definition.writers, known, desk.keep)
+    ends: dict[str, list[int]] = {}
+    for place, end in sorted(log_ends(desk.whole_flow, desk.topics).source.items()):
+        ends.setdefault(place.topic, []).append(end)
+    return Outcome((gate,), {_ENDS: ends})
 
 
 def freeze_holds(desk: Desk) -> tuple[Gate, ...]:
-    """Nobody has written to the source since the cut; before the cut there is nothing to hold."""
-    if not has_passed(desk.last.get(Step.DRAIN)):
-        return ()
-    return gates.cut_holds(cuts(desk), log_ends(desk.whole_flow, desk.topics), target_too=False)
+    """Nobody has written to the source since the cut, or since the word that the writers are stopped."""
+    if has_passed(desk.last.get(Step.DRAIN)):
+        return gates.cut_holds(cuts(desk), log_ends(desk.whole_flow, desk.topics), target_too=False)
+    # Cutovers of 0.1.0 have not noted it.
+    noted = desk.facts_of(Step.FREEZE).get(_ENDS, {})
+    then = {TopicPartition(topic, number): end for topic, ends in noted.items() for number, end in enumerate(ends)}
+    return (gates.source_as_told(then, log_ends(desk.whole_flow, desk.topics)),)
 
 
 def drain(desk: Desk) -> Outcome:
@@ -106,7 +116,12 @@ def _cut(desk: Desk, ends: LogEnds, still: float, rounds: int, seconds: float) -
             "Stop the writers, and say so again.",
         ),
     )
-    outcome = Outcome(found, {"rounds": rounds, "seconds": round(seconds, 3), "still_seconds": round(still, 3)})
+    outcome = Outcome(
+        found,
+        {"rounds": rounds, "seconds": round(seconds, 3), "still_seconds": round(still, 3)},
+        # The word that the writers are stopped was not so.
+        undoes=None if long_enough else Step.FREEZE,
+    )
     if outcome.passed:
         desk.ledger.cutovers.save_cuts(desk.definition.name, list(_cut_rows(desk, after)))
     return outcome

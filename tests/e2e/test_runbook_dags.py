@@ -5,6 +5,8 @@ A cutover asks twice, and one Spark job does the rest. After a disaster a person
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,8 +17,10 @@ import pytest
 from mirror_lib.dev.airflow import LocalAirflow
 from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
+from mirror_lib.relay.lock_holder import LockHolder
 from mirror_lib.runbook.model import CutoverState, Step
 from mirror_lib.runbook.order import last_attempts
+from mirror_lib.runbook.states import State
 from tests.support.airflow_parts import SELDOM_PARSED
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, commit, committed, migration, numbered
@@ -112,13 +116,32 @@ def asked(airflow: LocalAirflow, run_id: str, task: str, dag_id: str = CUTOVER) 
     return airflow.api.questions(dag_id, run_id)[task]
 
 
-def test_whoever_does_not_agree_stops_the_cutover_and_it_goes_on_by_its_name(
+def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_its_end(
     airflow: LocalAirflow, moving: Migration, topic: str
 ) -> None:
     # Given a cutover that asks whether the writers are stopped
     first = airflow.api.trigger(CUTOVER, {**FORM, "topics": [topic]})
     question = asked(airflow, first, "writers_stopped")
     assert "wave-1" in question
+    assert moving.present("wave-1").state is State.ASKING_FREEZE
+
+    # When it is triggered once more, then that run is refused, and the first one asks on
+    rival = airflow.api.trigger(CUTOVER, FORM)
+    assert ended(airflow, rival).tasks["prepare"] == "failed"
+    assert "cutover wave-1 is carried out already" in logs(airflow, rival)
+    assert moving.present("wave-1").state is State.ASKING_FREEZE
+
+    # When its job is killed, then a yes is refused and says so, and nothing has moved
+    kill_carrier(moving, "wave-1")
+    airflow.api.answer(CUTOVER, first, "writers_stopped", "Yes")
+    killed = ended(airflow, first)
+    assert (killed.state, killed.tasks["note_freeze"]) == ("failed", "failed")
+    assert "nobody carries cutover wave-1 out" in logs(airflow, first)
+    assert moving.present("wave-1").state is State.STOPPED
+
+    # When its tasks are cleared, then the new job is waited for, and asks anew
+    airflow.api.clear(CUTOVER, first, "prepare")
+    asked(airflow, first, "writers_stopped")
 
     # When the answer is no
     airflow.api.answer(CUTOVER, first, "writers_stopped", "No")
@@ -143,6 +166,16 @@ def test_whoever_does_not_agree_stops_the_cutover_and_it_goes_on_by_its_name(
     assert len(consume(moving.pair.target, topic)) == RECORDS
     assert committed(moving.pair.target, f"g-{topic}", topic, PARTITIONS) == {0: 30, 1: 40}
     assert airflow.api.return_value(CUTOVER, second, "report")["state"] == "finished"
+
+
+def kill_carrier(moving: Migration, name: str) -> None:
+    """Kill the driver that carries a cutover out."""
+    carrier = moving.present(name).carrier
+    assert carrier is not None
+    holder = LockHolder.parse(carrier.holder)
+    assert holder is not None
+    os.kill(holder.pid, signal.SIGKILL)
+    wait(lambda: moving.present(name).carrier is None, "the end of the driver", 60)
 
 
 def test_a_cutover_is_taken_back_by_the_form(airflow: LocalAirflow, moving: Migration, kept_topic: str) -> None:

@@ -9,23 +9,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 
 from mirror_lib.config.load import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.runbook.desk import Desk, Engine
-from mirror_lib.runbook.machine import Machine, Progress, confirm, create, progress
+from mirror_lib.runbook.machine import Machine, Progress, Word, create, progress
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.records import attempts_of
+from mirror_lib.runbook.situation import Situation, situation_of
 from mirror_lib.verify.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
 from tests.support.kafka import Record, admin, produce
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+_COORDINATOR_COMES = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
 HERE = Engine(copy=lambda: copy_here, compare=lambda _: run_locally(1))
 
 
@@ -59,18 +67,25 @@ class Migration:
         last = attempts_of(self.ledger, definition.name)
         return Desk(definition=definition, config=self.config, ledger=self.ledger, by="test", engine=engine, last=last)
 
-    def run(self, definition: CutoverDefinition, *, until: Step | None = None, wait: float = 0.0) -> Progress:
-        """Take it on, as a process of its own would."""
-        return Machine(self.desk(definition)).run(until=until, wait_seconds=wait)
+    def run(
+        self,
+        definition: CutoverDefinition,
+        *,
+        until: Step | None = None,
+        wait: float = 0.0,
+        agrees_to: Step | None = None,
+        by: str = "ann",
+    ) -> Progress:
+        """Take it on, as a process of its own would; with the word of a person about what the last one has asked."""
+        word = None if agrees_to is None else Word(agrees_to, by)
+        return Machine(self.desk(definition)).run(until=until, wait_seconds=wait, word=word)
 
     def run_to_the_end(self, definition: CutoverDefinition, *, until: Step | None = None) -> Progress:
         """Take it on, with a person who says yes to everything."""
-        while True:
-            done = self.run(definition, until=until)
-            waiting = [attempt.step for attempt in done.attempts if attempt.state is StepState.WAITING]
-            if not waiting:
-                return done
-            confirm(self.ledger, definition, waiting[0], by="ann")
+        done = self.run(definition, until=until)
+        while waiting := [attempt.step for attempt in done.attempts if attempt.state is StepState.WAITING]:
+            done = self.run(definition, until=until, agrees_to=waiting[0])
+        return done
 
     def known(self, name: str) -> CutoverDefinition:
         """What a cutover is, as the ledger has it."""
@@ -79,6 +94,10 @@ class Migration:
     def where(self, definition: CutoverDefinition) -> Progress:
         """Where it is."""
         return progress(self.ledger, definition)
+
+    def present(self, name: str) -> Situation:
+        """Who carries a cutover out, and what it asks."""
+        return situation_of(self.ledger, name)
 
 
 def migration(folder: Path, pair: KafkaPair, topics: str, settings: Mapping[str, str] | None = None) -> Migration:
@@ -106,7 +125,20 @@ def commit(cluster: KafkaCluster, group: str, topic: str, offsets: Mapping[int, 
     """Let a group stand at some offsets, without members."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group, "log_level": 3})
     places = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
-    for place in consumer.commit(offsets=places, asynchronous=False):
+    stored: list[TopicPartition] = []
+
+    def is_stored() -> bool:
+        try:
+            stored.extend(consumer.commit(offsets=places, asynchronous=False))
+        except KafkaException as error:
+            # A coordinator is elected at a group's first commit, and reads its log first.
+            if error.args[0].code() not in _COORDINATOR_COMES:
+                raise
+            return False
+        return True
+
+    wait_for(is_stored, 60)
+    for place in stored:
         assert place.error is None, place.error
     consumer.close()
 

@@ -20,6 +20,7 @@ export function showCutovers(main, data) {
       { label: "Flow", cell: (each) => h("a", { href: `#/flow/${encodeURIComponent(each.dag_id)}` }, each.flow.replace("->", " → ")) },
       { label: "State", cell: (each) => known("cutovers", each.state) },
       { label: "Step", cell: (each) => words(each.step) },
+      { label: "Carried out", cell: (each) => each.unattended ? badge("warning", "by nobody") : each.who },
       { label: "Begun", cell: (each) => [moment(each.created_at), h("span", { class: "detail" }, `by ${each.created_by}`)] },
       { label: "Changed", cell: (each) => ago(each.updated_at) },
     ], data.cutovers)));
@@ -32,6 +33,9 @@ export function showCutover(main, data) {
     h("div", { class: "flow-head" }, h("h2", {}, cutover.name), known("cutovers", cutover.state),
       h("a", { href: `#/flow/${encodeURIComponent(cutover.dag_id)}` }, cutover.flow.replace("->", " → ")),
       h("span", { class: "age" }, "changed ", ago(cutover.updated_at))),
+    h("p", { class: "who", role: "status" }, cutover.unattended ? badge(data.writers_stand_still ? "danger" : "warning", "nobody acts") : null,
+      ` ${cutover.who} `, cutover.asks ? `It asks for ${words(cutover.asks)}. ` : null,
+      cutover.choices.length ? `An operator can: ${cutover.choices.join(", ")}.` : null),
     h("div", { class: "tiles" },
       tile("Steps passed", `${data.passed} of ${steps.length}`, progress(data.passed / steps.length)),
       tile("Writers stand still", data.writers_stood_still_seconds === null ? "not yet" : duration(data.writers_stood_still_seconds),

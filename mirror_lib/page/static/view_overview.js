@@ -83,6 +83,7 @@ function cutoversUnderWay(data) {
       { label: "Flow", cell: (each) => each.flow },
       { label: "State", cell: (each) => known("cutovers", each.state) },
       { label: "Step", cell: (each) => words(each.step) },
+      { label: "Carried out", cell: (each) => each.unattended ? badge("warning", "by nobody") : each.who },
       { label: "Changed", cell: (each) => ago(each.updated_at) },
     ], data.cutovers));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from mirror_lib.runbook.model import CutoverState, Fence, Step, StepState, Style
 from mirror_lib.runbook.opening import failback_of
 from mirror_lib.runbook.order import STEPS, last_attempts, writers_stood_still
 from mirror_lib.runbook.rollback import NoWayBackError, roll_back
+from mirror_lib.runbook.situation import NotNowError
+from mirror_lib.runbook.states import State
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import (
     Migration,
@@ -152,10 +155,86 @@ def test_a_writer_that_does_not_stop_is_noticed_before_the_switch(moving: Migrat
     try:
         done = moving.run_to_the_end(wave)
     finally:
-        writer.stop()
+        written = writer.stop()
 
     assert (done.state, done.step) == (CutoverState.FAILED, Step.DRAIN)
     assert not moving.ledger.cutovers.handed_over()
+
+    # Then the word that the writers are stopped does not count any more, and the time is that of the next word
+    assert done.present.state is State.STOPPED
+    assert state_of(moving, wave, Step.FREEZE) is StepState.UNDONE
+    noticed = last_attempts(done.attempts)[Step.DRAIN].finished_at
+    asked = moving.run(wave)
+    assert (asked.state, asked.step) == (CutoverState.WAITING, Step.FREEZE)
+    finished = moving.run_to_the_end(wave)
+    last = last_attempts(finished.attempts)
+    word, released = last[Step.FREEZE].finished_at, last[Step.RELEASE].finished_at
+    assert finished.state is CutoverState.FINISHED
+    assert len(values(moving, topic_name)) == written
+    assert noticed is not None
+    assert word is not None
+    assert released is not None
+    assert noticed < word
+    assert writers_stood_still(finished.attempts) == (released - word).total_seconds()
+
+
+def test_what_is_written_between_the_word_and_the_drain_has_the_freeze_asked_again(
+    moving: Migration, topic_name: str
+) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave, until=Step.FREEZE)
+    produce(moving.pair.source, topic_name, numbered(100, 103, PARTITIONS))
+
+    waiting = moving.run(wave)
+
+    assert (waiting.state, waiting.step) == (CutoverState.WAITING, Step.FREEZE)
+    undone = [each for each in waiting.attempts if each.state is StepState.UNDONE]
+    assert [gate.what for each in undone for gate in each.gates if not gate.passed] == [
+        "3 offsets were written to the source since the writers were said to be stopped: "
+        f"{topic_name}-0, {topic_name}-1"
+    ]
+    assert moving.run_to_the_end(wave).state is CutoverState.FINISHED
+
+
+def test_a_cutover_that_was_refused_at_its_inventory_is_not_in_the_way_of_another(
+    moving: Migration, topic_name: str
+) -> None:
+    first = moving.define("first", topic_name)
+    moving.run(first, until=Step.INVENTORY)
+    rival = moving.define("rival", topic_name)
+    refused = moving.run(rival)
+
+    again = moving.run(first, until=Step.INVENTORY)
+
+    assert (refused.state, refused.step) == (CutoverState.FAILED, Step.INVENTORY)
+    told = {gate.name: gate.what for gate in refused.attempts[-1].gates}
+    assert told["only cutover"] == "1: first (stopped)"
+    assert again.state is CutoverState.RUNNING
+    assert state_of(moving, first, Step.INVENTORY) is StepState.PASSED
+
+
+def test_what_came_home_from_a_cutover_that_never_ended_can_move_again(moving: Migration, topic_name: str) -> None:
+    # Given a cutover whose clients never arrived, and a failback
+    wave = moving.define("wave", topic_name, watch_seconds=0.1)
+    assert (moving.run_to_the_end(wave).step, moving.where(wave).state) == (Step.WATCH, CutoverState.FAILED)
+    produce(moving.pair.target, topic_name, numbered(100, 110, PARTITIONS))
+    back = replace(failback_of(moving.config, moving.ledger, "wave"), watch_seconds=0.0)
+    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    assert moving.run_to_the_end(back).state is CutoverState.FINISHED
+
+    again = moving.define("again", topic_name)
+
+    assert moving.run_to_the_end(again).state is CutoverState.FINISHED
+
+
+def test_a_finished_cutover_is_not_rolled_back_and_says_what_brings_it_home(moving: Migration, topic_name: str) -> None:
+    wave = moving.define("wave", topic_name)
+    moving.run_to_the_end(wave)
+
+    with pytest.raises(NotNowError, match="can no longer be rolled back") as refused:
+        roll_back(moving.desk(wave))
+
+    assert refused.value.action == "Bring everything home by `mirror cutover back wave`."
 
 
 def test_a_foreign_record_on_the_target_stops_the_cutover_before_the_switch(moving: Migration, topic_name: str) -> None:

@@ -14,7 +14,7 @@ from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError, RunLockedError
 from mirror_lib.ledger.rows import GapRow, GapState
 from mirror_lib.runbook import handover, steps_over
-from mirror_lib.runbook.machine import Machine, confirm, create
+from mirror_lib.runbook.machine import Machine, create
 from mirror_lib.runbook.model import CutoverDefinition, CutoverState, Fence, Step, StepState
 from mirror_lib.runbook.opening import failback_of
 from mirror_lib.runbook.order import last_attempts
@@ -179,17 +179,15 @@ def test_an_agreement_about_an_earlier_cut_does_not_count(moving: Migration, top
     # Given a cutover that waits for agreement
     wave = moving.define("wave", topic_name)
     moving.run(wave)
-    confirm(moving.ledger, wave, Step.FREEZE, by="ann")
-    assert moving.run(wave).step is Step.APPROVE
+    assert moving.run(wave, agrees_to=Step.FREEZE).step is Step.APPROVE
 
     # When a straggler writes, somebody agrees all the same, and everything is done once more
     produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
-    confirm(moving.ledger, wave, Step.APPROVE, by="bob")
-    assert moving.run(wave).step is Step.FREEZE
-    confirm(moving.ledger, wave, Step.FREEZE, by="ann")
+    assert moving.run(wave, agrees_to=Step.APPROVE, by="bob").step is Step.FREEZE
+    done = moving.run(wave, agrees_to=Step.FREEZE)
 
     # Then the new cut has to be agreed on
-    assert (moving.run(wave).state, moving.where(wave).step) == (CutoverState.WAITING, Step.APPROVE)
+    assert (done.state, done.step) == (CutoverState.WAITING, Step.APPROVE)
 
 
 def test_a_rollback_ends_the_process_that_waits_for_a_person(moving: Migration, topic_name: str) -> None:
@@ -277,7 +275,8 @@ class TestFence:
         wave = self.fenced(moving, topic_name)
         produce(moving.pair.source, topic_name, numbered(100, 105, PARTITIONS))
         moving.run_to_the_end(wave, until=Step.VERIFY)
-        assert last_attempts(moving.where(wave).attempts)[Step.FREEZE].number == 2
+        # Twice it was asked in vain, and twice with the word of a person.
+        assert last_attempts(moving.where(wave).attempts)[Step.FREEZE].number == 4
 
         roll_back(moving.desk(wave))
 

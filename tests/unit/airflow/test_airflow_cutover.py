@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,38 +16,78 @@ from airflow.sdk.exceptions import AirflowFailException
 from mirror_lib.airflow.asking import NO, YES
 from mirror_lib.airflow.cutover_dag import build_cutover_dag
 from mirror_lib.airflow.cutover_form import definition_from
-from mirror_lib.airflow.cutover_tasks import answer
+from mirror_lib.airflow.cutover_tasks import answer, await_question
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
-from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
-from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, CutoverStepRow, QuestionRow
+from mirror_lib.ledger.location import ledger_url, open_ledger
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import trigger_text
+from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
-from mirror_lib.runbook.records import attempts_of
+from mirror_lib.runbook.situation import lock_name
+from tests.support.ledgers import ready_ledger
 from tests.support.seeded_ledger import write_config
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
+DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"
+
+
+@dataclass
+class DagRun:
+    """The run of the DAG that a task belongs to."""
+
+    dag_id: str = DAG_ID
+    run_id: str = RUN
 
 
 @dataclass
 class TaskInstance:
-    """What a task can ask Airflow: the answer of the question before it, None where it has none."""
+    """What a task can ask Airflow: the answer of the question before it, None where it has none, and tasks' states."""
 
-    answered: dict[str, Any] | None
+    answered: dict[str, Any] | None = None
+    #: Of carry_out, each time that somebody looks; the last one stays.
+    carries: list[str | None] = field(default_factory=lambda: ["running"])
+    pushed: dict[str, Any] = field(default_factory=dict)
 
-    def xcom_pull(self, task_ids: str) -> dict[str, Any] | None:
+    def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
+        if key == "asked":
+            assert task_ids == "gates_of_freeze"
+            return self.pushed.get(key)
         assert task_ids == "writers_stopped"
         return self.answered
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def get_task_states(self, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str | None]]:
+        assert (dag_id, task_ids, run_ids) == (DAG_ID, ["carry_out"], [RUN])
+        state = self.carries.pop(0) if len(self.carries) > 1 else self.carries[0]
+        return {RUN: {"carry_out": state}}
+
+
+@dataclass
+class OfCarryOut:
+    """What the task that carries the cutover out can ask Airflow."""
+
+    answers: str
+
+    def xcom_pull(self, task_ids: str) -> str:
+        assert task_ids == "begin"
+        return WAVE.name
+
+    def get_task_states(self, dag_id: str, task_ids: list[str], run_ids: list[str]) -> dict[str, dict[str, str]]:
+        assert (dag_id, task_ids, run_ids) == (DAG_ID, ["note_approve"], [RUN])
+        return {RUN: {"note_approve": self.answers}}
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    return write_config(tmp_path)
-
-
-def waiting_at_freeze(config: Path, state: StepState = StepState.WAITING) -> None:
-    with open_ledger(load(config)) as ledger:
+    path = write_config(tmp_path)
+    ready_ledger(ledger_url(load(path))).close()
+    with open_ledger(load(path)) as ledger:
         ledger.cutovers.create(
             CutoverRow(
                 name=WAVE.name,
@@ -58,27 +100,96 @@ def waiting_at_freeze(config: Path, state: StepState = StepState.WAITING) -> Non
                 updated_at=NOON,
             )
         )
-        ledger.cutovers.save_step(
-            CutoverStepRow(
-                cutover=WAVE.name,
-                step="freeze",
-                attempt=1,
-                state=state.value,
-                gates=[],
-                facts={},
-                by="marta",
-                started_at=NOON,
-            )
+    return path
+
+
+def attempt_at_freeze(ledger: Ledger, state: StepState = StepState.WAITING, number: int = 1) -> None:
+    ledger.cutovers.save_step(
+        CutoverStepRow(
+            cutover=WAVE.name,
+            step="freeze",
+            attempt=number,
+            state=state.value,
+            gates=[{"name": "lag", "passed": True, "what": f"look {number}."}],
+            facts={},
+            by="marta",
+            started_at=NOON,
+        )
+    )
+
+
+@dataclass
+class Process:
+    """A Spark job at work: it holds the cutover's lock."""
+
+    ledger: Ledger
+    id: str
+
+    def comes_to(self, step: Step) -> None:
+        self.ledger.carriers.move(WAVE.name, self.id, step.value)
+
+    def asks(self, number: int = 1) -> None:
+        attempt_at_freeze(self.ledger, number=number)
+        self.comes_to(Step.FREEZE)
+        self.ledger.carriers.ask(
+            QuestionRow(cutover=WAVE.name, step="freeze", attempt=number, carrier=self.id, asked_at=NOON)
         )
 
+    @contextmanager
+    def takes_the_answer(self, number: int = 1) -> Iterator[None]:
+        """As the job does that waits for it."""
+        question = self.question(number)
 
-def pass_on(config: Path, answered: dict[str, Any] | None) -> str:
-    return answer("freeze", str(config), WAVE.name, "writers_stopped", patience_seconds=0.0, ti=TaskInstance(answered))
+        def take() -> None:
+            while not ended.wait(0.02) and self.ledger.carriers.take(question) is None:
+                pass
+
+        ended = threading.Event()
+        waiting = threading.Thread(target=take)
+        waiting.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            waiting.join()
+
+    def question(self, number: int = 1) -> QuestionRow:
+        found = self.ledger.carriers.question(WAVE.name, "freeze", number)
+        assert found is not None
+        return found
 
 
-def facts_of_freeze(config: Path) -> dict[str, Any]:
-    with open_ledger(load(config)) as ledger:
-        return dict(attempts_of(ledger, WAVE.name)[Step.FREEZE].facts)
+@contextmanager
+def at_work(config: Path, *, run: str = RUN, id: str = "job-1") -> Iterator[Process]:
+    with (
+        open_ledger(load(config)) as ledger,
+        hold_lock(ledger, flow=lock_name(WAVE.name), run_id=id, lease_seconds=30.0) as lease,
+    ):
+        row = CarrierRow(
+            cutover=WAVE.name, id=id, kind="run", by=trigger_text(DAG_ID, run), holder=lease.holder, since=NOON
+        )
+        ledger.carriers.begin(row)
+        yield Process(ledger, id)
+        ledger.carriers.end(WAVE.name, id, ended_as="failed")
+
+
+def pass_on(config: Path, answered: dict[str, Any] | None, asked: TaskInstance | None = None) -> str:
+    task = asked or TaskInstance()
+    task.answered = answered
+    return answer(
+        "freeze",
+        str(config),
+        WAVE.name,
+        "writers_stopped",
+        "carry_out",
+        patience_seconds=0.0,
+        ti=task,
+        dag_run=DagRun(),
+    )
+
+
+def wait_to_ask(config: Path, task: TaskInstance, step: str = "freeze") -> str:
+    return await_question(step, str(config), WAVE.name, "carry_out", ti=task, dag_run=DagRun())
 
 
 def said(option: str) -> dict[str, Any]:
@@ -86,47 +197,141 @@ def said(option: str) -> dict[str, Any]:
 
 
 def test_a_yes_confirms_the_step_in_the_name_of_who_said_it(config: Path) -> None:
-    waiting_at_freeze(config)
+    with at_work(config) as job:
+        job.asks()
+        with job.takes_the_answer():
+            told = pass_on(config, said(YES))
 
-    told = pass_on(config, said(YES))
-
-    assert told == "freeze is confirmed by marta"
-    assert facts_of_freeze(config)["confirmed_by"] == "marta"
+        assert told == "freeze is confirmed by marta"
+        assert (job.question().answer, job.question().answered_by) == ("yes", "marta")
 
 
 def test_a_no_refuses_the_step_and_fails_the_run(config: Path) -> None:
-    waiting_at_freeze(config)
+    with at_work(config) as job:
+        job.asks()
 
-    with pytest.raises(AirflowFailException, match="marta did not agree to freeze"):
-        pass_on(config, said(NO))
+        with pytest.raises(AirflowFailException, match="marta did not agree to freeze"):
+            pass_on(config, said(NO))
 
-    assert facts_of_freeze(config)["refused_by"] == "marta"
+        assert (job.question().answer, job.question().answered_by) == ("no", "marta")
 
 
 def test_a_question_that_failed_refuses_the_step_so_that_the_spark_job_does_not_wait_on(config: Path) -> None:
-    waiting_at_freeze(config)
+    with at_work(config) as job:
+        job.asks()
 
-    with pytest.raises(AirflowFailException, match="writers_stopped was not answered"):
-        pass_on(config, None)
+        with pytest.raises(AirflowFailException, match="writers_stopped was not answered"):
+            pass_on(config, None)
 
-    assert facts_of_freeze(config)["refused_by"] == "Airflow"
+        assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
 
 
-def test_where_nothing_was_asked_there_is_nothing_to_refuse(config: Path) -> None:
-    waiting_at_freeze(config, StepState.FAILED)
+@pytest.mark.parametrize("option", [YES, NO])
+def test_an_answer_to_a_job_that_has_ended_says_to_trigger_again_and_changes_nothing(config: Path, option: str) -> None:
+    with at_work(config) as job:
+        job.asks()
 
-    with pytest.raises(AirflowFailException, match="has not come to freeze"):
-        pass_on(config, None)
+    with pytest.raises(AirflowFailException, match=r"nobody carries cutover wave-1 out.*Trigger this DAG again"):
+        pass_on(config, said(option), TaskInstance(carries=["failed"]))
 
-    assert "refused_by" not in facts_of_freeze(config)
+    with open_ledger(load(config)) as ledger:
+        question = ledger.carriers.question(WAVE.name, "freeze", 1)
+    assert question is not None
+    assert (question.answer, question.ended_as) == (None, "unanswered")
+
+
+def test_a_job_of_another_run_is_not_answered_by_this_one(config: Path) -> None:
+    with at_work(config, run="manual-2") as job:
+        job.asks()
+
+        with pytest.raises(AirflowFailException, match="nobody carries"):
+            pass_on(config, said(YES), TaskInstance(carries=["failed"]))
+
+        assert job.question().answer is None
+
+
+def test_a_cleared_job_is_waited_for_and_not_judged_by_what_the_one_before_found(config: Path) -> None:
+    # Given a run whose job failed at a gate, and all tasks that failed were cleared
+    with at_work(config), open_ledger(load(config)) as ledger:
+        ledger.cutovers.move(WAVE.name, state="failed", step="rehearse")
+        attempt_at_freeze(ledger, StepState.FAILED)
+    task = TaskInstance(carries=[None, "queued", "running"])
+    told: list[str] = []
+    asking = threading.Thread(target=lambda: told.append(wait_to_ask(config, task)))
+
+    # When the new job begins, and asks
+    asking.start()
+    with at_work(config, id="job-2") as job:
+        job.asks(number=2)
+        asking.join(30)
+
+    # Then its question is the one that people are asked
+    assert "look 2." in told[0]
+    assert task.pushed == {"asked": "job-2"}
+
+
+def test_a_question_whose_job_has_ended_is_not_asked(config: Path) -> None:
+    with at_work(config) as job:
+        job.asks()
+
+    with pytest.raises(AirflowFailException, match="clearing carry_out alone asks nobody"):
+        wait_to_ask(config, TaskInstance(carries=["failed"]))
+
+
+def test_a_step_that_passed_before_is_asked_again_until_the_job_has_looked(config: Path) -> None:
+    task = TaskInstance()
+    told: list[str] = []
+    with at_work(config) as job:
+        attempt_at_freeze(job.ledger, StepState.PASSED)
+        asking = threading.Thread(target=lambda: told.append(wait_to_ask(config, task)))
+        asking.start()
+        # It finds that a writer is back, and asks anew.
+        job.asks(number=2)
+        asking.join(30)
+
+    assert "look 2." in told[0]
 
 
 def test_what_was_confirmed_elsewhere_is_not_asked_again(config: Path) -> None:
-    waiting_at_freeze(config, StepState.PASSED)
+    with at_work(config) as job:
+        attempt_at_freeze(job.ledger, StepState.PASSED)
+        job.comes_to(Step.DRAIN)
 
-    assert pass_on(config, said(YES)) == "freeze had been confirmed before"
-    with pytest.raises(AirflowFailException, match="confirmed before by marta: roll the cutover back"):
-        pass_on(config, said(NO))
+        assert "look 1." in wait_to_ask(config, TaskInstance())
+        assert pass_on(config, said(YES)) == "freeze had been confirmed before"
+        with pytest.raises(AirflowFailException, match="confirmed before by marta: roll the cutover back"):
+            pass_on(config, said(NO))
+
+
+def test_an_answer_to_a_cutover_that_was_rolled_back_says_so(config: Path) -> None:
+    with open_ledger(load(config)) as ledger:
+        ledger.cutovers.move(WAVE.name, state="rolled-back", step="inventory")
+
+    with pytest.raises(AirflowFailException, match="was taken back"):
+        pass_on(config, said(YES), TaskInstance(carries=["failed"]))
+    with pytest.raises(AirflowFailException, match="was taken back"):
+        wait_to_ask(config, TaskInstance(carries=["failed"]))
+
+
+def test_a_job_that_asks_what_this_run_has_passed_is_ended(config: Path) -> None:
+    # As when note_freeze was marked, or carry_out was cleared alone
+    with at_work(config) as job:
+        job.asks()
+
+        with pytest.raises(AirflowFailException, match="asks for freeze again"):
+            wait_to_ask(config, TaskInstance(), step="approve")
+
+        assert (job.question().answer, job.question().answered_by) == ("no", "Airflow")
+
+
+@pytest.mark.parametrize("state", ["failed", "upstream_failed", "success"])
+def test_a_job_that_was_cleared_without_the_tasks_that_ask_does_not_begin(
+    make_flow: Callable[..., FlowConfig], config: Path, state: str
+) -> None:
+    carry_out = build_cutover_dag(make_flow(), config).get_task("carry_out")
+
+    with pytest.raises(AirflowFailException, match="nobody would be asked"):
+        carry_out.execute({"ti": OfCarryOut(state), "dag_run": DagRun()})
 
 
 def test_the_answer_is_passed_on_even_when_asking_failed_but_not_when_a_cutover_was_only_taken_back(

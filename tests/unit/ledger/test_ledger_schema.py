@@ -46,6 +46,8 @@ TABLES = {
     "audit",
     "cutover",
     "cutover_step",
+    "cutover_carrier",
+    "cutover_question",
     "cut",
     "handed_over_topic",
     VERSION_TABLE,

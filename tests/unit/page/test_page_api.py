@@ -149,6 +149,16 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
     assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
 
 
+def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
+    cutover = client.get("/api/cutovers/orders-wave-1").json()["cutover"]
+    under_way = client.get("/api/overview").json()["cutovers"]
+
+    assert (cutover["now"], cutover["unattended"], cutover["asks"]) == ("stopped-frozen", True, None)
+    assert cutover["who"] == "Nobody carries it out, and the writers wait."
+    assert cutover["choices"] == ["trigger", "roll back"]
+    assert [(each["who"], each["unattended"]) for each in under_way] == [(cutover["who"], True)]
+
+
 def test_a_flow_whose_dag_may_not_be_read_is_not_there(seeded_config: Path, airflow: Airflow) -> None:
     airflow.person = Person(reads=frozenset({"mirror__oslo__dublin"}))
     client = Client(page_app(seeded_config, airflow))

@@ -20,6 +20,7 @@ from mirror_lib.runbook.machine import progress
 from mirror_lib.runbook.model import StepState
 from mirror_lib.runbook.opening import open_cutover
 from mirror_lib.runbook.records import attempt_of
+from mirror_lib.runbook.states import Event, choices
 from mirror_lib.topology.names import TopicPartition
 
 # conftest.py is no module that can be imported here.
@@ -158,6 +159,10 @@ def test_cutovers_are_at_the_steps_that_they_had_come_to(stored: Stored) -> None
     for fact in stored.facts("cutovers"):
         done = progress(stored.ledger, open_cutover(stored.ledger, fact["name"]))
         assert (done.state.value, done.step.value) == (fact["state"], fact["step"]), fact
+        # Its process has ended: whatever it asked then, nobody would take an answer now, and it can be triggered.
+        assert done.present.carrier is None
+        assert done.present.question is None
+        assert done.present.state.has_ended or Event.TRIGGER in choices(done.present.state)
     states = {fact["state"] for fact in stored.facts("cutovers")}
     assert states == {"running", "waiting", "failed", "finished", "rolled-back"}
 

@@ -1,0 +1,367 @@
+"""The states in which a cutover can be, the events that happen to it, and what each event leads to. Pure.
+
+One table for the program itself, Airflow's tasks, the command line, the page and the documentation: all ask `after`. A
+state says who acts (nobody, a process that carries the cutover out, or one that rolls it back), whether a question is
+open, and whether the writers wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mirror_lib.runbook.model import CutoverState, Step
+
+
+class State(StrEnum):
+    """Where a cutover is."""
+
+    DEFINED = "defined"
+    PREPARING = "preparing"
+    ASKING_FREEZE = "asking-freeze"
+    FREEZE_ANSWERED = "freeze-answered"
+    STOPPED = "stopped"
+    CUTTING = "cutting"
+    ASKING_APPROVE = "asking-approve"
+    APPROVE_ANSWERED = "approve-answered"
+    STOPPED_FROZEN = "stopped-frozen"
+    WATCHING = "watching"
+    STOPPED_RELEASED = "stopped-released"
+    ROLLING_BACK = "rolling-back"
+    ROLLING_BACK_FROZEN = "rolling-back-frozen"
+    ROLLING_BACK_RELEASED = "rolling-back-released"
+    FINISHED = "finished"
+    ROLLED_BACK = "rolled-back"
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether a process carries the cutover out."""
+        return self in _CARRIED
+
+    @property
+    def is_unattended(self) -> bool:
+        """Whether nobody acts, and something is left to do."""
+        return self in _UNATTENDED
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return self in (State.FINISHED, State.ROLLED_BACK)
+
+    @property
+    def writers_wait(self) -> bool:
+        """Whether the writers have been stopped and may not write to the target yet."""
+        return self in _WRITERS_WAIT
+
+    @property
+    def question(self) -> Step | None:
+        """The step whose question can be answered now."""
+        return {State.ASKING_FREEZE: Step.FREEZE, State.ASKING_APPROVE: Step.APPROVE}.get(self)
+
+
+class Event(StrEnum):
+    """What can happen to a cutover."""
+
+    #: `mirror cutover run`, or the DAG with the cutover's name.
+    TRIGGER = "trigger"
+    #: `mirror cutover run --confirm STEP`: the word comes with the process that acts on it.
+    TRIGGER_WITH_WORD = "trigger with the word"
+    YES = "yes"
+    NO = "no"
+    ROLL_BACK = "roll back"
+    #: `mirror cutover back`: a new cutover in the other direction.
+    BRING_BACK = "bring back"
+    #: In Airflow, of the task that carries it out, or rolls it back.
+    CLEAR = "clear"
+    MARK = "mark"
+    #: Of Airflow. Processes that end with it are killed.
+    RESTART = "restart of Airflow"
+    KILL = "kill"
+    TIME_OUT = "time-out"
+    ASKS = "asks"
+    TAKES = "takes the word"
+    #: A writer was found, or the word was given to a process that has ended: it has to be given again.
+    WORD_LAPSES = "word lapses"
+    RELEASES = "releases"
+    FINISHES = "finishes"
+    #: The process ends: a gate does not hold, the answer is no, the last step that was wanted is done, an error.
+    LEAVES = "leaves"
+    UNDOES = "undoes all"
+
+
+#: What people, Airflow and the world do; the other events are what the cutover's own process does.
+OUTSIDE = (
+    Event.TRIGGER,
+    Event.TRIGGER_WITH_WORD,
+    Event.YES,
+    Event.NO,
+    Event.ROLL_BACK,
+    Event.BRING_BACK,
+    Event.CLEAR,
+    Event.MARK,
+    Event.RESTART,
+    Event.KILL,
+    Event.TIME_OUT,
+)
+INSIDE = tuple(event for event in Event if event not in OUTSIDE)
+#: What an operator chooses to do with a cutover.
+CHOICES = (Event.TRIGGER, Event.YES, Event.NO, Event.ROLL_BACK, Event.BRING_BACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An event that is refused: the state stays."""
+
+    #: Follows `cutover NAME`.
+    reason: str
+    #: What to do instead, with `{name}`.
+    do: str
+    #: The event that `do` names; None in a state that has ended.
+    way: Event | None = None
+
+
+_NOBODY = "is not carried out by any process"
+_AGAIN = "Trigger it again: `mirror cutover run {name}`, or the DAG with this name."
+_BACK = "Bring everything home by `mirror cutover back {name}`."
+_ANOTHER = "Begin a new one under another name."
+
+_WRITERS_WAIT = frozenset(
+    {
+        State.CUTTING,
+        State.ASKING_APPROVE,
+        State.APPROVE_ANSWERED,
+        State.FREEZE_ANSWERED,
+        State.STOPPED_FROZEN,
+        State.ROLLING_BACK_FROZEN,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """The states of one part of the way: nobody acts, steps are taken, it asks, it is rolled back."""
+
+    unattended: State
+    works: State
+    rolls_back: State
+    asks: State | None = None
+    answered: State | None = None
+
+
+_BEFORE = _Phase(
+    State.STOPPED, State.PREPARING, State.ROLLING_BACK, asks=State.ASKING_FREEZE, answered=State.FREEZE_ANSWERED
+)
+_FROZEN = _Phase(
+    State.STOPPED_FROZEN,
+    State.CUTTING,
+    State.ROLLING_BACK_FROZEN,
+    asks=State.ASKING_APPROVE,
+    answered=State.APPROVE_ANSWERED,
+)
+_RELEASED = _Phase(State.STOPPED_RELEASED, State.WATCHING, State.ROLLING_BACK_RELEASED)
+_PHASES = (_BEFORE, _FROZEN, _RELEASED)
+_UNATTENDED = frozenset({State.DEFINED, *(phase.unattended for phase in _PHASES)})
+_CARRIED = frozenset(
+    state for phase in _PHASES for state in (phase.works, phase.asks, phase.answered) if state is not None
+)
+
+_Row = Mapping[Event, State | Refusal]
+
+
+def _same(state: State, *events: Event) -> dict[Event, State | Refusal]:
+    return dict.fromkeys(events, state)
+
+
+def _refused(refusal: Refusal, *events: Event) -> dict[Event, State | Refusal]:
+    return dict.fromkeys(events, refusal)
+
+
+def _unattended(state: State, phase: _Phase) -> _Row:
+    nobody = Refusal(f"{_NOBODY}: an answer would change nothing", _AGAIN, Event.TRIGGER)
+    no_process = Refusal(_NOBODY, _AGAIN, Event.TRIGGER)
+    not_moved = Refusal("has moved nothing yet", "Take it back by `mirror cutover rollback {name}`.", Event.ROLL_BACK)
+    row: dict[Event, State | Refusal] = {
+        **_same(phase.works, Event.TRIGGER, Event.TRIGGER_WITH_WORD, Event.CLEAR),
+        **_refused(nobody, Event.YES, Event.NO),
+        Event.ROLL_BACK: phase.rolls_back,
+        Event.BRING_BACK: state if phase is _RELEASED else not_moved,
+        **_same(state, Event.MARK, Event.RESTART, Event.KILL, Event.TIME_OUT),
+        **_refused(no_process, *INSIDE),
+    }
+    if state is State.DEFINED or phase is _RELEASED:
+        row[Event.TRIGGER_WITH_WORD] = Refusal("has asked nothing that is left to answer", _AGAIN, Event.TRIGGER)
+    return row
+
+
+def _carried(state: State, phase: _Phase) -> dict[Event, State | Refusal]:
+    """What is common to all states in which a process carries a cutover out."""
+    taken = Refusal(
+        "is carried out already",
+        "Wait until that process asks or ends, or end it (Ctrl-C, or mark its task).",
+        Event.KILL,
+    )
+    busy = Refusal(
+        "is in the middle of a step",
+        "Wait until it asks or ends, or end its process (Ctrl-C, or mark its task); then take it back.",
+        Event.KILL,
+    )
+    not_moved = Refusal("has moved nothing yet", "Wait until it asks or ends; then take it back.", Event.KILL)
+    elsewhere = Refusal("does not come to that now", "Wait until it asks or ends.", Event.LEAVES)
+    return {
+        **_refused(elsewhere, *INSIDE),
+        **_refused(taken, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
+        Event.ROLL_BACK: busy,
+        Event.BRING_BACK: state if phase is _RELEASED else not_moved,
+        Event.CLEAR: phase.works,
+        **_same(phase.unattended, Event.MARK, Event.KILL, Event.LEAVES),
+        **_same(state, Event.RESTART, Event.TIME_OUT),
+    }
+
+
+def _works(phase: _Phase) -> _Row:
+    state = phase.works
+    row = _carried(state, phase)
+    asks_nothing = Refusal("asks nothing now", "Wait until it asks or ends.", Event.LEAVES)
+    row |= _refused(asks_nothing, Event.YES, Event.NO)
+    if phase.asks is not None:
+        row[Event.ASKS] = phase.asks
+    if phase is _FROZEN:
+        row[Event.WORD_LAPSES], row[Event.RELEASES] = _BEFORE.works, _RELEASED.works
+    if phase is _RELEASED:
+        row[Event.FINISHES] = State.FINISHED
+    return row
+
+
+def _asks(state: State, phase: _Phase) -> _Row:
+    answered = phase.answered
+    assert answered is not None
+    open_question = Refusal("is carried out already, and asks", "Answer its question.", Event.YES)
+    return _carried(state, phase) | {
+        **_refused(open_question, Event.TRIGGER, Event.TRIGGER_WITH_WORD),
+        Event.YES: answered,
+        # The process ends. A rollback sends it away in the same way.
+        Event.NO: phase.works,
+        Event.ROLL_BACK: phase.rolls_back,
+        Event.TIME_OUT: phase.unattended,
+    }
+
+
+def _answered(state: State, phase: _Phase) -> _Row:
+    again = Refusal("has been answered already", "Wait until its process has taken the answer.", Event.TAKES)
+    # A yes that nobody has taken says all the same that the writers are stopped.
+    return _carried(state, phase) | {
+        **_refused(again, Event.YES, Event.NO),
+        Event.TAKES: _FROZEN.works,
+        **_same(_FROZEN.unattended, Event.MARK, Event.KILL, Event.LEAVES),
+        Event.CLEAR: _FROZEN.works,
+    }
+
+
+def _rolls_back(phase: _Phase) -> _Row:
+    state = phase.rolls_back
+    underway = Refusal("is being rolled back", "Wait until that has ended, or end its process.", Event.KILL)
+    return {
+        **_refused(underway, *(event for event in Event if event not in (Event.CLEAR, Event.UNDOES))),
+        **_same(state, Event.CLEAR, Event.RESTART, Event.TIME_OUT),
+        **_same(phase.unattended, Event.MARK, Event.KILL, Event.LEAVES),
+        Event.UNDOES: State.ROLLED_BACK,
+    }
+
+
+def _ended(state: State) -> dict[Event, State | Refusal]:
+    over = Refusal(f"is {state.value} already", _ANOTHER)
+    return {
+        **_refused(over, *Event),
+        **_same(state, Event.MARK, Event.RESTART, Event.KILL, Event.TIME_OUT),
+    }
+
+
+_TABLE: Mapping[State, _Row] = {
+    State.DEFINED: _unattended(State.DEFINED, _BEFORE),
+    **{phase.unattended: _unattended(phase.unattended, phase) for phase in _PHASES},
+    **{phase.works: _works(phase) for phase in _PHASES},
+    **{phase.asks: _asks(phase.asks, phase) for phase in _PHASES if phase.asks is not None},
+    **{phase.answered: _answered(phase.answered, phase) for phase in _PHASES if phase.answered is not None},
+    **{phase.rolls_back: _rolls_back(phase) for phase in _PHASES},
+    State.FINISHED: _ended(State.FINISHED)
+    | {
+        Event.ROLL_BACK: Refusal("is finished: it can no longer be rolled back", _BACK),
+        Event.BRING_BACK: State.FINISHED,
+    },
+    State.ROLLED_BACK: _ended(State.ROLLED_BACK)
+    | {Event.BRING_BACK: Refusal("was rolled back: it has moved nothing", _ANOTHER)},
+}
+
+
+def after(state: State, event: Event) -> State | Refusal:
+    """The state after an event, or why the event is refused."""
+    return _TABLE[state][event]
+
+
+def choices(state: State) -> tuple[Event, ...]:
+    """What an operator can do in a state."""
+    return tuple(event for event in CHOICES if isinstance(after(state, event), State))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger says of a cutover, as far as its state depends on it."""
+
+    recorded: CutoverState
+    #: Whether any process has ever taken it on.
+    begun: bool
+    #: The writers' owner has said that they are stopped, and that was not taken back.
+    frozen: bool
+    #: The first grant to write to the target may have been given.
+    released: bool
+    #: A process that lives carries it out, or rolls it back.
+    carried: bool
+    rolled_back: bool
+    #: The question that this process has asked and that is open, or answered by a yes that it has not taken yet.
+    question: Step | None = None
+    answered: bool = False
+
+
+def state_of(known: Known) -> State:
+    """The state of a cutover."""
+    if known.recorded.ended:
+        return State.FINISHED if known.recorded is CutoverState.FINISHED else State.ROLLED_BACK
+    phase = _RELEASED if known.released else _FROZEN if known.frozen else _BEFORE
+    if known.rolled_back:
+        return phase.rolls_back
+    if known.carried:
+        if known.question is Step.FREEZE:
+            return State.FREEZE_ANSWERED if known.answered else State.ASKING_FREEZE
+        if known.question is Step.APPROVE:
+            return State.APPROVE_ANSWERED if known.answered else State.ASKING_APPROVE
+        return phase.works
+    return State.DEFINED if phase is _BEFORE and not known.begun else phase.unattended
+
+
+#: For people; `{writers}` is never needed, since the state says it.
+DESCRIPTIONS: Mapping[State, str] = {
+    State.DEFINED: "Nobody has begun it.",
+    State.PREPARING: "A process takes the steps before the freeze; everybody works.",
+    State.ASKING_FREEZE: "A process waits for the word that the writers are stopped.",
+    State.FREEZE_ANSWERED: "The word is given, and its process takes it within a moment.",
+    State.STOPPED: "Nobody carries it out; the writers may write to the source.",
+    State.CUTTING: "The writers wait; a process drains, verifies and switches.",
+    State.ASKING_APPROVE: "The writers wait; a process waits for the approval.",
+    State.APPROVE_ANSWERED: "The approval is given, and its process takes it within a moment.",
+    State.STOPPED_FROZEN: "**Nobody carries it out, and the writers wait.**",
+    State.WATCHING: "Writers may write to the target; a process releases and waits for clients.",
+    State.STOPPED_RELEASED: "Nobody carries it out; writers may write to the target.",
+    State.ROLLING_BACK: "A process rolls it back; the writers had not been stopped.",
+    State.ROLLING_BACK_FROZEN: "A process rolls it back; the writers wait.",
+    State.ROLLING_BACK_RELEASED: "A process rolls it back after the release.",
+    State.FINISHED: "It has ended: everybody has moved.",
+    State.ROLLED_BACK: "It has ended: nothing has moved.",
+}
+
+
+def rows(events: tuple[Event, ...] = tuple(Event)) -> Iterator[tuple[State, Event, State | Refusal]]:
+    """Each cell of the table."""
+    for state in State:
+        for event in events:
+            yield state, event, after(state, event)

@@ -1,0 +1,119 @@
+"""`mirror cutover` on a ledger of its own: answers, and who acts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, CutoverStepRow, QuestionRow
+from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook.model import CutoverDefinition
+from mirror_lib.runbook.situation import lock_name
+from mirror_lib.runbook.states import Event, State
+from tests.support.ledgers import ready_ledger
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+WAVE = CutoverDefinition(name="wave", flow="A->B", topics=("orders",))
+_FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+A->B.enabled = true
+mirror.ledger.url = sqlite:///ledger.sqlite3
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mirror.properties"
+    path.write_text(_FILE)
+    return path
+
+
+@pytest.fixture
+def ledger(file: Path) -> Iterator[Ledger]:
+    """With a cutover that waits for the word that the writers are stopped."""
+    with ready_ledger(f"sqlite:///{file.parent}/ledger.sqlite3") as ledger:
+        ledger.cutovers.create(
+            CutoverRow(
+                name=WAVE.name,
+                flow=WAVE.flow,
+                state="waiting",
+                step="freeze",
+                definition=WAVE.to_dict(),
+                created_at=NOON,
+                created_by="ann",
+                updated_at=NOON,
+            )
+        )
+        ledger.cutovers.save_step(
+            CutoverStepRow(
+                cutover=WAVE.name,
+                step="freeze",
+                attempt=1,
+                state="waiting",
+                gates=[],
+                facts={},
+                by="ann",
+                started_at=NOON,
+            )
+        )
+        yield ledger
+
+
+def call(file: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["cutover", *arguments, "--config", str(file)])
+    return done.exit_code, done.output
+
+
+def test_one_command_shows_what_each_event_does_in_each_state() -> None:
+    done = CliRunner().invoke(app, ["cutover", "states", "--json"])
+
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["problems"]) == (0, [])
+    assert [row["state"] for row in told["states"]] == [state.value for state in State]
+    assert all(set(row) == {"state", *(event.value.replace(" ", "_") for event in Event)} for row in told["states"])
+
+
+def test_a_yes_to_a_cutover_that_nobody_carries_out_is_refused_and_changes_nothing(file: Path, ledger: Ledger) -> None:
+    before = ledger.cutovers.steps(WAVE.name)
+
+    code, told = call(file, "confirm", "wave", "freeze", "--yes")
+
+    assert code == 3
+    assert "cutover wave is not carried out by any process: an answer would change nothing." in told
+    assert "Trigger it again: `mirror cutover run wave`, or the DAG with this name." in told
+    assert ledger.cutovers.steps(WAVE.name) == before
+
+
+def test_the_status_says_that_nobody_acts_and_what_to_do(file: Path, ledger: Ledger) -> None:
+    code, told = call(file, "status", "wave")
+
+    assert code == 3
+    assert "Nobody carries it out. Stop the writers of these topics, then say so: " in told
+    assert "mirror cutover run wave --confirm freeze" in told
+
+
+def test_the_status_says_who_carries_it_out_and_what_it_asks_and_a_wrong_answer_is_refused(
+    file: Path, ledger: Ledger
+) -> None:
+    with hold_lock(ledger, flow=lock_name("wave"), run_id="job", lease_seconds=30.0) as lease:
+        ledger.carriers.begin(
+            CarrierRow(cutover="wave", id="job", kind="run", by="ann", holder=lease.holder, since=NOON)
+        )
+        ledger.carriers.ask(QuestionRow(cutover="wave", step="freeze", attempt=1, carrier="job", asked_at=NOON))
+
+        _, told = call(file, "status", "wave")
+        code, refused = call(file, "confirm", "wave", "approve", "--yes")
+
+    assert "It is carried out by ann (process" in told
+    assert "mirror cutover confirm wave freeze" in told
+    assert code == 3
+    assert "cutover wave does not ask for approve: it asks for freeze." in refused

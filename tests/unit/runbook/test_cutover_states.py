@@ -1,0 +1,157 @@
+"""The states of a cutover: what each event does in each of them, without a ledger."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.runbook import states_shown
+from mirror_lib.runbook.model import CutoverState, Step
+from mirror_lib.runbook.states import INSIDE, Event, Known, Refusal, State, after, choices, state_of
+
+CARRIED = [state for state in State if state.is_carried]
+UNATTENDED = [state for state in State if state.is_unattended]
+ASKING = [State.ASKING_FREEZE, State.ASKING_APPROVE]
+ENDED = [State.FINISHED, State.ROLLED_BACK]
+ROLLING_BACK = [state for state in State if state.value.startswith("rolling-back")]
+RUNBOOKS = Path(__file__).resolve().parents[3] / "docs/runbooks.md"
+
+
+def refused(state: State, event: Event) -> Refusal:
+    then = after(state, event)
+    assert isinstance(then, Refusal)
+    return then
+
+
+def test_every_state_is_of_one_kind() -> None:
+    kinds = [*CARRIED, *UNATTENDED, *ROLLING_BACK, *ENDED]
+
+    assert sorted(kinds) == sorted(State)
+
+
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
+def test_every_event_leads_to_a_state_or_is_refused_with_a_way_on_that_is_open(state: State, event: Event) -> None:
+    then = after(state, event)
+
+    if isinstance(then, Refusal):
+        assert then.reason
+        assert then.do
+        assert (then.way is None) == state.has_ended
+        assert then.way is None or isinstance(after(state, then.way), State)
+    else:
+        assert then in State
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("event", [Event.YES, Event.NO])
+def test_an_answer_is_taken_only_by_a_process_that_asks(state: State, event: Event) -> None:
+    then = after(state, event)
+
+    assert isinstance(then, State) == (state in ASKING)
+    assert isinstance(then, Refusal) or then.is_carried
+
+
+@pytest.mark.parametrize("state", UNATTENDED)
+def test_a_yes_to_a_cutover_that_nobody_carries_out_says_to_trigger_it_again(state: State) -> None:
+    answer = refused(state, Event.YES)
+
+    assert "not carried out by any process" in answer.reason
+    assert answer.way is Event.TRIGGER
+
+
+@pytest.mark.parametrize("state", [*CARRIED, *ROLLING_BACK])
+@pytest.mark.parametrize("event", [Event.KILL, Event.MARK])
+def test_a_process_that_is_killed_leaves_a_state_in_which_it_can_be_triggered_again_or_taken_back(
+    state: State, event: Event
+) -> None:
+    then = after(state, event)
+
+    assert then in UNATTENDED
+    assert {Event.TRIGGER, Event.ROLL_BACK} <= set(choices(State(then)))
+
+
+@pytest.mark.parametrize("state", CARRIED)
+def test_a_second_trigger_is_refused_while_a_process_carries_it_out(state: State) -> None:
+    assert "is carried out already" in refused(state, Event.TRIGGER).reason
+
+
+@pytest.mark.parametrize("state", [*CARRIED, *UNATTENDED])
+def test_a_cleared_task_carries_it_out_again_and_asks_anew(state: State) -> None:
+    then = after(state, Event.CLEAR)
+
+    assert isinstance(then, State)
+    assert then.is_carried
+    assert then.question is None
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_restart_of_airflow_changes_nothing_that_the_ledger_keeps(state: State) -> None:
+    assert after(state, Event.RESTART) is state
+
+
+@pytest.mark.parametrize("state", [state for state in State if not state.has_ended])
+def test_people_can_bring_every_state_to_an_end(state: State) -> None:
+    seen, ahead = {state}, [state]
+    while ahead:
+        here = ahead.pop()
+        for event in (*choices(here), *INSIDE):
+            then = after(here, event)
+            if isinstance(then, State) and then not in seen:
+                seen.add(then)
+                ahead.append(then)
+
+    assert State.FINISHED in seen or state in ROLLING_BACK
+    assert State.ROLLED_BACK in seen
+
+
+def test_the_writers_wait_from_their_word_to_the_release_whoever_acts() -> None:
+    waiting = {state for state in State if state.writers_wait}
+
+    assert waiting == {
+        State.FREEZE_ANSWERED,
+        State.CUTTING,
+        State.ASKING_APPROVE,
+        State.APPROVE_ANSWERED,
+        State.STOPPED_FROZEN,
+        State.ROLLING_BACK_FROZEN,
+    }
+
+
+@pytest.mark.parametrize("state", [state for state in State if state.writers_wait and state.is_unattended])
+def test_where_writers_wait_for_nobody_both_ways_out_are_open(state: State) -> None:
+    assert choices(state) == (Event.TRIGGER, Event.ROLL_BACK)
+
+
+def test_a_writer_that_is_found_takes_the_word_back() -> None:
+    then = after(State.CUTTING, Event.WORD_LAPSES)
+
+    assert isinstance(then, State)
+    assert not then.writers_wait
+    assert after(then, Event.ASKS) is State.ASKING_FREEZE
+
+
+def test_a_finished_cutover_is_not_rolled_back_but_brought_home() -> None:
+    assert "mirror cutover back" in refused(State.FINISHED, Event.ROLL_BACK).do
+    assert after(State.FINISHED, Event.BRING_BACK) is State.FINISHED
+
+
+def test_everything_that_the_ledger_can_say_is_a_state_and_every_state_can_be_said() -> None:
+    flags = (False, True)
+    found = {
+        state_of(Known(recorded, begun, frozen, released, carried, rolled_back, question, answered))
+        for recorded in CutoverState
+        for begun, frozen, released, carried, rolled_back, answered in itertools.product(flags, repeat=6)
+        for question in (None, Step.FREEZE, Step.APPROVE)
+    }
+
+    assert found == set(State)
+
+
+def test_the_table_holds_what_it_promises() -> None:
+    assert states_shown.problems() == []
+
+
+def test_the_runbook_shows_the_table_of_the_program() -> None:
+    assert states_shown.markdown() in RUNBOOKS.read_text(encoding="utf-8")
