@@ -81,6 +81,7 @@ class TargetWriter:
         omissions: Omissions,
         memory: ProducerMemory,
         tasks: int = 1,
+        committed: Callable[[Sequence[PartitionCopy]], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -96,6 +97,7 @@ class TargetWriter:
             self._faults,
             retry_seconds=settings.retry_max_seconds,
             acknowledged=acknowledged,
+            committed=committed,
             go_on=self._pump,
         )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
