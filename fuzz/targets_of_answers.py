@@ -10,7 +10,14 @@ from typing import Any
 
 from fuzz.model import Target, Wrong
 from fuzz.mutation import mutated
-from mirror_lib.cluster import acl_protocol, data_protocol, fetch_protocol, group_protocol, transaction_protocol
+from mirror_lib.cluster import (
+    acl_protocol,
+    data_protocol,
+    fetch_protocol,
+    group_protocol,
+    topic_id_protocol,
+    transaction_protocol,
+)
 from mirror_lib.errors import MirrorError
 
 _Reader = Callable[[memoryview], Any]
@@ -108,6 +115,12 @@ class OtherAnswers(_Answers):
 def _others() -> tuple[tuple[_Reader, bytes], ...]:
     one, topic = struct.pack(">i", 1), _plain("orders")
     produced = one + topic + one + struct.pack(">ihqqq", 3, 0, 100, -1, 5) + bytes(4)
+    produced_by_id = b"\0\x02" + _TOPIC_ID + b"\x02" + struct.pack(">ihqqq", 3, 87, -1, -1, -1) + b"\x02" + bytes(4)
+    produced_by_id += _compact("why") + b"\0" + _compact("all of it") + bytes(2) + bytes(4) + b"\0"
+    replicas = (b"\x02" + bytes(4)) * 2 + b"\x01"
+    topic_ids = b"\0" + bytes(4) + b"\x02" + bytes(4) + _compact("host") + bytes(4) + b"\0\0" + _compact("cluster")
+    topic_ids += bytes(4) + b"\x02" + bytes(2) + _compact("orders") + _TOPIC_ID + b"\0\x02" + bytes(14) + replicas
+    topic_ids += bytes(1) + bytes(5) + bytes(5)
     log_dirs = bytes(4) + one + bytes(2) + _plain("/data") + one + topic + one + struct.pack(">iqqb", 3, 4096, 0, 0)
     listed = struct.pack(">ihqq", 3, 0, -1, 100)
     list_end = bytes(4) + one + topic + one + listed + struct.pack(">i", 7)
@@ -133,6 +146,8 @@ def _others() -> tuple[tuple[_Reader, bytes], ...]:
     names = b"\0" + bytes(4) + bytes(2) + b"\x01\x02" + _compact("mirror") + bytes(8) + _compact("Empty") + bytes(2)
     return (
         (data_protocol.parse_produce, produced),
+        (_read_produced_by_id, produced_by_id),
+        (topic_id_protocol.parse_topic_ids, topic_ids),
         (data_protocol.parse_log_dirs, log_dirs),
         (data_protocol.parse_list_end, list_end),
         (data_protocol.parse_local_log_start, local_start),
@@ -150,6 +165,10 @@ def _others() -> tuple[tuple[_Reader, bytes], ...]:
         (transaction_protocol.parse_describe_transaction, transaction),
         (transaction_protocol.parse_list_transactions, names),
     )
+
+
+def _read_produced_by_id(view: memoryview) -> Any:
+    return data_protocol.parse_produce_by_id(view, {_TOPIC_ID: "orders"})
 
 
 def _read_group_offsets(view: memoryview) -> Any:

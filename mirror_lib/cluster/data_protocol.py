@@ -6,15 +6,25 @@ Payloads are not copied into the request on the way out.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.garbled import answer_of
-from mirror_lib.cluster.protocol_fields import NO_TAGS, FieldReader, encode_compact, encode_string, encode_varint
+from mirror_lib.cluster.protocol_fields import (
+    EMPTY_ARRAY,
+    NO_TAGS,
+    FieldReader,
+    encode_compact,
+    encode_string,
+    encode_varint,
+)
 
 #: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
 PRODUCE, PRODUCE_VERSION = 0, 7
+#: The first with the ids of topics in place of their names (Kafka 4.1, KIP-516): a topic that was deleted and created
+#: again is another one. Not for batches in transactions: since version 12 (KIP-890) a late request would begin one.
+PRODUCE_BY_ID_VERSION = 13
 DESCRIBE_LOG_DIRS, LOG_DIRS_VERSION = 35, 1
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 5
 #: The first version that can be asked for local offsets (KIP-405); brokers without it have no remote storage.
@@ -27,6 +37,11 @@ API_VERSIONS, API_VERSIONS_VERSION = 18, 0
 _PRODUCE_HEAD, _PRODUCE_PARTITION = struct.Struct(">hii"), struct.Struct(">ii")
 #: Partition, error code, base offset and log start; the time of the append is left out.
 _PRODUCED_PARTITION = struct.Struct(">ihq8xq")
+#: The same by id, with what follows it where nothing was refused.
+_PRODUCED_BY_ID = struct.Struct(">ihq8xq3s")
+#: No refused records, no message, no tagged fields.
+_NOTHING_REFUSED = EMPTY_ARRAY + NO_TAGS + NO_TAGS
+_ACKS_AND_TIMEOUT = struct.Struct(">hi")
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _NO_STRING = _INT16.pack(-1)
 
@@ -81,6 +96,38 @@ def parse_produce(view: memoryview) -> list[ProducedPartition]:
 
 
 @answer_of("Produce")
+def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[list[ProducedPartition], int]:
+    """Read a Produce answer of `PRODUCE_BY_ID_VERSION`.
+
+    Returns:
+        The answers, and for how long the broker reads nothing more from the connection (`produce_throttle_ms`).
+    """
+    answer = FieldReader(view, flexible=True)
+    answer.skip_tags()
+    result = []
+    for _ in range(answer.count()):
+        topic = names.get(answer.topic_id())
+        if topic is None:
+            raise ValueError("a topic was not written to")
+        for _ in range(answer.count()):
+            *numbers, behind = answer.numbers(_PRODUCED_BY_ID)
+            if behind != _NOTHING_REFUSED:
+                answer.skip(-len(_NOTHING_REFUSED))
+                _skip_refusal(answer)
+            result.append(ProducedPartition(topic, *numbers))
+        answer.skip_tags()
+    return result, answer.int32()
+
+
+def _skip_refusal(answer: FieldReader) -> None:
+    for _ in range(answer.count()):
+        _record, _message = answer.int32(), answer.string()
+        answer.skip_tags()
+    _message = answer.string()
+    answer.skip_tags()
+
+
+@answer_of("Produce")
 def produce_throttle_ms(view: memoryview) -> int:
     """For how long the broker reads nothing more from the connection, since a quota is used up; 0: it goes on."""
     (milliseconds,) = _INT32.unpack_from(view, len(view) - _INT32.size)
@@ -129,6 +176,24 @@ def encode_produce(
     for topic, pieces in grouped.items():
         parts.append(encode_string(topic) + _INT32.pack(len(pieces) // 2))
         parts += pieces
+    return parts
+
+
+def encode_produce_by_id(
+    batches: Sequence[tuple[str, int, Buffer]], topic_ids: Mapping[str, bytes], *, timeout_ms: int
+) -> list[Buffer]:
+    """The same for `PRODUCE_BY_ID_VERSION`, outside of transactions; each topic has an id."""
+    grouped = by_topic(batches)
+    # The header has tagged fields, with which the body begins; then no transactional id.
+    before = NO_TAGS + NO_TAGS + _ACKS_AND_TIMEOUT.pack(-1, timeout_ms) + encode_varint(len(grouped) + 1)
+    parts: list[Buffer] = []
+    for topic, wanted in grouped.items():
+        before += topic_ids[topic] + encode_varint(len(wanted) + 1)
+        for _, partition, payload in wanted:
+            parts += (before + _INT32.pack(partition) + encode_varint(len(payload) + 1), payload)
+            before = NO_TAGS
+        before += NO_TAGS
+    parts.append(before + NO_TAGS)
     return parts
 
 

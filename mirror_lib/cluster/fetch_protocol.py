@@ -12,7 +12,6 @@ A leader that is told the reader's rack may name another replica instead of send
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -25,8 +24,10 @@ from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.protocol_fields import (
     EMPTY_ARRAY,
     NO_TAGS,
+    TOPIC_ID_BYTES,
     encode_compact,
     encode_string,
+    encode_topic_id,
     encode_varint,
     read_varint,
     skip_tags,
@@ -39,7 +40,6 @@ FETCH, PLAIN_VERSION = 1, 11
 EPOCH_CHECKING_VERSION = 12
 #: With the ids of topics in place of their names.
 TOPIC_ID_VERSION = 13
-_TOPIC_ID_BYTES = 16
 #: Nothing to check.
 UNKNOWN_EPOCH = -1
 
@@ -131,7 +131,7 @@ def encode_fetch(
 
 def _id_of(wanted: FetchRequestPartition) -> bytes:
     assert wanted.topic_id is not None
-    return base64.urlsafe_b64decode(wanted.topic_id + "==")
+    return encode_topic_id(wanted.topic_id)
 
 
 def names_by_id(partitions: Sequence[FetchRequestPartition]) -> dict[bytes, str]:
@@ -244,7 +244,7 @@ def _name(view: memoryview, position: int) -> tuple[str, int]:
 
 
 def _name_by_id(view: memoryview, position: int, names: Mapping[bytes, str]) -> tuple[str, int]:
-    end = position + _TOPIC_ID_BYTES
+    end = position + TOPIC_ID_BYTES
     topic = names.get(bytes(view[position:end]))
     if topic is None:
         raise ValueError("a topic was not asked for")

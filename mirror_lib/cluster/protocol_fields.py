@@ -6,7 +6,9 @@ own (`fetch_protocol`, `data_protocol`), since thousands of them pass in a secon
 
 from __future__ import annotations
 
+import base64
 import struct
+from typing import Any
 
 _INT8, _INT16, _INT32, _INT64 = struct.Struct(">b"), struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q")
 #: Of each byte of a varint: the bit that says that more follow, and the others.
@@ -16,6 +18,11 @@ _LONGEST_VARINT = 5
 
 #: In the compact encoding: no tagged fields, an empty array, no array at all.
 NO_TAGS, EMPTY_ARRAY, NULL_ARRAY = b"\0", b"\1", b"\0"
+
+
+#: Bytes of a topic's id on the wire.
+TOPIC_ID_BYTES = 16
+_PADDING = "=="
 
 
 class FieldReader:
@@ -56,7 +63,7 @@ class FieldReader:
         """A number of eight bytes."""
         return self._number(_INT64)
 
-    def numbers(self, kind: struct.Struct) -> tuple[int, ...]:
+    def numbers(self, kind: struct.Struct) -> tuple[Any, ...]:
         """Several numbers that follow one another."""
         found = kind.unpack_from(self._view, self._at)
         self._at += kind.size
@@ -82,6 +89,18 @@ class FieldReader:
         self._at = end
         return text
 
+    def topic_id(self) -> bytes:
+        """A topic's id.
+
+        Raises:
+            ValueError: the bytes end inside it.
+        """
+        found = bytes(self._view[self._at : self._at + TOPIC_ID_BYTES])
+        if len(found) < TOPIC_ID_BYTES:
+            raise ValueError("a topic id does not fit it")
+        self._at += TOPIC_ID_BYTES
+        return found
+
     def skip_tags(self) -> None:
         """Pass over tagged fields, of which we know none."""
         if self._flexible:
@@ -92,7 +111,7 @@ class FieldReader:
         return value
 
     def _number(self, kind: struct.Struct) -> int:
-        return self.numbers(kind)[0]
+        return int(self.numbers(kind)[0])
 
 
 def read_varint(view: memoryview, position: int) -> tuple[int, int]:
@@ -144,3 +163,13 @@ def encode_string(text: str) -> bytes:
     """A text in the plain encoding."""
     raw = text.encode()
     return _INT16.pack(len(raw)) + raw
+
+
+def encode_topic_id(topic_id: str) -> bytes:
+    """The bytes of a topic's id, given as Java's `Uuid` writes it."""
+    return base64.urlsafe_b64decode(topic_id + _PADDING)
+
+
+def decode_topic_id(raw: bytes) -> str:
+    """A topic's id as Java's `Uuid` writes it."""
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from types import MappingProxyType
 
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -27,6 +28,7 @@ from mirror_lib.cluster.data_protocol import (
     LOG_DIRS_VERSION,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
+    PRODUCE_BY_ID_VERSION,
     PRODUCE_VERSION,
     ProducedPartition,
     encode_epoch_ends,
@@ -34,11 +36,13 @@ from mirror_lib.cluster.data_protocol import (
     encode_local_log_start,
     encode_log_dirs,
     encode_produce,
+    encode_produce_by_id,
     parse_epoch_ends,
     parse_list_end,
     parse_local_log_start,
     parse_log_dirs,
     parse_produce,
+    parse_produce_by_id,
     produce_throttle_ms,
 )
 from mirror_lib.cluster.error_codes import ErrorCode
@@ -57,6 +61,13 @@ from mirror_lib.cluster.fetch_protocol import (
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.cluster.producers import Producers
 from mirror_lib.cluster.quota_watch import QuotaWatch
+from mirror_lib.cluster.topic_id_protocol import (
+    METADATA,
+    METADATA_VERSION,
+    NamedTopic,
+    encode_topic_ids,
+    parse_topic_ids,
+)
 from mirror_lib.errors import (
     ClusterError,
     MirrorError,
@@ -87,6 +98,7 @@ class RawClient(BrokerConnections):
         self.producers = Producers(self)
         self._leaders: dict[TopicPartition, int] = {}
         self._partition_counts: dict[str, int] = {}
+        self._undescribed: dict[str, int] = {}
         self._quotas = QuotaWatch(connection.cluster, connection.client_id)
 
     async def refresh_leaders(self, topics: Iterable[str]) -> dict[str, int]:
@@ -98,8 +110,9 @@ class RawClient(BrokerConnections):
         for topic in response.topics:
             error_code, name, partitions = topic[0], topic[1], topic[-1]
             if error_code:
-                failed[name] = error_code
+                failed[name] = self._undescribed[name] = error_code
             else:
+                self._undescribed.pop(name, None)
                 self._partition_counts[name] = len(partitions)
             for partition in partitions:
                 key, leader = TopicPartition(name, partition[1]), partition[2]
@@ -112,6 +125,27 @@ class RawClient(BrokerConnections):
     def leader(self, partition: TopicPartition) -> int | None:
         """The broker that led this partition at the last refresh, None when unknown or without a leader."""
         return self._leaders.get(partition)
+
+    def why_no_leader(self, partition: TopicPartition) -> int:
+        """The error code of a partition without a known leader: what the last refresh said of its topic."""
+        return self._undescribed.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+
+    async def topic_ids(self, topics: Iterable[str], *, node: int | None = None) -> dict[str, NamedTopic]:
+        """The ids that topics have now, and the error codes of topics that cannot be described.
+
+        Empty where the cluster is older than topic ids (Kafka 2.8).
+
+        Args:
+            node: the broker to ask; default any.
+        """
+        body = encode_topic_ids(sorted(set(topics)))
+
+        async def ask(broker: int) -> dict[str, NamedTopic]:
+            if not await self.speaks(broker, METADATA, METADATA_VERSION):
+                return {}
+            return parse_topic_ids(await self.ask(broker, METADATA, METADATA_VERSION, body))
+
+        return await (self.from_any(ask) if node is None else ask(node))
 
     def partition_count(self, topic: str) -> int | None:
         """How many partitions a topic had at the last refresh, those without a leader too; None when unknown."""
@@ -160,6 +194,11 @@ class RawClient(BrokerConnections):
                 return found
             await asyncio.sleep(throttled_ms / 1000)
 
+    def produces_by_id(self, node: int) -> bool:
+        """Whether a broker that is connected takes the ids of topics to write to."""
+        link = self.linked(node)
+        return link is not None and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION)
+
     def produce(
         self,
         node: int,
@@ -169,30 +208,57 @@ class RawClient(BrokerConnections):
         lane: int = 0,
         connection: object | None = None,
         transactional_id: str | None = None,
+        topic_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> Awaitable[list[ProducedPartition]]:
-        """Append one ready-made batch to each of several partitions with acks=all (Produce v7).
+        """Append one ready-made batch to each of several partitions with acks=all (Produce v7 or v13).
 
         Args:
             batches: topic, partition, complete magic-2 batch; at most one batch for a partition.
             lane: which of the connections to the broker.
             connection: send over this connection or not at all.
             transactional_id: of the producer in whose open transaction all the batches are.
+            topic_ids: of topics that must not be others of the same names. They count where the broker knows them in
+                this request (Kafka 4.1), all topics of the request have one, and it is in no transaction.
         """
-        body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
+        by_id = transactional_id is None and all(batch[0] in topic_ids for batch in batches)
         link = self.linked(node, lane)
-        if link is not None and link.connection is connection and link.speaks(PRODUCE, PRODUCE_VERSION):
+        if link is not None and link.connection is connection:
             # Without a coroutine, as thousands of these are sent in a second.
-            return link.connection.request_read(PRODUCE, PRODUCE_VERSION, body, partial(self._produced, node))
-        return self._produce(node, body, lane, connection)
+            if by_id and link.speaks(PRODUCE, PRODUCE_BY_ID_VERSION):
+                body = encode_produce_by_id(batches, topic_ids, timeout_ms=timeout_ms)
+                read = partial(self._produced_by_id, node, {topic_ids[batch[0]]: batch[0] for batch in batches})
+                return link.connection.request_read(PRODUCE, PRODUCE_BY_ID_VERSION, body, read)
+            if link.speaks(PRODUCE, PRODUCE_VERSION):
+                body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
+                return link.connection.request_read(PRODUCE, PRODUCE_VERSION, body, partial(self._produced, node))
+        return self._produce(node, batches, timeout_ms, lane, connection, transactional_id, topic_ids if by_id else {})
 
     async def _produce(
-        self, node: int, body: Sequence[Buffer], lane: int, connection: object | None
+        self,
+        node: int,
+        batches: Sequence[tuple[str, int, Buffer]],
+        timeout_ms: int,
+        lane: int,
+        connection: object | None,
+        transactional_id: str | None,
+        topic_ids: Mapping[str, bytes],
     ) -> list[ProducedPartition]:
-        return self._produced(node, await self.ask(node, PRODUCE, PRODUCE_VERSION, body, lane=lane, over=connection))
+        ask = partial(self.ask, node, PRODUCE, lane=lane, over=connection)
+        if topic_ids and await self.speaks(node, PRODUCE, PRODUCE_BY_ID_VERSION):
+            body = encode_produce_by_id(batches, topic_ids, timeout_ms=timeout_ms)
+            answer = await ask(PRODUCE_BY_ID_VERSION, body)
+            return self._produced_by_id(node, {topic_ids[batch[0]]: batch[0] for batch in batches}, answer)
+        body = encode_produce(batches, timeout_ms=timeout_ms, transactional_id=transactional_id)
+        return self._produced(node, await ask(PRODUCE_VERSION, body))
 
     def _produced(self, node: int, answer: memoryview) -> list[ProducedPartition]:
         self._quotas.note(node, produce_throttle_ms(answer))
         return parse_produce(answer)
+
+    def _produced_by_id(self, node: int, names: Mapping[bytes, str], answer: memoryview) -> list[ProducedPartition]:
+        produced, throttled_ms = parse_produce_by_id(answer, names)
+        self._quotas.note(node, throttled_ms)
+        return produced
 
     async def local_log_start(self, node: int, partition: TopicPartition) -> int | None:
         """The first offset that the leader has on its own disks; what is older lies in remote storage (KIP-405).

@@ -101,6 +101,8 @@ class FlowFigures:
     verified: VerifyTotals | None = None
     #: Partitions by reason.
     stalled: Mapping[str, int] = field(default_factory=dict)
+    #: Source offsets of these that are not copied, by reason.
+    stalled_behind: Mapping[str, int] = field(default_factory=dict)
     #: Groups and partitions by reason.
     unsynced: Mapping[str, int] = field(default_factory=dict)
     groups: GroupTotals | None = None

@@ -42,6 +42,8 @@ _GROUPS: Table = _TABLES["group_observation"]
 _HEARTBEATS: Table = _TABLES["heartbeat_observation"]
 _STEPS: Table = _TABLES["step_outcome"]
 _CUTOVERS: Table = _TABLES["cutover"]
+#: As `PartitionObservationRow.records_behind` where the log's end is known; may be negative.
+_BEHIND = _PARTITIONS.c.log_end - func.coalesce(_PARTITIONS.c.position, _PARTITIONS.c.log_start, 0)
 
 #: Well below what SQLite takes in one statement.
 _NAMES_AT_ONCE = 500
@@ -80,6 +82,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
     gaps = _gap_totals(connection, flows)
     verified = _verify_totals(connection, flows)
     stalled = _counts(connection, _PARTITIONS, flows)
+    stalled_behind = _stalled_behind(connection, flows)
     unsynced = _counts(connection, _GROUPS, flows)
     groups = _group_totals(connection, flows)
     steps = _grouped(connection, _STEPS, StepOutcomeRow, flows)
@@ -104,6 +107,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
             gaps=gaps.get(flow, {}),
             verified=verified.get(flow),
             stalled=stalled.get(flow, {}),
+            stalled_behind=stalled_behind.get(flow, {}),
             unsynced=unsynced.get(flow, {}),
             groups=groups.get(flow),
             steps=steps.get(flow, ()),
@@ -307,6 +311,20 @@ def _counts(connection: Connection, table: Table, flows: list[str]) -> dict[str,
     return found
 
 
+def _stalled_behind(connection: Connection, flows: list[str]) -> dict[str, dict[str, int]]:
+    """Source offsets that are not copied of partitions with a reason, by flow and reason."""
+    columns = _PARTITIONS.c
+    query = (
+        select(columns.flow, columns.reason, func.sum(case((_BEHIND > 0, _BEHIND), else_=0)))
+        .where(columns.flow.in_(flows), columns.reason.is_not(None))
+        .group_by(columns.flow, columns.reason)
+    )
+    found: dict[str, dict[str, int]] = {}
+    for flow, reason, offsets in connection.execute(query):
+        found.setdefault(flow, {})[reason] = int(offsets)
+    return found
+
+
 def _group_totals(connection: Connection, flows: list[str]) -> dict[str, GroupTotals]:
     columns = _GROUPS.c
     per_group = (
@@ -359,12 +377,10 @@ def _worst_partitions(
     connection: Connection, flows: list[str], number: int
 ) -> dict[str, tuple[PartitionObservationRow, ...]]:
     columns = _PARTITIONS.c
-    # As `PartitionObservationRow.records_behind`.
-    behind = columns.log_end - func.coalesce(columns.position, columns.log_start, 0)
     place = func.row_number().over(
-        partition_by=columns.flow, order_by=(behind.desc(), columns.topic, columns.partition)
+        partition_by=columns.flow, order_by=(_BEHIND.desc(), columns.topic, columns.partition)
     )
-    ranked = select(_PARTITIONS, place.label("place")).where(columns.flow.in_(flows), behind > 0).subquery("ranked")
+    ranked = select(_PARTITIONS, place.label("place")).where(columns.flow.in_(flows), _BEHIND > 0).subquery("ranked")
     wanted = [ranked.c[column.name] for column in _PARTITIONS.columns]
     query = select(*wanted).where(ranked.c.place <= number).order_by(ranked.c.flow, ranked.c.place)
     found: dict[str, tuple[PartitionObservationRow, ...]] = {}

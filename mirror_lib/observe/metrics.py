@@ -107,6 +107,12 @@ HEADROOM = _gauge(
     "Seconds until retention may delete the first record that is not copied, counted down to now; +Inf is never.",
 )
 STALLED = _gauge("partition_stalled", "Partitions that stand still, by reason.", "reason", mm2="failed tasks")
+STALLED_RECORDS = _gauge(
+    "partition_stalled_records",
+    "Source offsets that are not copied, of partitions that stand still, by reason; of `source-transaction-open` those "
+    "that the transaction hides.",
+    "reason",
+)
 STALLED_ANY = _gauge("flow_partitions_stalled", "Partitions that stand still, for any reason.")
 STALLED_BEFORE = _gauge("flow_partitions_stalled_before", "The same at the observation before the newest.")
 PARTITION_BEHIND = _gauge(
@@ -270,6 +276,8 @@ def _of_flow(flow: FlowConfig, figures: FlowFigures, now: datetime) -> Iterator[
         yield from _observed(figures.observed, figures.observed_before, now)
     for reason, count in figures.stalled.items():
         yield STALLED, float(count), reason
+    for reason, offsets in figures.stalled_behind.items():
+        yield STALLED_RECORDS, float(offsets), reason
     for row in figures.worst:
         yield PARTITION_BEHIND, float(row.records_behind), row.topic, str(row.partition)
     yield from _runs(figures, now)

@@ -218,6 +218,7 @@ class _Task:
             omissions=omissions,
             memory=job.producer_memory,
             tasks=len(job.bins),
+            committed=flush.committed,
         )
 
     async def run(self) -> BaseException | None:
@@ -238,6 +239,7 @@ class _Task:
         finally:
             await self._background.stop()
             await self._writer.close()
+        await self._flush.flush_committed()
         return self._crash
 
     def _crashed(self, error: BaseException) -> None:

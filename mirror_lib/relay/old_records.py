@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
@@ -51,6 +51,7 @@ class OldRecords:
         *,
         retry_seconds: float,
         acknowledged: Callable[[PartitionCopy, int], None],
+        committed: Callable[[Sequence[PartitionCopy]], None],
         go_on: Callable[[PartitionWriter], None],
     ) -> None:
         """Begin none.
@@ -60,6 +61,7 @@ class OldRecords:
             memory: what its brokers remember.
             retry_seconds: how long coordinators and leaders are waited for.
             acknowledged: told of a partition whose transaction has ended.
+            committed: told of partitions whose transaction was committed.
             go_on: tries a partition again.
         """
         self._client = client
@@ -67,6 +69,7 @@ class OldRecords:
         self._faults = faults
         self._retry_seconds = retry_seconds
         self._acknowledged = acknowledged
+        self._committed = committed
         self._go_on = go_on
         self._in_transactions = memory.verifies_transactions
         #: Epoch milliseconds; a batch whose newest timestamp lies before is old.
@@ -157,6 +160,7 @@ class OldRecords:
             writer.marked()
             for copy in writer.copies:
                 copy.committed(end)
+            self._committed(writer.copies)
         writer.guard = Guard.EPOCH
         for copy in writer.copies:
             self._acknowledged(copy, 0)

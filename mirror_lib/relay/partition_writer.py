@@ -142,6 +142,8 @@ class PartitionWriter:
 
     def __init__(self, opened: OpenPartition, retry_seconds: float) -> None:
         self.target = opened.plan.target
+        #: The topic that may be written to, whatever else gets its name; None before Kafka 2.8.
+        self.topic_id = opened.plan.target_topic_id
         #: The leader that it was counted for, and its number among those of that leader: it decides over which of
         #: several connections its batches go.
         self.leader: int | None = None
@@ -179,6 +181,8 @@ class PartitionWriter:
         self.looking = False
         #: The first of `waiting` was refused for what is in it; nothing is sent until that is seen to.
         self.dividing = False
+        #: The topic is not known any more; nothing is sent until it is found out what has become of it.
+        self.lost = False
         #: Batches that were answered while an earlier one must be sent again: they all go again, in order.
         self.resend: list[Outgoing] = []
         self.backoff = Backoff(retry_seconds)

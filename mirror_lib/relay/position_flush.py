@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from mirror_lib.cluster.positions import Position
@@ -42,12 +43,38 @@ class PositionFlush:
         self._writing: asyncio.Future[None] | None = None
         #: One write at a time: of two, the later must not be overtaken by one that knows less.
         self._turn = asyncio.Lock()
+        #: Partitions of which a transaction was committed since the last flush.
+        self._committed: set[TopicPartition] = set()
+        self._wanted = asyncio.Event()
 
     async def run(self) -> None:
         """Flush again and again, until cancelled."""
-        while self._job.positions is not None:
-            await asyncio.sleep(self._job.positions.flush_seconds)
-            await self.flush()
+        if self._job.positions is None:
+            return
+        due = time.monotonic() + self._job.positions.flush_seconds
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due - time.monotonic()):
+                    await self._wanted.wait()
+            if time.monotonic() >= due:
+                await self.flush()
+                due = time.monotonic() + self._job.positions.flush_seconds
+            else:
+                await self.flush_committed()
+
+    def committed(self, copies: Sequence[PartitionCopy]) -> None:
+        """Have partitions stored at once of which a transaction was committed.
+
+        From then on the target's cleaner may take records away, and a restart has to compare what no position covers.
+        """
+        self._committed.update(copy.source for copy in copies)
+        self._wanted.set()
+
+    async def flush_committed(self) -> None:
+        """Store the partitions of which a transaction was committed since the last flush."""
+        self._wanted.clear()
+        committed, self._committed = self._committed, set()
+        await self.store([copy for copy in self._moved() if copy.source in committed])
 
     async def close(self) -> None:
         """Wait for what is being stored, and let go of the connection."""
@@ -57,7 +84,12 @@ class PositionFlush:
 
     async def flush(self) -> None:
         """Store what moved since the last time."""
-        await self.store([copy for copy in self._copies if copy.source_next > self._stored[copy.source]])
+        self._wanted.clear()
+        self._committed.clear()
+        await self.store(self._moved())
+
+    def _moved(self) -> list[PartitionCopy]:
+        return [copy for copy in self._copies if copy.source_next > self._stored[copy.source]]
 
     async def store(self, copies: Sequence[PartitionCopy]) -> None:
         """Store how far these partitions are; a failure is only logged, since the next run can do without."""

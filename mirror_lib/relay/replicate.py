@@ -21,6 +21,7 @@ from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.altered_positions import altered_notes, note_altered
 from mirror_lib.relay.commit import commit_round
+from mirror_lib.relay.foreign_ends import foreign_notes
 from mirror_lib.relay.gaps import close_settled, note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.late_writes import find_late_writes, late_writes_on_target
@@ -211,9 +212,15 @@ def plan_with_facts(
         *about_excluded(flow),
         *about_missing(flow, clusters.missing_topics),
         *altered_notes(clusters.altered),
+        *(() if _may_route(flow, facts) else foreign_notes(facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
+
+
+def _may_route(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> bool:
+    """Whether transforms may send records of one partition to the target partition of another one."""
+    return any(chain.may_route for chain in chains_of(flow, {fact.source.topic for fact in facts}).values())
 
 
 def _with_open_transactions(plan: RunPlan, clusters: FlowClusters) -> RunPlan:

@@ -10,7 +10,15 @@ from mirror_lib.cluster.batches.poison import POLICIES
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import Needed, error_for_code
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
-from mirror_lib.errors import MirrorError, TargetDivergedError, Where
+from mirror_lib.errors import (
+    MirrorError,
+    TargetDeletedError,
+    TargetDivergedError,
+    TargetRecreatedError,
+    TopicMissingError,
+    Where,
+)
+from mirror_lib.relay.background import Background
 from mirror_lib.relay.partition_copy import PartitionCopy
 from mirror_lib.relay.partition_writer import Outgoing, PartitionWriter
 from mirror_lib.relay.quarantine import Omissions
@@ -34,6 +42,7 @@ class WriteFaults:
     def __init__(
         self,
         client: RawClient,
+        background: Background,
         *,
         acknowledged: Callable[[PartitionCopy, int], None],
         lost_leader: Callable[[], None],
@@ -45,6 +54,7 @@ class WriteFaults:
         go_on: tries a partition again, after a pause.
         """
         self._client = client
+        self._background = background
         self._acknowledged = acknowledged
         self._lost_leader = lost_leader
         self._go_on = go_on
@@ -77,16 +87,11 @@ class WriteFaults:
         if writer.backoff.waiting:
             return
         if not writer.backoff.failed(cause):
-            self.fail(
-                writer,
-                type(cause)(
-                    f"writing to {writer.target} did not succeed for {writer.backoff.seconds_failing:.0f} s; "
-                    f"last: {cause.what}",
-                    where=self.where(writer),
-                    action=cause.action or "Check the target's brokers; the next run goes on from here.",
-                ),
-                certain=not any(outgoing.maybe_appended for outgoing in writer.waiting),
-            )
+            if isinstance(cause, TopicMissingError):
+                writer.lost = True
+                self._background.start(self._end_missing(writer, cause))
+            else:
+                self._give_up(writer, cause)
             return
         for outgoing in writer.waiting:
             # What waits for long must not keep all that it was received with.
@@ -94,6 +99,54 @@ class WriteFaults:
                 outgoing.batch.payload = bytearray(outgoing.batch.payload)
         self._lost_leader()
         asyncio.get_running_loop().call_later(writer.backoff.pause_left + 0.01, self._go_on, writer)
+
+    def _give_up(self, writer: PartitionWriter, cause: MirrorError) -> None:
+        error = type(cause)(
+            f"writing to {writer.target} did not succeed for {writer.backoff.seconds_failing:.0f} s; "
+            f"last: {cause.what}",
+            where=self.where(writer),
+            action=cause.action or "Check the target's brokers; the next run goes on from here.",
+        )
+        self.fail(writer, error, certain=not any(outgoing.maybe_appended for outgoing in writer.waiting))
+
+    async def _end_missing(self, writer: PartitionWriter, cause: TopicMissingError) -> None:
+        """End a partition whose topic the brokers have not known for a while, with what has become of it."""
+        topic = writer.target.topic
+        try:
+            failed = await self._client.refresh_leaders([topic])
+            now = await self._client.topic_ids([topic])
+        except MirrorError:
+            failed, now = {}, {}
+        if writer.failed is not None:
+            return
+        action = "The next run says what is lost, and how to continue; find out who deleted the topic."
+        if failed.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            deleted = f"{topic} was deleted on the target while the run wrote to it."
+            self.fail(writer, TargetDeletedError(deleted, where=self.where(writer), action=action), certain=False)
+            return
+        found = now.get(topic)
+        if found is not None and None not in (found.topic_id, writer.topic_id) and found.topic_id != writer.topic_id:
+            recreated = (
+                f"{topic} was deleted on the target and created again while the run wrote to it: it had id "
+                f"{writer.topic_id}, and has {found.topic_id} now."
+            )
+            self.fail(writer, TargetRecreatedError(recreated, where=self.where(writer), action=action), certain=False)
+            return
+        self._give_up(writer, cause)
+
+    async def check_topic(self, writer: PartitionWriter, leader: int) -> None:
+        """Raise an error that may pass if the leader knows another topic by the name than the one to write to.
+
+        A broker that learns late of a new topic knows the one before it for a moment.
+        """
+        if writer.topic_id is None:
+            return
+        found = (await self._client.topic_ids([writer.target.topic], node=leader)).get(writer.target.topic)
+        if found is None or found.topic_id == writer.topic_id:
+            return
+        code = found.error_code or ErrorCode.INCONSISTENT_TOPIC_ID
+        needs = self.needed(writer, code)
+        raise error_for_code(code, where=self.where(writer), doing=f"look at the end of {writer.target}", needs=needs)
 
     def fail(self, writer: PartitionWriter, error: MirrorError, *, certain: bool) -> None:
         """End a partition.

@@ -25,6 +25,7 @@ from functools import partial
 from mirror_lib.cluster.batches.assemble import ReadyBatch
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
+from mirror_lib.cluster.protocol_fields import encode_topic_id
 from mirror_lib.cluster.raw import ProducedPartition, RawClient
 from mirror_lib.cluster.retry import may_pass, without_frames
 from mirror_lib.config.model import CopySettings
@@ -80,12 +81,13 @@ class TargetWriter:
         omissions: Omissions,
         memory: ProducerMemory,
         tasks: int = 1,
+        committed: Callable[[Sequence[PartitionCopy]], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._settings = settings
         self._acknowledged = acknowledged
         self._faults = WriteFaults(
-            client, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
+            client, background, acknowledged=acknowledged, lost_leader=self._refresh_leaders, go_on=self._pump
         )
         self._omissions = omissions
         self._old = OldRecords(
@@ -95,9 +97,11 @@ class TargetWriter:
             self._faults,
             retry_seconds=settings.retry_max_seconds,
             acknowledged=acknowledged,
+            committed=committed,
             go_on=self._pump,
         )
         self._writers: dict[TopicPartition, PartitionWriter] = {}
+        self._topic_ids: dict[str, bytes] = {}
         for copy in copies:
             self._writer_of(copy).copies.append(copy)
         self._lanes = Lanes(client, settings, self._writers.values(), tasks=tasks)
@@ -128,6 +132,8 @@ class TargetWriter:
         if writer is None:
             writer = self._writers[copy.target] = PartitionWriter(copy.opened, self._settings.retry_max_seconds)
             self._old.guard(writer)
+            if writer.topic_id is not None:
+                self._topic_ids[copy.target.topic] = encode_topic_id(writer.topic_id)
         return writer
 
     def end_of(self, target: TopicPartition) -> int | None:
@@ -183,6 +189,27 @@ class TargetWriter:
             connecting = [self._background.start(self._connect(leader)) for leader in leaders]
             # One that does not answer must not keep the partitions of the others waiting.
             await asyncio.wait(connecting, timeout=_CONNECT_SECONDS)
+        await self._compare_topics()
+
+    async def _compare_topics(self) -> None:
+        """Look at partitions first whose topic is another one than was planned, where requests will name topics."""
+        by_name = [writer for writer in self._writers.values() if self._names_topic(writer)]
+        if not by_name:
+            return
+        try:
+            now = await self._client.topic_ids(writer.target.topic for writer in by_name)
+        except MirrorError:
+            return  # Whoever sends finds out, and retries.
+        for writer in by_name:
+            found = now.get(writer.target.topic)
+            writer.unsure |= found is not None and found.topic_id != writer.topic_id
+
+    def _names_topic(self, writer: PartitionWriter) -> bool:
+        if writer.topic_id is None:
+            return False
+        leader = self._client.leader(writer.target)
+        in_transactions = writer.transactions is not None or writer.guards_old
+        return in_transactions or leader is None or not self._client.produces_by_id(leader)
 
     async def _connect(self, leader: int) -> None:
         try:
@@ -211,6 +238,8 @@ class TargetWriter:
 
     def _pump(self, writer: PartitionWriter) -> None:
         """Queue the partition at its leader and send what may be sent."""
+        if writer.lost:
+            return
         if writer.unsure:
             if not writer.looking and writer.failed is None and not writer.backoff.waiting:
                 writer.looking = True
@@ -226,9 +255,10 @@ class TargetWriter:
             self._faults.postpone(
                 writer,
                 error_for_code(
-                    ErrorCode.LEADER_NOT_AVAILABLE,
+                    self._client.why_no_leader(writer.target),
                     where=self._faults.where(writer),
                     doing="find the leader on the target",
+                    needs=self._faults.needed(writer, ErrorCode.LEADER_NOT_AVAILABLE),
                 ),
             )
             return
@@ -297,6 +327,7 @@ class TargetWriter:
             lane=lane.connection,
             connection=connection,
             transactional_id=next(iter(chosen.values()))[0].names_in_request,
+            topic_ids=self._topic_ids,
         )
         self._background.when_done(produced, partial(self._answered, lane, chosen))
 
@@ -456,9 +487,11 @@ class TargetWriter:
         try:
             if leader is None:
                 raise error_for_code(
-                    ErrorCode.LEADER_NOT_AVAILABLE, where=self._faults.where(writer), doing="find the leader"
+                    self._client.why_no_leader(writer.target), where=self._faults.where(writer), doing="find the leader"
                 )
             high_watermark, end = await self._client.log_ends(leader, writer.target)
+            # Only now: an id that is still the old one says that the ends are of the same topic.
+            await self._faults.check_topic(writer, leader)
         except MirrorError as error:
             failure = error
         if writer.failed is None:

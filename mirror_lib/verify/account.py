@@ -61,6 +61,14 @@ def verdict_of(
         offsets_before_map=check.offsets_before_map,
         differences=tuple(kept[:keep]),
     )
+    if check.nothing_copied and (verdict.difference_count or verdict.records):
+        # Where copying began the map would say.
+        kept_by = ", and its transforms do not drop all" if check.chain else ""
+        detail = (
+            f"the ledger has no offset map of it{kept_by}: at least {verdict.difference_count + verdict.records:,} "
+            "records are there to be compared (`mirror map rebuild`)."
+        )
+        return PartitionVerdict.impossible(check.source, check.target, "no-map", detail)
     if verdict.difference_count:
         return replace(verdict, verdict=Verdict.DIFFERENT)
     if error is not None:

@@ -87,6 +87,11 @@ class RangeComparer:
         while not self.finished and self._step():
             pass
 
+    @property
+    def met_records(self) -> bool:
+        """Whether a record was met, on either side, that counts."""
+        return self._tally.records > 0 or self._tally.has_differences
+
     def outcome(self) -> RangeOutcome:
         """What was found so far."""
         source_next, target_next = self._reached()

@@ -177,6 +177,12 @@ class PartitionVerdict:
         return sum(each.records for each in self.outcomes)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether all was compared, and neither the logs nor the map have a record of it."""
+        ended = self.verdict is Verdict.EQUAL and self.stopped is None
+        return ended and not (self.records or self.expired or self.compacted or self.left_out or self.pending)
+
+    @property
     def difference_count(self) -> int:
         """All differences found, also those that were not kept."""
         return sum(each.difference_count for each in self.outcomes)

@@ -151,8 +151,9 @@ class PartitionCheck:
     chain: TransformChain = field(default=NO_CHAIN, repr=False)
     #: One record may stand for several on the target.
     several: bool = False
-    #: There is no map of it, which is well as long as the transforms drop everything.
-    all_dropped: bool = False
+    #: There is no map of it, which is well as long as there is nothing to copy: the source holds no record for readers,
+    #: or transforms drop them all.
+    nothing_copied: bool = False
     #: Set where keys are compared by their newest records, None where records are compared in order.
     state: StateCheck | None = None
 

@@ -22,6 +22,8 @@ NO_BUDGET = Budget()
 SAMPLE_RECORDS = 1_000
 #: What a sample reads when no budget is given.
 SAMPLE_BYTES = 256 * 1024 * 1024
+#: A target with no more offsets may hold nothing but the markers of fences, one for each run that took over.
+_MARKERS = 16
 #: Bytes taken for a record where the cluster does not tell sizes.
 _UNKNOWN_RECORD_BYTES = 1_000
 
@@ -145,7 +147,7 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
     refused = why_unverifiable(fact.chain) if fact.chain else None
     if refused is not None:
         return PartitionVerdict.impossible(fact.source, fact.target, *refused)
-    if fact.runs or _all_dropped(fact):
+    if fact.runs or _nothing_copied(fact):
         return None
     return PartitionVerdict.impossible(
         fact.source,
@@ -156,15 +158,19 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
     )
 
 
-def _all_dropped(fact: VerifyFacts) -> bool:
-    """Whether transforms may have dropped all that was read: nothing was ever written."""
-    nothing = fact.target_start == fact.target_end or fact.shared_target
-    return bool(fact.chain) and not fact.runs and fact.settled is not None and nothing
+def _nothing_copied(fact: VerifyFacts) -> bool:
+    """Whether nothing may have been copied of all that was read: there were no records for readers, or all dropped.
+
+    Reading the source again says whether that is so.
+    """
+    if fact.runs or fact.settled is None:
+        return False
+    return fact.target_end - fact.target_start <= _MARKERS or (bool(fact.chain) and fact.shared_target)
 
 
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     """All that the mode asks for, as one range; None when that is nothing."""
-    if not fact.runs and not _all_dropped(fact):
+    if not fact.runs and not _nothing_copied(fact):
         return None
     # Not cut at the logs' ends: what the map knows behind them was there once, and has been lost.
     held = clip(fact.runs, source_first=fact.source_start, target_first=fact.target_start)
@@ -183,7 +189,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
         expired=expired,
         offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else 0,
         population=sum(run.count for run in held),
-        all_dropped=not fact.runs,
+        nothing_copied=not fact.runs,
     )
 
 

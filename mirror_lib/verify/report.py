@@ -161,6 +161,10 @@ class VerifyReport:
         if not self.verdicts and not self.routed:
             why = ": no chosen topic is compacted at the source" if self.mode is VerifyMode.STATE else ""
             return f"There was nothing to compare{why}."
+        if not self.routed and all(verdict.is_empty for verdict in self.verdicts):
+            return (
+                f"There was nothing to compare: {len(self.verdicts):,} partitions hold no record that was to be copied."
+            )
         ended = f" A budget ended {self.cut:,} partitions before their end." if self.cut else ""
         sent = f" (and {len(self.routed):,} that transforms send records to)" if self.routed else ""
         what = "keys" if self.mode is VerifyMode.STATE else "records"

@@ -130,6 +130,8 @@ class _Check:
                 comparer.feed_target(self._copied(chunk.stretches), chunk.next_offset)
                 self._target_bytes += chunk.size
             comparer.walk()
+            if self._check.nothing_copied and comparer.met_records:
+                return
             # Answers that have come in meanwhile are to be asked for again before the next long look.
             await asyncio.sleep(0)
 

@@ -57,6 +57,11 @@ class Tally:
         self._difference_count += 1
         return len(self._differences) < self._keep
 
+    @property
+    def has_differences(self) -> bool:
+        """Whether any difference was counted."""
+        return self._difference_count > 0
+
     def keep(self, found: Difference) -> None:
         """Keep the description of a difference that was counted."""
         self._differences.append(found)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from mirror_lib.cluster.data_connection import Buffer
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.producers import ProducerIdentity
 from mirror_lib.cluster.raw import FetchedPartition, FetchRequestPartition, ProducedPartition
+from mirror_lib.cluster.topic_id_protocol import NamedTopic
 from mirror_lib.cluster.transaction_protocol import (
     DESCRIBE_PRODUCERS,
     DESCRIBE_PRODUCERS_VERSION,
@@ -194,6 +196,17 @@ class FakeCluster:
         known = self.partitions[key].producer
         return described_producers(key, [] if known is None else [(known.producer_id, known.epoch, -1)])
 
+    def why_no_leader(self, partition: TopicPartition) -> int:
+        return self.topic_errors.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+
+    def produces_by_id(self, node: int) -> bool:
+        """It is older than topic ids."""
+        return False
+
+    async def topic_ids(self, topics: Iterable[str], *, node: int | None = None) -> dict[str, NamedTopic]:
+        """It is older than topic ids."""
+        return {}
+
     async def log_ends(self, node: int, partition: TopicPartition) -> tuple[int, int]:
         await asyncio.sleep(0)
         self.looks += 1
@@ -282,6 +295,7 @@ class FakeCluster:
         lane: int = 0,
         connection: object | None = None,
         transactional_id: str | None = None,
+        topic_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> list[ProducedPartition]:
         keys = [TopicPartition(topic, partition) for topic, partition, _ in batches]
         assert len(set(keys)) == len(keys), "a request may hold one batch for a partition"

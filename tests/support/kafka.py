@@ -201,7 +201,7 @@ def _with_offset(record: Record, offset: int) -> Record:
 
 
 def transaction(
-    cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool, name: str | None = None
+    cluster: KafkaCluster, topic: str, values: list[bytes], *, commit: bool, name: str | None = None, partition: int = 0
 ) -> None:
     """Write values in one transaction and end it.
 
@@ -213,7 +213,7 @@ def transaction(
     producer.init_transactions(30)
     producer.begin_transaction()
     for value in values:
-        producer.produce(topic, value=value, partition=0)
+        producer.produce(topic, value=value, partition=partition)
     producer.flush(30)
     if commit:
         producer.commit_transaction(30)

@@ -256,7 +256,7 @@ class _Account:
     def verdict(self, keep: int) -> PartitionVerdict:
         """What is to be said of it."""
         check = self.check
-        verdict = verdict_of(
+        return verdict_of(
             check,
             self.outcomes,
             keep=keep,
@@ -266,14 +266,6 @@ class _Account:
             target_bytes=self.target_bytes,
             seconds=self.seconds,
         )
-        if check.all_dropped and verdict.difference_count:
-            # Where copying began the map would say.
-            detail = (
-                f"the ledger has no offset map of it, and its transforms do not drop all: {verdict.difference_count:,} "
-                "records would have gone to the target (`mirror map rebuild`)."
-            )
-            return PartitionVerdict.impossible(check.source, check.target, "no-map", detail)
-        return verdict
 
 
 class _Comparing:

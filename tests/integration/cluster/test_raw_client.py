@@ -17,9 +17,10 @@ from mirror_lib.cluster import broker_connections
 from mirror_lib.cluster.batches.assemble import BatchAssembler
 from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.connection import Connection
-from mirror_lib.cluster.data_connection import DataConnection
+from mirror_lib.cluster.data_connection import Buffer, DataConnection
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
+from mirror_lib.cluster.protocol_fields import encode_topic_id
 from mirror_lib.cluster.raw import FetchRequestPartition, ProducedPartition, RawClient, open_clients
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.broker import KafkaCluster
@@ -161,6 +162,44 @@ def test_produce_appends_once_however_often_it_is_sent(kafka_pair: KafkaPair, to
         (b"k", b"value"),
         (None, b"value"),
     ]
+
+
+def test_a_topic_that_was_created_again_is_another_one_to_who_names_it_by_its_id(
+    kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    create_topic(kafka_pair.target, topic_name, configs={"cleanup.policy": "compact"})
+    absent = f"{topic_name}-absent"
+
+    async def scene(client: RawClient) -> None:
+        await client.refresh_leaders([topic_name])
+        node = leader_of(client, topic_name)
+        await client.connect(node)
+        assert client.produces_by_id(node)
+        known = await client.topic_ids([topic_name, absent])
+        assert known == await client.topic_ids([topic_name, absent], node=node)
+        assert known[absent] == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        identity = known[topic_name].topic_id
+        assert identity is not None
+        ids = {topic_name: encode_topic_id(identity)}
+        keyed, keyless = ready(SourceRecord(0, key=b"k")), ready(SourceRecord(0))
+
+        async def send(payload: Buffer, topic_ids: dict[str, bytes]) -> ProducedPartition:
+            batches = [(topic_name, 0, payload)]
+            connection = client.connection(node)
+            (answer,) = await client.produce(
+                node, batches, timeout_ms=9_000, connection=connection, topic_ids=topic_ids
+            )
+            return answer
+
+        assert await send(keyed, ids) == ProducedPartition(topic_name, 0, 0, 0, 0)
+        # The answer then says of each record what is wrong with it.
+        assert (await send(keyless, ids)).error_code == ErrorCode.INVALID_RECORD
+        assert (await send(keyed, {topic_name: b"\1" * 16})).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        # Over a connection that is not made yet.
+        (answer,) = await client.produce(node, [(topic_name, 0, keyed)], timeout_ms=9_000, lane=1, topic_ids=ids)
+        assert answer.base_offset == 1
+
+    asked(kafka_pair.target, scene)
 
 
 def test_a_broker_takes_any_sequence_of_a_producer_that_it_does_not_know(

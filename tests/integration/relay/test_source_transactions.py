@@ -165,6 +165,8 @@ def test_a_hanging_transaction_stops_its_partition_with_a_reason_and_what_was_be
     (row,) = seen.partitions
     assert (row.records_behind, row.reason, row.outlook) == (501, _REASON, Outlook.WILL_BE_LOST.value)
     assert (seen.flow.stalled, seen.flow.records_behind) == (1, 501)
+    (figures,) = flow.ledger.metrics.figures(["A->B"])
+    assert figures.stalled_behind == {_REASON: 501}
     (expected,) = forecast_flow(flow.config, RunOptions(), flow.ledger).partitions
     assert "hidden by a transaction" in expected.reason
     # The run's own row, for `mirror status`.

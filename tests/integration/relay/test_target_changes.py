@@ -126,6 +126,23 @@ def test_an_idle_position_without_names_is_completed(scene: Scene) -> None:
     }
 
 
+def test_a_foreign_record_on_an_idle_partition_is_told_and_stops_the_run_that_has_something_to_copy(
+    scene: Scene,
+) -> None:
+    assert scene.run().warnings == ()
+    produce(scene.pair.target, scene.target, records(3, start=1_000))
+
+    planned = plan_flow(scene.flow.config, RunOptions(), scene.flow.ledger)
+    idle = scene.run()
+
+    for warnings in (planned.warnings, idle.warnings):
+        (warning,) = warnings
+        assert f"{scene.target}-0 (3 offsets)" in warning
+    assert (idle.exit_code, idle.errors) == (0, ())
+    scene.produce(1, start=10)
+    assert [error.reason for error in scene.run().errors] == ["target-diverged"]
+
+
 class TestADeletedTargetTopic:
     @pytest.fixture(autouse=True)
     def _deleted(self, scene: Scene) -> None:

@@ -12,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.verify.findings import DifferenceKind, Verdict
 from mirror_lib.verify.local import run_locally
 from mirror_lib.verify.model import Budget, VerifyMode
@@ -20,6 +22,7 @@ from mirror_lib.verify.run import verify_bin
 from mirror_lib.verify.verification import VerifyOptions, job_of, plan_flow_verification, verify_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
+from tests.support.interruptions import interrupted, killed_after
 from tests.support.kafka import (
     Record,
     consume,
@@ -292,6 +295,44 @@ def test_log_append_times_of_the_target_are_said_not_to_be_compared(
     assert verdict.verdict is Verdict.EQUAL
     assert verdict.records == 500
     assert not verdict.timestamps_compared
+
+
+def test_where_there_was_nothing_to_copy_there_is_nothing_to_compare(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    # An empty partition; one with nothing but aborted records; one whose target has the marker of a fence beside.
+    create_topic(kafka_pair.source, topic_name, partitions=3)
+    for partition in (1, 2):
+        transaction(kafka_pair.source, topic_name, [b"taken back"], partition=partition, commit=False)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"A.consumer.isolation.level": "read_committed"})
+    flow.run()
+    transaction(kafka_pair.source, topic_name, [b"taken back too"], partition=2, commit=False)
+    interrupted(flow, killed_after())
+    assert flow.run().errors == ()
+    assert watermarks(kafka_pair.target, f"A.{topic_name}", 2) == (0, 1)
+
+    report = verify(flow)
+
+    assert (report.exit_code, report.records) == (0, 0), report.to_dict()
+    assert report.sentence.startswith("There was nothing to compare")
+
+
+def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(10))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    flow.sync_topics()
+    # No run has copied it, but a position says that it is done.
+    done = Position(topic_name, 0, 9, 0, PositionState.CLOSED)
+    with FlowClusters.connect(flow.config) as clusters:
+        clusters.positions.write([done])
+
+    report = verify(flow)
+
+    assert report.exit_code == 1
+    assert [verdict.reason for verdict in report.verdicts] == ["no-map"]
 
 
 def test_without_a_map_nothing_can_be_verified(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import struct
 import zlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,13 @@ from mirror_lib.cluster.batches.halves import left_out_batch
 from mirror_lib.cluster.batches.legacy import read_legacy
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError, read_records
-from mirror_lib.cluster.data_protocol import parse_epoch_ends, parse_list_end, parse_log_dirs, parse_produce
+from mirror_lib.cluster.data_protocol import (
+    parse_epoch_ends,
+    parse_list_end,
+    parse_log_dirs,
+    parse_produce,
+    parse_produce_by_id,
+)
 from mirror_lib.cluster.fetch_protocol import EPOCH_CHECKING_VERSION, parse_fetch
 from mirror_lib.cluster.formats import RecordFormatError
 from mirror_lib.cluster.garbled import GarbledAnswerError
@@ -30,6 +37,7 @@ from mirror_lib.cluster.group_protocol import LIST_GROUPS_WITH_KINDS, parse_fetc
 from mirror_lib.cluster.keystores import KeystoreError, read_keystore, read_pem_key
 from mirror_lib.cluster.positions import decode_value
 from mirror_lib.cluster.protocol_fields import read_varint
+from mirror_lib.cluster.topic_id_protocol import parse_topic_ids
 from mirror_lib.config.load import check
 from mirror_lib.errors import MirrorError, OffsetMapError, OversizedBatchError
 from mirror_lib.offsets.runs import OffsetRun, decode, encode
@@ -181,7 +189,17 @@ def test_answers_in_the_compact_encoding_that_lie_end_in_an_error_of_ours(answer
 
 
 @pytest.mark.parametrize(
-    "parse", [parse_produce, parse_log_dirs, parse_list_end, parse_epoch_ends, parse_fetch_offsets, parse_describe_acls]
+    "parse",
+    [
+        parse_produce,
+        partial(parse_produce_by_id, names={b"\x7f" * 16: "t", bytes(16): "t"}),
+        parse_log_dirs,
+        parse_list_end,
+        parse_epoch_ends,
+        parse_fetch_offsets,
+        parse_describe_acls,
+        parse_topic_ids,
+    ],
 )
 @pytest.mark.parametrize("answer", [b"", struct.pack(">iih", 1, 1, -6), b"\xff" * 40, bytes(4) + b"\x7f" * 30])
 def test_no_other_answer_ends_in_another_error(parse: object, answer: bytes) -> None:

@@ -231,6 +231,7 @@ def test_partitions_that_stand_still_and_groups_out_of_sync_are_counted_by_reaso
     found = only(ledger)
 
     assert found.stalled == {"retention-gap": 2}
+    assert found.stalled_behind == {"retention-gap": 2 * (100 - 1)}
     assert found.unsynced == {"refused": 1, "pending": 1}
 
 

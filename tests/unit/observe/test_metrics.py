@@ -138,6 +138,12 @@ def test_partitions_that_stand_still_are_counted_by_reason(values) -> None:
     assert found == {("retention-gap",): 2.0, ("authorization",): 1.0}
 
 
+def test_what_a_transaction_of_the_source_hides_is_told_by_its_reason(values) -> None:
+    found = values(metrics.STALLED_RECORDS, stalled_behind={"source-transaction-open": 501})
+
+    assert found == {("source-transaction-open",): 501.0}
+
+
 def test_the_observation_before_tells_what_lasts(values) -> None:
     before = behind(age=300, seconds_behind=900.0, stalled=2)
 

@@ -155,6 +155,17 @@ def test_without_a_map_nothing_can_be_said() -> None:
     assert [verdict.reason for verdict in plan.unverifiable] == ["no-map"]
 
 
+def test_where_nothing_was_written_the_source_is_read_for_what_should_have_been() -> None:
+    # All that a run has read may have been aborted; the target has no more than markers of fences.
+    for target_end in (0, 1):
+        check = _check(_facts(runs=(), target_end=target_end, settled=VerifiedMark(10_000, target_end)))
+
+        assert check.nothing_copied
+        assert [(each.source_first, each.source_next, each.target_next) for each in check.ranges] == [
+            (0, 10_000, target_end)
+        ]
+
+
 def test_an_empty_partition_is_idle() -> None:
     plan = _plan(_facts(runs=(), settled=None, source_end=0, target_end=0))
 

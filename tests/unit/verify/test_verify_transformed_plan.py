@@ -122,12 +122,10 @@ def test_where_transforms_may_have_dropped_all_then_the_source_is_read_for_what_
     (check,) = _plan(facts).partitions
 
     assert _ranges(facts) == [(0, 10_000, 0, 0)]
-    assert check.all_dropped
+    assert check.nothing_copied
 
 
-@pytest.mark.parametrize(
-    "changes", [{"chain": TransformChain()}, {"target_end": 5}, {"settled": None}], ids=["raw", "records", "unsettled"]
-)
+@pytest.mark.parametrize("changes", [{"target_end": 50}, {"settled": None}], ids=["records", "unsettled"])
 def test_without_a_map_nothing_can_be_verified_in_any_other_case(changes: dict[str, Any]) -> None:
     settings: dict[str, Any] = {"runs": (), "target_end": 0, "settled": VerifiedMark(10_000, 0), **changes}
 

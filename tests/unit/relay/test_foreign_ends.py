@@ -1,0 +1,58 @@
+"""A target log that goes on behind the copy of an idle partition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mirror_lib.relay.foreign_ends import foreign_notes, offsets_behind_the_copy
+from mirror_lib.relay.model import PartitionFacts
+from mirror_lib.sync.target_changes import CopiedTo, TargetPartition
+from mirror_lib.topology.names import TopicPartition
+
+IDLE = PartitionFacts(
+    source=TopicPartition("orders", 0),
+    target=TopicPartition("A.orders", 0),
+    log_start=0,
+    log_end=100,
+    topic_id="id-1",
+    position=100,
+    position_topic_id="id-1",
+    log_bytes=None,
+    target_max_message_bytes=1_048_588,
+    target_now=TargetPartition("A.orders", "id-2", 97),
+    copied_to=CopiedTo("A.orders", "id-2", None, 90),
+)
+
+
+def test_offsets_behind_the_copy_of_an_idle_partition_are_told() -> None:
+    assert offsets_behind_the_copy(IDLE) == 7
+    (note,) = foreign_notes([IDLE])
+    assert "1 partitions" in note
+    assert "A.orders-0 (7 offsets)" in note
+
+
+def test_nothing_is_said_of_a_target_that_several_sources_share() -> None:
+    other = replace(IDLE, source=TopicPartition("payments", 0), interrupted=True)
+
+    assert list(foreign_notes([IDLE, other])) == []
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        pytest.param(replace(IDLE, target_now=TargetPartition("A.orders", "id-2", 90)), id="nothing behind it"),
+        pytest.param(replace(IDLE, target_now=TargetPartition("A.orders", "id-2", 80)), id="shorter"),
+        pytest.param(replace(IDLE, target_now=TargetPartition("A.orders", None, None)), id="deleted"),
+        pytest.param(replace(IDLE, position=99), id="something to copy, which will be compared"),
+        pytest.param(replace(IDLE, interrupted=True), id="an interrupted run may have written it"),
+        pytest.param(replace(IDLE, position=None, copied_to=None), id="never copied"),
+        pytest.param(replace(IDLE, stopped=True), id="stopped"),
+        pytest.param(replace(IDLE, copied_to=CopiedTo("A.orders", "id-2", None, None)), id="MirrorMaker 2's position"),
+        pytest.param(replace(IDLE, copied_to=CopiedTo("A.orders", "id-2", None, 90, undecided=True)), id="undecided"),
+        pytest.param(replace(IDLE, copied_to=CopiedTo("other", "id-2", None, 90)), id="another topic"),
+    ],
+)
+def test_nothing_is_said_where_the_flow_may_have_written_it_or_compares_it(fact: PartitionFacts) -> None:
+    assert list(foreign_notes([fact])) == []
