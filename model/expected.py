@@ -287,7 +287,9 @@ def check_verdict(
         raise ViolationError("verify", f"{told_text}, and {wrong[:5]}")
     # A stranger behind all that was copied may be seen or not.
     is_clean = plain and not wrong and not any(each.id in strangers for each in copy.held())
-    if is_clean and (told["verdict"] == "different" or (complete and told["verdict"] != "equal")):
+    # Where nothing was copied there is nothing to compare.
+    must_be_equal = complete and bool(copy.held())
+    if is_clean and (told["verdict"] == "different" or (must_be_equal and told["verdict"] != "equal")):
         raise ViolationError("verify", f"{told_text}, and both sides hold the same")
 
 

@@ -131,8 +131,10 @@ class Operations(Happenings):
     def _check_complete(self, topics: Sequence[str] = TOPICS) -> None:
         for topic in topics:
             self._read_source(topic)
+        # Of a topic that there is not any more a run says nothing, until it is created again.
+        present = {topic for topic in topics if self._source.partitions(self._topic(topic))}
         for place, history in self._histories.items():
-            if place[0] not in topics or place in self._given_up:
+            if place[0] not in present or place in self._given_up:
                 continue
             copy = self._copy(place)
             if not history.begun:
