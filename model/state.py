@@ -13,7 +13,6 @@ from model.expected import Copy, History, Place, check_order
 from model.steps import COMPACTED_TOPIC, TOPICS
 from model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
 
-
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 

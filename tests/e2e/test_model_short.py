@@ -16,13 +16,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)) as both:
-        yield both
+def servers() -> Iterator[tuple[str, str, str]]:
+    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)) as started:
+        yield started
 
 
 @pytest.mark.timeout(600)
-def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(servers: tuple[str, str], tmp_path: Path) -> None:
+def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(
+    servers: tuple[str, str, str], tmp_path: Path
+) -> None:
     results = tmp_path / "results.jsonl"
 
     done = _model(servers, "--seeds", "1..2", "--length", "12", "--results", str(results))
@@ -42,7 +44,7 @@ _FENCE = [
 @pytest.mark.parametrize(("without", "steps"), [("tail", _TAIL), ("fence", _FENCE)])
 @pytest.mark.timeout(600)
 def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_finds_repeated_records(
-    servers: tuple[str, str], tmp_path: Path, without: str, steps: list[dict[str, object]]
+    servers: tuple[str, str, str], tmp_path: Path, without: str, steps: list[dict[str, object]]
 ) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(steps))
@@ -53,7 +55,7 @@ def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_f
     assert "VIOLATION repeated" in done.stdout
 
 
-def _model(servers: tuple[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _model(servers: tuple[str, str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     # Sockets of forked commands stand there, whose paths may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="model-") as temporary:
         return subprocess.run(
