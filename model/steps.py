@@ -177,8 +177,8 @@ _THEMES = (
     ("crash", "stop", "wake", "delete-target", "trim-target", "rename", "decide", "verify"),
     ("compact", "pause", "delete-keys", "crash", "verify", "trim-target"),
     ("first-start", "rename", "policy", "grow", "commit", "groups", "decide"),
-    ("foreign", "position", "backfill", "decide", "verify", "commit", "groups"),
-    ("misaddress", "resettle", "commit", "groups", "crash"),
+    ("foreign", "position", "backfill", "decide", "verify"),
+    ("misaddress", "resettle", "crash"),
     ("cutover", "run-back", "failback", "commit", "stop", "wake", "foreign", "decide", "verify"),
 )
 _ALWAYS = ("produce", "run")
