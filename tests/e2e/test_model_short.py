@@ -1,4 +1,4 @@
-"""The short form of the model: fixed sequences without a violation, and one that it must notice."""
+"""The short form of the model: fixed sequences without a violation, and some that it must notice."""
 
 import json
 import os
@@ -32,6 +32,46 @@ def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(1, 12, None), (2, 12, None)]
+
+
+def _written(partition: int, count: int) -> dict[str, object]:
+    step = {"do": "produce", "topic": "a", "partition": partition, "count": count, "age": "present"}
+    return {**step, "codec": "none", "batch": 5}
+
+
+#: What two short seeds have none of: a cutover and the way home, decisions, names and clusters that change.
+_MOVES: list[dict[str, object]] = [
+    {"do": "settings", "guarded": False, "committed": True, "latest": False, "ends": None, "separator": None},
+    _written(0, 20),
+    {"do": "run"},
+    {"do": "commit", "group": "g", "topic": "a", "partition": 0, "percent": 30},
+    {"do": "cutover", "topic": "a", "groups": True, "at": None, "nth": 1},
+    _written(0, 5),
+    {"do": "run-back", "at": None, "nth": 1},
+    {"do": "failback", "topic": "a"},
+    _written(0, 5),
+    {"do": "run"},
+    {"do": "verify", "mode": "full"},
+    {"do": "delete-keys"},
+    {"do": "first-start", "latest": True},
+    {"do": "policy", "separator": "-"},
+    {"do": "decide", "how": "stop"},
+    {"do": "resettle"},
+]
+
+
+@pytest.mark.timeout(600)
+def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
+    servers: tuple[str, str, str], tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(_MOVES))
+
+    done = _model(servers, "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("cutover there-1: finished at finish", "cutover there-1-back-1: finished at finish"):
+        assert words in done.stdout
 
 
 _TAIL = [{"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}, {"do": "run"}]
