@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from model.world import WRITTEN_DELETION, Seen
 
@@ -277,24 +278,35 @@ def check_verdict(
         plain: whether no operator has decided anything about the partition.
         complete: whether all that the source holds was copied just now.
     """
+    gone: set[str] = set()
     if by_state:
         wrong = [f"key {key!r} lives on" for key in outlived(history, copy)]
     else:
-        wrong = [f"{each} is gone" for each in lost(history, copy, copied, committed=committed)]
-        wrong = [] if history.compacted else wrong + [f"{each} is foreign" for each in _foreign(copy, strangers)]
+        ranges: Any = told.get("ranges") or ()
+        gone = set() if history.compacted else set(lost(history, copy, copied, committed=committed))
+        wrong = [
+            f"{each.id} is gone"
+            for each in history.records
+            if each.id in gone and any(one["source_first"] <= each.offset < one["source_next"] for one in ranges)
+        ] + [
+            f"{each.id} is foreign"
+            for each in _foreign(copy, strangers)
+            if any(one["target_first"] <= each.offset < one["target_next"] for one in ranges)
+        ]
+        wrong = [] if history.compacted else wrong
     told_text = f"{what}: {told}"
     if told["verdict"] == "equal" and wrong:
         raise ViolationError("verify", f"{told_text}, and {wrong[:5]}")
     # A stranger behind all that was copied may be seen or not.
-    is_clean = plain and not wrong and not any(each.id in strangers for each in copy.held())
+    is_clean = plain and not wrong and not gone and not any(each.id in strangers for each in copy.held())
     # Where nothing was copied there is nothing to compare.
     must_be_equal = complete and bool(copy.held())
     if is_clean and (told["verdict"] == "different" or (must_be_equal and told["verdict"] != "equal")):
         raise ViolationError("verify", f"{told_text}, and both sides hold the same")
 
 
-def _foreign(copy: Copy, strangers: Set[str]) -> list[str]:
+def _foreign(copy: Copy, strangers: Set[str]) -> list[Seen]:
     """What others have written in between."""
-    held = [each.id for each in copy.held()]
-    last = max((number for number, each in enumerate(held) if each not in strangers), default=-1)
-    return [each for each in held[:last] if each in strangers and each != WRITTEN_DELETION]
+    held = copy.held()
+    last = max((number for number, each in enumerate(held) if each.id not in strangers), default=-1)
+    return [each for each in held[:last] if each.id in strangers and each.id != WRITTEN_DELETION]

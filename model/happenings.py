@@ -205,7 +205,7 @@ class Happenings(State):
             self._renamed.pop(topic, None)
         else:
             self._next += 1
-            self._renamed[topic] = f"{self._name}.renamed-{topic}-{self._next}"
+            self._renamed[topic] = f"renamed-{self._name}-{topic}-{self._next}"
         self._write_config()
 
     def _do_policy(self, separator: str | None) -> None:

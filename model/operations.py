@@ -230,7 +230,7 @@ class Operations(Happenings):
         self._write_config(**wrong)
         self._check_refused(which)
         written = [name for name in self._source.topics("") if name in map(self._remote, TOPICS)]
-        if which == "target" and written and not self._keeps_names:
+        if which == "target" and written and self._separator is not None:
             raise ViolationError("cluster", f"topics {written} on a cluster that is not the flow's target")
         self._write_config()
 

@@ -93,7 +93,7 @@ class State:
             f"{self._alias}.consumer.isolation.level": "read_committed" if self._committed else "read_uncommitted",
             "replication.factor": "1",
             "replication.policy.separator": self._separator or "",
-            "replication.policy.class": _IDENTITY if self._keeps_names else "",
+            "replication.policy.class": _IDENTITY if self._separator is None else "",
             "offset-syncs.topic.replication.factor": "1",
             "checkpoints.topic.replication.factor": "1",
             "emit.heartbeats.enabled": "false",
@@ -143,11 +143,6 @@ class State:
     def _remote(self, topic: str) -> str:
         made = "" if self._separator is None else f"{self._alias}{self._separator}"
         return self._renamed.get(topic, f"{made}{self._topic(topic)}")
-
-    @property
-    def _keeps_names(self) -> bool:
-        """Whether there is a way back: names of the default policy are not led back, as MM2 has it."""
-        return self._separator is None
 
     @staticmethod
     def _configs(topic: str) -> dict[str, str]:

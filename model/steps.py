@@ -2,8 +2,7 @@
 
 Sequences whose steps are independent of each other rarely find what needs several steps on one partition. So each seed
 
-- leaves out most rules (swarm testing: Groce et al. 2012), since many undo what others have prepared, and keeps those of
-  a few themes,
+- has the rules of a few themes (swarm testing: Groce et al. 2012), since many undo what others have prepared,
 - has few partitions in its focus, so that steps meet, and
 - continues every other step with one of those that its rule leads to.
 """
@@ -24,7 +23,7 @@ COMPACTED_TOPIC = "c"
 GROUPS = ("g", "h")
 #: Of topics with fewer partitions a number means one of those.
 _PARTITIONS = (0, 1, 2, 3)
-#: Of names that the default policy makes; None: topics keep their names, and a cutover has a way back.
+#: Of names that the default policy makes; None: topics keep their names.
 _SEPARATORS = (".", "-", None, None)
 _AGES = ("present", "old")
 #: Of runs that end by themselves, one in so many starts Spark, which takes half a minute.

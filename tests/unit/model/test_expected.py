@@ -223,13 +223,16 @@ class TestDeletions:
 
 
 class TestVerdicts:
-    def judged(self, verdict: str, copy: Copy, *, plain: bool = True, complete: bool = True) -> bool:
+    def judged(
+        self, verdict: str, copy: Copy, *, plain: bool = True, complete: bool = True, compared_from: int = 0
+    ) -> bool:
         """Whether the model agrees with what a verification says of a source that held and copied three records."""
+        compared = {"source_first": 0, "source_next": 3, "target_first": compared_from, "target_next": 4}
         copied = {"id-0", "id-1", "id-2"}
         try:
             check_verdict(
                 "p",
-                {"verdict": verdict},
+                {"verdict": verdict, "ranges": [compared]},
                 history(3),
                 copy,
                 copied,
@@ -262,6 +265,8 @@ class TestVerdicts:
 
         assert not self.judged("equal", copy)
         assert self.judged("different", copy)
+        # It was not looked at: an operator has let the copy begin behind it.
+        assert self.judged("equal", copy, compared_from=2)
 
     def test_after_a_decision_it_may_be_different(self) -> None:
         assert self.judged("different", copy_of(0, 1, 2), plain=False)
