@@ -125,7 +125,7 @@ _RULES: Mapping[str, _Rule] = {
         4, lambda d: d.burst(at=d.one(*_POINTS), nth=d.number(1, 3)), ("run", "run", "crash", "decide", "verify")
     ),
     "stop": _Rule(2, lambda d: d.burst(nth=d.number(1, 2)), ("run", "crash", "wake")),
-    "overtake": _Rule(2, lambda d: d.burst(nth=d.number(1, 2))),
+    "overtake": _Rule(4, lambda d: d.burst(nth=d.number(1, 2))),
     "wake": _Rule(2, lambda _: {}),
     "pause": _Rule(1, lambda _: {"seconds": 3}, ("run", "wake", "compact")),
     "delete-target": _Rule(3, lambda d: {**d.topic(), "again": d.yes()}, ("run", "commit", "groups", "decide")),
@@ -173,12 +173,12 @@ _THEMES = (
     ("delete-target", "trim-target", "expire-target", "commit", "groups", "decide"),
     ("recreate-source", "trim-source", "expire-source", "grow", "commit", "groups", "decide"),
     ("crash", "stop", "overtake", "wake", "transaction", "hang", "unhang"),
-    ("crash", "stop", "wake", "delete-target", "trim-target", "rename", "decide", "verify"),
+    ("crash", "stop", "overtake", "wake", "delete-target", "trim-target", "rename", "decide", "verify"),
     ("compact", "pause", "delete-keys", "crash", "verify", "trim-target"),
     ("first-start", "rename", "policy", "grow", "commit", "groups", "decide"),
     ("foreign", "position", "backfill", "decide", "verify"),
     ("misaddress", "resettle", "crash"),
-    ("cutover", "run-back", "failback", "commit", "stop", "wake", "foreign", "decide", "verify"),
+    ("cutover", "run-back", "failback", "commit", "stop", "overtake", "wake", "foreign", "decide", "verify"),
 )
 _ALWAYS = ("produce", "run")
 _THEMES_OF_A_SEQUENCE = (1, 1, 2, 2, 3)

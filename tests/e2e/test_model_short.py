@@ -34,28 +34,31 @@ def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(
     assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(1, 12, None), (2, 12, None)]
 
 
-def _written(partition: int, count: int) -> dict[str, object]:
-    step = {"do": "produce", "topic": "a", "partition": partition, "count": count, "age": "present"}
+def _written(count: int, topic: str = "a") -> dict[str, object]:
+    step = {"do": "produce", "topic": topic, "partition": 0, "count": count, "age": "present"}
     return {**step, "codec": "none", "batch": 5}
 
 
 #: What two short seeds have none of: a cutover and the way home, decisions, names and clusters that change.
 _MOVES: list[dict[str, object]] = [
     {"do": "settings", "guarded": False, "committed": True, "latest": False, "ends": None, "separator": None},
-    _written(0, 20),
+    _written(20),
+    _written(20, "c"),
     {"do": "run"},
     {"do": "commit", "group": "g", "topic": "a", "partition": 0, "percent": 30},
     {"do": "cutover", "topic": "a", "groups": True, "at": None, "nth": 1},
-    _written(0, 5),
+    _written(5),
     {"do": "run-back", "at": None, "nth": 1},
     {"do": "failback", "topic": "a"},
-    _written(0, 5),
+    _written(5),
     {"do": "run"},
     {"do": "verify", "mode": "full"},
     {"do": "delete-keys"},
     {"do": "first-start", "latest": True},
     {"do": "policy", "separator": "-"},
+    {"do": "run"},
     {"do": "decide", "how": "stop"},
+    {"do": "first-start", "latest": False},
     {"do": "resettle"},
 ]
 
