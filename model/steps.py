@@ -125,7 +125,11 @@ _RULES: Mapping[str, _Rule] = {
         4, lambda d: d.burst(at=d.one(*_POINTS), nth=d.number(1, 3)), ("run", "run", "crash", "decide", "verify")
     ),
     "stop": _Rule(2, lambda d: d.burst(nth=d.number(1, 2)), ("run", "crash", "wake")),
-    "overtake": _Rule(4, lambda d: d.burst(nth=d.number(1, 2))),
+    "overtake": _Rule(
+        4,
+        # Old records are mostly kept off by their transactions, whoever fences.
+        lambda d: {**d.burst(nth=d.number(1, 2)), "age": d.one("present", "present", "present", "old")},
+    ),
     "wake": _Rule(2, lambda _: {}),
     "pause": _Rule(1, lambda _: {"seconds": 3}, ("run", "wake", "compact")),
     "delete-target": _Rule(3, lambda d: {**d.topic(), "again": d.yes()}, ("run", "commit", "groups", "decide")),
