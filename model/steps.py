@@ -24,7 +24,7 @@ GROUPS = ("g", "h")
 #: Of topics with fewer partitions a number means one of those.
 _PARTITIONS = (0, 1, 2, 3)
 #: Of names that the default policy makes; None: topics keep their names.
-_SEPARATORS = (".", "-", None, None)
+_SEPARATORS = (".", "--", None, None)
 _AGES = ("present", "old")
 #: Of runs that end by themselves, one in so many starts Spark, which takes half a minute.
 _RUNS_WITHOUT_SPARK = 29

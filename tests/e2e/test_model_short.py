@@ -55,7 +55,7 @@ _MOVES: list[dict[str, object]] = [
     {"do": "verify", "mode": "full"},
     {"do": "delete-keys"},
     {"do": "first-start", "latest": True},
-    {"do": "policy", "separator": "-"},
+    {"do": "policy", "separator": "--"},
     {"do": "run"},
     {"do": "decide", "how": "stop"},
     {"do": "first-start", "latest": False},
