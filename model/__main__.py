@@ -1,4 +1,4 @@
-"""`python -m model`: sequences of what the world does, on two real clusters, checked from outside."""
+"""`python -m model`: sequences of what the world does, on real clusters, checked from outside."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from model.play import Play
 from model.protections import PROTECTIONS
 from model.results import Results
 from model.shrink import shrink
+from model.state import Clusters
 from model.steps import Step, sequence, texts_of
 from model.world import Cluster, clusters
 
@@ -47,7 +48,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, metavar="FILE", help="results file (default: state folder)")
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="play N sequences at a time (1)")
     parser.add_argument(
-        "--on", nargs=2, metavar=("SOURCE", "TARGET"), help="bootstrap servers of clusters to use; default: starts two"
+        "--on",
+        nargs=3,
+        metavar=("SOURCE", "TARGET", "SPARE"),
+        help="bootstrap servers of clusters to use; default: starts three",
     )
     parser.add_argument("--part", type=_part, default=(0, 1), metavar="K/N", help="only seeds with seed %% N = K")
     parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this revision")
@@ -65,9 +69,10 @@ def _seeds(text: str) -> range:
 
 
 class _Model:
-    def __init__(self, arguments: argparse.Namespace, source: str, target: str, folder: Path) -> None:
+    def __init__(self, arguments: argparse.Namespace, servers: Sequence[str], folder: Path) -> None:
         self._arguments, self._folder = arguments, folder
-        self._source, self._target = Cluster(source), Cluster(target)
+        source, target, spare = map(Cluster, servers)
+        self._clusters = Clusters(source, target, spare)
         self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
         self._plays = 0
         self.steps = self.failed = 0
@@ -133,7 +138,7 @@ class _Model:
         self._plays += 1
         # The process keeps names apart from those of another run on clusters that are still there.
         name = f"m{os.getpid()}x{self._plays}"
-        play = Play(self._source, self._target, self._folder / name, name, without=self._arguments.without)
+        play = Play(self._clusters, self._folder / name, name, without=self._arguments.without)
         try:
             play.begin()
             play.play(steps, self._count if counts else lambda: None)
@@ -158,12 +163,12 @@ class _Model:
         _tell(f"{len(script)} steps; carry it out again: ./run model --replay {file}")
 
 
-def _in_parallel(argv: Sequence[str] | None, both: Sequence[str], count: int) -> int:
+def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int) -> int:
     """Play in several processes, each with its share of the seeds; returns the worst exit code."""
     # The last of an option that is given twice counts.
     steps = parse_arguments(sys.argv[1:] if argv is None else argv).steps
     share = [] if steps is None else ["--steps", str(-(-steps // count))]
-    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), *share, "--on", *both]
+    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), *share, "--on", *servers]
     players = [subprocess.Popen([*words, "--part", f"{number}/{count}"]) for number in range(count)]
     try:
         return max(each.wait() for each in players)
@@ -185,11 +190,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
     try:
         if arguments.on is not None:
-            return _Model(arguments, arguments.on[0], arguments.on[1], folder).all()
-        with clusters(folder) as both:
+            return _Model(arguments, arguments.on, folder).all()
+        with clusters(folder) as servers:
             if arguments.parallel > 1:
-                return _in_parallel(argv, both, arguments.parallel)
-            return _Model(arguments, both[0], both[1], folder).all()
+                return _in_parallel(argv, servers, arguments.parallel)
+            return _Model(arguments, servers, folder).all()
     except KeyboardInterrupt:
         return 130
     finally:

@@ -1,8 +1,8 @@
 """Commands of the product, each in a process of its own that can be killed or stopped at a point.
 
 The processes are forked from one that has loaded the product, since loading it takes seconds. `mirror run` copies in
-its own process instead of in a Spark job, but for a share of its runs. This module is the only one of the model, with
-`protections`, that touches the product; it holds no opinion about what is right.
+its own process instead of in a Spark job, but for a share of its runs; so does `mirror cutover run`. This module is the
+only one of the model, with `protections`, that touches the product; it holds no opinion about what is right.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import mirror_lib.cli.cutover as cli_cutover
 import mirror_lib.cli.run as cli_run
 from mirror_lib.cli import main as cli_main
 from mirror_lib.cli.run_outcome import close_abandoned, read_report
@@ -31,11 +32,17 @@ from mirror_lib.relay import backfill, gaps, replicate  # noqa: F401  (loaded he
 from mirror_lib.relay.copy import copy_bin
 from mirror_lib.relay.job import main as job_main
 from mirror_lib.relay.writing import TargetWriter
+from mirror_lib.runbook import machine, rollback
+from mirror_lib.runbook.desk import Engine
+from mirror_lib.runbook.job import main as cutover_main
 from mirror_lib.sync import flow_groups, flow_topics  # noqa: F401
+from mirror_lib.verify.local import run_locally
 from model.protections import PROTECTIONS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _SECONDS, _SPARK_SECONDS = 120.0, 600.0
+#: Of cutovers that are killed; as the file has it for runs.
+LEASE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +167,9 @@ def _serve(
     os.environ["MIRROR_STATE_DIR"] = state
     if not spark:
         setattr(cli_run, "copy_by_job", _copy_here)  # noqa: B010
+    setattr(cli_cutover, "_run_job", _take_on_here)  # noqa: B010
+    for module in (machine, rollback):
+        setattr(module, "_LEASE_SECONDS", LEASE_SECONDS)  # noqa: B010
     for name in without:
         PROTECTIONS[name]()
     if point is not None:
@@ -179,6 +189,10 @@ def _copy_here(_output: Any, arguments: Any, files: Any, _master: str, ledger: A
         return read_report(files, job_main(arguments.command_line(), lambda _flow: _bins))
     finally:
         close_abandoned(ledger, arguments.run_id)
+
+
+def _take_on_here(_output: Any, arguments: list[str], *_: Any) -> int:
+    return cutover_main(arguments, lambda _name: Engine(copy=lambda: _bins, compare=lambda _plan: run_locally(1)))
 
 
 def _bins(job: Any) -> list[Any]:

@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
-from model.world import Seen
+from model.world import WRITTEN_DELETION, Seen
 
 Place = tuple[str, int]
 
@@ -48,13 +49,46 @@ class History:
     open: dict[str, int] = field(default_factory=dict)
     #: Whether a run has ended with 0 since the partition was there: what comes from then on must be copied.
     begun: bool = False
+    #: Whether the topic had been copied when the partition came: then its first start is its beginning.
+    late: bool = False
+    #: Ids that were written to the target after a cutover and have not come home.
+    away: set[str] = field(default_factory=set)
+    _came_home: int = -1
 
     def add(self, found: Iterable[Seen], end: int) -> None:
-        """Note what is new at the source."""
+        """Note what is new at the source.
+
+        Raises:
+            ViolationError: a record came home twice, altered, or in another order than it was written in.
+        """
         for each in found:
-            self.order[each.id] = len(self.records)
-            self.records.append(each)
+            if each.id in self.order:
+                self._come_home(each)
+            else:
+                self._append(each)
         self.read_to = max(self.read_to, end)
+
+    def write_away(self, found: Iterable[Seen]) -> None:
+        """Note what was written to the target after a cutover."""
+        for each in found:
+            if each.id not in self.order:
+                self.away.add(each.id)
+                self._append(each)
+
+    def _append(self, each: Seen) -> None:
+        self.order[each.id] = len(self.records)
+        self.records.append(each)
+
+    def _come_home(self, each: Seen) -> None:
+        order = self.order[each.id]
+        if each.id not in self.away or order <= self._came_home:
+            kind = "repeated" if each.id not in self.away else "reordered"
+            raise ViolationError(kind, f"source offset {each.offset}: {each.id}, which was there, or came earlier")
+        if self.records[order].digest != each.digest:
+            raise ViolationError("altered", f"source offset {each.offset}: {each.id}")
+        self.away.discard(each.id)
+        self.records[order] = each
+        self._came_home = order
 
     def present(self, *, committed: bool) -> list[Seen]:
         """What the source holds, in its order, as far as a reader sees it."""
@@ -63,6 +97,7 @@ class History:
             each
             for each in self.records[self.first_present :]
             if each.id not in self.gone
+            and each.id not in self.away
             and not (committed and each.id in self.aborted)
             and (stable is None or each.offset < stable)
         ]
@@ -106,6 +141,8 @@ def check_order(place: Place, history: History, copy: Copy, strangers: Set[str],
         while restarts and each.offset >= restarts[0]:
             restarts.pop(0)
             last = -1
+        if each.id == WRITTEN_DELETION and not _is_deletion_of(history, each):
+            raise ViolationError("foreign", f"{place} target offset {each.offset} deletes {each.key!r}, and nobody has")
         if each.id in strangers:
             continue
         order = history.order.get(each.id)
@@ -119,6 +156,11 @@ def check_order(place: Place, history: History, copy: Copy, strangers: Set[str],
             kind = "repeated" if sum(other.id == each.id for other in copy.records) > 1 else "reordered"
             raise ViolationError(kind, f"{place} target offset {each.offset}: {each.id} came before")
         last = order
+
+
+def _is_deletion_of(history: History, found: Seen) -> bool:
+    """Whether the source once deleted the key."""
+    return history.compacted and found.deletes and any(e.deletes and e.key == found.key for e in history.records)
 
 
 def missing(history: History, copy: Copy, *, committed: bool) -> list[str]:
@@ -144,6 +186,19 @@ def deletions(history: History) -> set[str]:
     """Ids of deletions that are the newest of their key and that the source's cleaner has removed."""
     newest = {each.key: each for each in history.records}
     return {each.id for each in newest.values() if each.deletes and each.id in history.gone}
+
+
+def outlived(history: History, copy: Copy) -> list[bytes | None]:
+    """Keys that live on the target though the source has deleted them and removed the deletion."""
+    newest = {each.key: each for each in history.records if each.id in deletions(history)}
+    state = {each.key: each for each in copy.held()}
+    return [key for key in newest if key in state and not state[key].deletes]
+
+
+def lost(history: History, copy: Copy, copied: Set[str], *, committed: bool) -> list[str]:
+    """Ids that were copied and are still at the source, and that the target has no more for no reason that is known."""
+    held = copy.ids() | history.excused
+    return [each.id for each in history.present(committed=committed) if each.id in copied and each.id not in held]
 
 
 def check_group(
@@ -199,3 +254,59 @@ def check_range(what: str, history: History, found: Sequence[Seen], *, committed
         lacking, extra = Counter(wanted) - Counter(got), Counter(got) - Counter(wanted)
         text = f"{what}: {sum(lacking.values())} lacking, {sum(extra.values())} too many"
         raise ViolationError("backfill", text if lacking or extra else f"{what}: out of order")
+
+
+def check_verdict(
+    what: str,
+    told: Mapping[str, object],
+    history: History,
+    copy: Copy,
+    copied: Set[str],
+    strangers: Set[str],
+    *,
+    committed: bool,
+    by_state: bool,
+    plain: bool,
+    complete: bool,
+) -> None:
+    """Raise when a verification says of a partition what is not so.
+
+    Args:
+        told: what it says.
+        copied: ids that were ever copied.
+        by_state: whether it looked at the newest record of each key.
+        plain: whether no operator has decided anything about the partition.
+        complete: whether all that the source holds was copied just now.
+    """
+    gone: set[str] = set()
+    if by_state:
+        wrong = [f"key {key!r} lives on" for key in outlived(history, copy)]
+    else:
+        ranges: Any = told.get("ranges") or ()
+        gone = set() if history.compacted else set(lost(history, copy, copied, committed=committed))
+        wrong = [
+            f"{each.id} is gone"
+            for each in history.records
+            if each.id in gone and any(one["source_first"] <= each.offset < one["source_next"] for one in ranges)
+        ] + [
+            f"{each.id} is foreign"
+            for each in _foreign(copy, strangers)
+            if any(one["target_first"] <= each.offset < one["target_next"] for one in ranges)
+        ]
+        wrong = [] if history.compacted else wrong
+    told_text = f"{what}: {told}"
+    if told["verdict"] == "equal" and wrong:
+        raise ViolationError("verify", f"{told_text}, and {wrong[:5]}")
+    # A stranger behind all that was copied may be seen or not.
+    is_clean = plain and not wrong and not gone and not any(each.id in strangers for each in copy.held())
+    # Where nothing was copied there is nothing to compare.
+    must_be_equal = complete and bool(copy.held())
+    if is_clean and (told["verdict"] == "different" or (must_be_equal and told["verdict"] != "equal")):
+        raise ViolationError("verify", f"{told_text}, and both sides hold the same")
+
+
+def _foreign(copy: Copy, strangers: Set[str]) -> list[Seen]:
+    """What others have written in between."""
+    held = copy.held()
+    last = max((number for number, each in enumerate(held) if each.id not in strangers), default=-1)
+    return [each for each in held[:last] if each.id in strangers and each.id != WRITTEN_DELETION]

@@ -1,15 +1,15 @@
-"""Two real clusters and an ordinary client (confluent-kafka): everything that the model does and sees by itself."""
+"""Real clusters and an ordinary client (confluent-kafka): everything that the model does and sees by itself."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -32,6 +32,8 @@ _FAST = {
     "producer.id.expiration.check.interval.ms": "2000",
 }
 _SECONDS = 30.0
+#: A deletion that an operator has had written to the target is the copy of no record: its header, and its id here.
+_DELETION, WRITTEN_DELETION = "mirror.deletion", "written-deletion"
 #: The cleaner removes what is superseded within about a second, and deletions two seconds after it has seen them.
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -39,6 +41,9 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": "0.001",
     "delete.retention.ms": "2000",
 }
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +160,7 @@ class Cluster:
             found: dict[int, tuple[int, int, list[Seen]]] = {}
             assigned = []
             for number, start in starts.items():
-                low, high = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=_SECONDS)
+                low, high = self._watermarks(reader, TopicPartition(topic, number))
                 found[number] = (low, high, [])
                 if max(low, start) < high:
                     assigned.append(TopicPartition(topic, number, max(low, start)))
@@ -177,19 +182,21 @@ class Cluster:
         finally:
             reader.close()
 
+    def _watermarks(self, reader: Consumer, place: TopicPartition) -> tuple[int, int]:
+        # A broker may be named as the leader of a new partition before it knows that it is.
+        return self._again(lambda: reader.get_watermark_offsets(place, timeout=_SECONDS))
+
     @staticmethod
-    def _again(work: Any) -> None:
+    def _again(work: Callable[[], T]) -> T:
         """A broker may still be busy with the topic or the group that was there before."""
         deadline = time.monotonic() + _SECONDS
         while True:
             try:
-                work()
+                return work()
             except KafkaException:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
-            else:
-                return
 
     @staticmethod
     def _wait(until: Any, what: str) -> None:
@@ -202,7 +209,8 @@ class Cluster:
 
 def _seen(message: Any) -> Seen:
     headers = message.headers() or []
-    number = dict(headers).get("model-id") or b""
+    names = dict(headers)
+    number = WRITTEN_DELETION.encode() if _DELETION in names else names.get("model-id") or b""
     parts = repr((message.timestamp()[1], message.key(), message.value(), headers))
     digest = hashlib.sha1(parts.encode()).hexdigest()[:12]
     return Seen(message.offset(), number.decode(), digest, message.key(), message.value() is None)
@@ -272,13 +280,15 @@ def _write(
 
 
 @contextmanager
-def clusters(folder: Path) -> Iterator[tuple[str, str]]:
-    """Start source and target, and end both; yields their bootstrap servers."""
-    both = [KafkaCluster(name, directory=folder / name, overrides=_FAST) for name in ("source", "target")]
+def clusters(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Start source, target and a cluster that takes the target's place; end all. Yields their bootstrap servers."""
+    names = ("source", "target", "spare")
+    started = [KafkaCluster(name, directory=folder / name, overrides=_FAST) for name in names]
     try:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(KafkaCluster.start, both))
-        yield both[0].bootstrap_servers, both[1].bootstrap_servers
+        with ThreadPoolExecutor(len(started)) as pool:
+            list(pool.map(KafkaCluster.start, started))
+        source, target, spare = (each.bootstrap_servers for each in started)
+        yield source, target, spare
     finally:
-        for each in both:
+        for each in started:
             each.kill_all()

@@ -14,7 +14,7 @@ from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.topology.acls import WILDCARD, AclPattern
 from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
-from mirror_lib.topology.handovers import NO_HANDOVERS
+from mirror_lib.topology.handovers import UNRESTRICTED
 from mirror_lib.topology.java_regex import with_dots
 from mirror_lib.topology.selection import Exclusion, FlowTopology
 
@@ -148,7 +148,7 @@ def _is_default_group_filter(flow: FlowConfig) -> bool:
 
 def _unrestricted(flow: FlowConfig) -> FlowTopology:
     """Whatever cutovers have moved: rights are for the flow as its file has it."""
-    return flow_topology(flow.model_copy(update={"handovers": NO_HANDOVERS, "way_back": False}))
+    return flow_topology(flow.model_copy(update={"handovers": UNRESTRICTED}))
 
 
 def _selected(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:

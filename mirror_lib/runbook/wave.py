@@ -16,7 +16,7 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.groups import select_groups
-from mirror_lib.topology.handovers import NO_HANDOVERS
+from mirror_lib.topology.handovers import UNRESTRICTED
 from mirror_lib.topology.java_regex import compile_list
 from mirror_lib.topology.names import TopicPartition
 
@@ -79,7 +79,7 @@ class WaveGroup:
 
 def unrestricted(flow: FlowConfig) -> FlowConfig:
     """The flow as its file has it, whatever has been handed over: what moves must not depend on what has moved."""
-    return flow.model_copy(update={"handovers": NO_HANDOVERS, "way_back": False})
+    return flow.model_copy(update={"handovers": UNRESTRICTED})
 
 
 def exactly(names: Iterable[str]) -> tuple[str, ...]:

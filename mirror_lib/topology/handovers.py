@@ -13,6 +13,9 @@ class Handovers:
     away: frozenset[str] = frozenset()
     #: Their writers have moved to the flow's source, from its target: the flow back may copy them.
     here: frozenset[str] = frozenset()
+    #: False where the rules of a flow are asked for as its file has them, whatever has moved.
+    restrict: bool = True
 
 
 NO_HANDOVERS = Handovers()
+UNRESTRICTED = Handovers(restrict=False)

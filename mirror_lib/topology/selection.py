@@ -60,13 +60,13 @@ class FlowTopology:
         heartbeats = self.heartbeats_replication_enabled and self.policy.is_heartbeats_topic(topic)
         if self.policy.is_internal_topic(topic):
             return Exclusion.INTERNAL
-        if self.is_cycle(topic):
+        if self.is_cycle(topic) and not self._leads_home(topic):
             return Exclusion.CYCLE
         if not heartbeats and not self.topic_filter.should_replicate_topic(topic):
             return Exclusion.FILTERED
         if topic in self.handovers.away:
             return Exclusion.HANDED_OVER
-        if self.way_back and topic not in self.handovers.here and not heartbeats:
+        if self.way_back and self.handovers.restrict and topic not in self.handovers.here and not heartbeats:
             return Exclusion.NOT_HANDED_OVER
         if not all(limit.fullmatch(topic) for limit in self.limits):
             return Exclusion.NOT_REQUESTED
@@ -88,6 +88,17 @@ class FlowTopology:
             seen.add(current)
             current = self.policy.upstream_topic(current)
         return False
+
+    def _leads_home(self, topic: str) -> bool:
+        """Whether a flow back gives a copy of the target's topic its name there.
+
+        No circle: the flow there copies the topic no more while its writers are here, and this one does only then.
+        """
+        return (
+            self.way_back
+            and self.policy.topic_source(topic) == self.flow.target
+            and self.remote_topic(topic) == self.policy.upstream_topic(topic)
+        )
 
     def remote_topic(self, topic: str) -> str:
         """The name on the target of a topic of the source.

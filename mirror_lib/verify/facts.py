@@ -26,6 +26,7 @@ from mirror_lib.errors import (
     TargetTruncatedError,
     TopicMissingError,
     Where,
+    WrittenAfterCutoverError,
 )
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.rows import DISASTER
@@ -46,6 +47,8 @@ from mirror_lib.verify.routed.plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTa
 _log = logging.getLogger(__name__)
 
 _Pair = tuple[TopicPartition, TopicPartition]
+#: Causes of gaps of a flow that name records which only its source has, in between what the flow back writes there.
+_ONLY_THERE = frozenset({DISASTER, WrittenAfterCutoverError.reason})
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,10 +326,10 @@ class _Gathering:
         return found
 
     def _foreign(self) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
-        """What the target alone had when it was lost as the source of the flow back, and still has."""
+        """What the target alone has as the source of the flow back, by that flow's gaps: nobody copies it."""
         found: dict[TopicPartition, list[tuple[int, int]]] = {}
         for row in self._ledger.gaps(str(self._flow.flow.opposite), limit=None):
-            if row.cause == DISASTER:
+            if row.cause in _ONLY_THERE:
                 place = TopicPartition(row.topic, row.partition)
                 found.setdefault(place, []).append((row.first_offset, row.next_offset))
         return found

@@ -1,4 +1,4 @@
-"""The short form of the model: fixed sequences without a violation, and one that it must notice."""
+"""The short form of the model: fixed sequences without a violation, and some that it must notice."""
 
 import json
 import os
@@ -16,20 +16,65 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)) as both:
-        yield both
+def servers() -> Iterator[tuple[str, str, str]]:
+    with tempfile.TemporaryDirectory(prefix="model-") as folder, clusters(Path(folder)) as started:
+        yield started
 
 
 @pytest.mark.timeout(600)
-def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(servers: tuple[str, str], tmp_path: Path) -> None:
+def test_two_seeds_are_carried_out_without_a_violation_and_are_noted(
+    servers: tuple[str, str, str], tmp_path: Path
+) -> None:
     results = tmp_path / "results.jsonl"
 
-    done = _model(servers, "--seeds", "1..2", "--length", "12", "--results", str(results))
+    done = _model(servers, "--seeds", "7..8", "--length", "12", "--results", str(results))
 
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(1, 12, None), (2, 12, None)]
+    assert [(row["seed"], row["steps"], row["violation"]) for row in rows] == [(7, 12, None), (8, 12, None)]
+
+
+def _written(count: int, topic: str = "a") -> dict[str, object]:
+    step = {"do": "produce", "topic": topic, "partition": 0, "count": count, "age": "present"}
+    return {**step, "codec": "none", "batch": 5}
+
+
+#: What two short seeds have none of: a cutover and the way home, decisions, names and clusters that change.
+_MOVES: list[dict[str, object]] = [
+    {"do": "settings", "guarded": False, "committed": True, "latest": False, "ends": None, "separator": None},
+    _written(20),
+    _written(20, "c"),
+    {"do": "run"},
+    {"do": "commit", "group": "g", "topic": "a", "partition": 0, "percent": 30},
+    {"do": "cutover", "topic": "a", "groups": True, "at": None, "nth": 1},
+    _written(5),
+    {"do": "run-back", "at": None, "nth": 1},
+    {"do": "failback", "topic": "a"},
+    _written(5),
+    {"do": "run"},
+    {"do": "verify", "mode": "full"},
+    {"do": "delete-keys"},
+    {"do": "first-start", "latest": True},
+    {"do": "policy", "separator": "--"},
+    {"do": "run"},
+    {"do": "decide", "how": "stop"},
+    {"do": "first-start", "latest": False},
+    {"do": "resettle"},
+]
+
+
+@pytest.mark.timeout(600)
+def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
+    servers: tuple[str, str, str], tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(_MOVES))
+
+    done = _model(servers, "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("cutover there-1: finished at finish", "cutover there-1-back-1: finished at finish"):
+        assert words in done.stdout
 
 
 _TAIL = [{"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}, {"do": "run"}]
@@ -42,7 +87,7 @@ _FENCE = [
 @pytest.mark.parametrize(("without", "steps"), [("tail", _TAIL), ("fence", _FENCE)])
 @pytest.mark.timeout(600)
 def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_finds_repeated_records(
-    servers: tuple[str, str], tmp_path: Path, without: str, steps: list[dict[str, object]]
+    servers: tuple[str, str, str], tmp_path: Path, without: str, steps: list[dict[str, object]]
 ) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(steps))
@@ -53,7 +98,7 @@ def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_f
     assert "VIOLATION repeated" in done.stdout
 
 
-def _model(servers: tuple[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def _model(servers: tuple[str, str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     # Sockets of forked commands stand there, whose paths may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="model-") as temporary:
         return subprocess.run(

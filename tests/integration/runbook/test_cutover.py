@@ -121,6 +121,47 @@ def test_what_changed_since_comes_home_by_a_failback_and_nothing_else(moving: Mi
     assert values(moving, topic_name) == [b"%08d" % number for number in range(150)]
 
 
+def test_names_of_the_default_policy_come_home_by_a_rename(
+    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    # Given a topic that the default policy calls A.<name>, and a flow back that calls it <name> again
+    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
+    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
+    remote = f"A.{topic_name}"
+    moving = migration(
+        tmp_path,
+        kafka_pair,
+        topic_name,
+        {
+            "replication.policy.class": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+            "B->A.topics": remote,
+            "B->A.mirror.topics.rename": f"{remote}:{topic_name}",
+        },
+    )
+    moving.there.run()
+    group = f"g-{topic_name}"
+    commit(kafka_pair.source, group, topic_name, {0: 10, 1: 20})
+
+    # When it moves, is written to on the target, and a failback is taken to its end
+    moved = moving.run_to_the_end(moving.define("wave", topic_name))
+    assert moved.state is CutoverState.FINISHED, [str(gate) for each in moved.attempts for gate in each.gates]
+    produce(kafka_pair.target, remote, numbered(100, 140, PARTITIONS))
+    commit(kafka_pair.target, group, remote, {0: 60, 1: 70})
+    brought = moving.back.run()
+    back = failback_of(moving.config, moving.ledger, "wave")
+    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    done = moving.run_to_the_end(back)
+
+    # Then only the new records came, the group stands where it stood, and nothing goes in a circle
+    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
+    assert brought.records == 40
+    assert values(moving, topic_name, target=False) == [b"%08d" % number for number in range(140)]
+    assert committed(kafka_pair.source, group, topic_name, PARTITIONS) == {0: 60, 1: 70}
+    produce(kafka_pair.source, topic_name, numbered(140, 150, PARTITIONS))
+    assert (moving.there.run().records, moving.back.run().records) == (10, 0)
+    assert values(moving, remote) == [b"%08d" % number for number in range(150)]
+
+
 @pytest.mark.parametrize("style", list(Style))
 def test_a_cutover_may_stop_and_go_on_at_any_step(moving: Migration, topic_name: str, style: Style) -> None:
     commit(moving.pair.source, f"g-{topic_name}", topic_name, {0: 50, 1: 50})

@@ -18,7 +18,9 @@ from mirror_lib.relay.flow_observation import observe_flow
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.replicate import plan_flow
 from mirror_lib.relay.run_model import RunOptions, RunReport
+from mirror_lib.runbook.machine import create
 from mirror_lib.runbook.model import CutoverState
+from mirror_lib.runbook.opening import failback_of
 from tests.support.clusters import KafkaPair
 from tests.support.cutovers import Migration, migration, numbered
 from tests.support.flows import copy_here
@@ -162,3 +164,18 @@ def test_a_backfill_into_the_topics_that_have_moved_is_refused(moved: Migration,
 
     assert code == 2
     assert "--into-suffix" in told["error"]["action"]
+
+
+def test_a_failback_passes_by_records_that_were_left_where_they_are(moved: Migration, topic_name: str) -> None:
+    produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
+    moved.there.run(sync=False)
+    mirror(moved, "gaps", "accept", "--all", "--yes")
+    produce(moved.pair.target, topic_name, numbered(100, 140, PARTITIONS))
+
+    back = failback_of(moved.config, moved.ledger, "wave")
+    create(moved.ledger, back, by="test", desk=moved.desk(back))
+    done = moved.run_to_the_end(back)
+
+    assert done.state is CutoverState.FINISHED, [str(gate) for each in done.attempts for gate in each.gates]
+    expected = [b"%08d" % number for number in (*range(140), *range(900, 910))]
+    assert values(moved, topic_name, target=False) == expected

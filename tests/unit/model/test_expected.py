@@ -2,8 +2,20 @@
 
 import pytest
 
-from model.expected import Copy, History, ViolationError, check_group, check_order, check_range, deletions, missing
-from model.world import Seen
+from model.expected import (
+    Copy,
+    History,
+    ViolationError,
+    check_group,
+    check_order,
+    check_range,
+    check_verdict,
+    deletions,
+    lost,
+    missing,
+    outlived,
+)
+from model.world import WRITTEN_DELETION, Seen
 
 PLACE = ("a", 0)
 
@@ -144,3 +156,125 @@ def test_a_backfill_holds_exactly_what_the_source_holds() -> None:
     for wrong in (copy_of(0, 1), copy_of(0, 1, 2, 2), copy_of(0, 2, 1)):
         with pytest.raises(ViolationError, match="backfill"):
             check_range("b", made, wrong.records, committed=False)
+
+
+class TestMoved:
+    def moved(self) -> History:
+        """Two records of the source, and two that were written to the target after a cutover."""
+        made = history(2)
+        made.write_away([seen(2, 2), seen(3, 3)])
+        return made
+
+    def test_what_was_written_to_the_target_is_no_copy_and_not_at_the_source_yet(self) -> None:
+        made = self.moved()
+
+        assert order(made, copy_of(0, 1, 2, 3)) == "good"
+        assert [each.id for each in made.present(committed=False)] == ["id-0", "id-1"]
+        assert made.away == {"id-2", "id-3"}
+
+    def test_what_comes_home_is_read_at_the_source_from_then_on(self) -> None:
+        made = self.moved()
+
+        made.add([seen(2, 5), seen(3, 6)], 7)
+
+        assert made.away == set()
+        assert [each.offset for each in made.present(committed=False)] == [0, 1, 5, 6]
+
+    @pytest.mark.parametrize(
+        ("records", "kind"),
+        [
+            ([seen(1, 5)], "repeated"),
+            ([seen(2, 5), seen(2, 6)], "repeated"),
+            ([seen(3, 5), seen(2, 6)], "reordered"),
+            ([Seen(5, "id-2", "other", b"key-2", False)], "altered"),
+        ],
+    )
+    def test_it_comes_home_once_in_order_and_unaltered(self, records: list[Seen], kind: str) -> None:
+        with pytest.raises(ViolationError, match=kind):
+            self.moved().add(records, 7)
+
+
+class TestDeletions:
+    def deleted(self) -> History:
+        """A key that was deleted, and of which the cleaner has left nothing."""
+        made = History(compacted=True)
+        made.add([seen(0, 0, key="k"), seen(1, 1, key="k", deletes=True)], 2)
+        made.gone = {"id-0", "id-1"}
+        return made
+
+    def written(self, key: str) -> Seen:
+        return Seen(1, WRITTEN_DELETION, "d", key.encode(), True)
+
+    def test_a_key_that_lives_on_is_found_until_its_deletion_is_written(self) -> None:
+        alive = Copy("t", [seen(0, 0, key="k")], read_to=1)
+
+        assert outlived(self.deleted(), alive) == [b"k"]
+        alive.records.append(self.written("k"))
+        assert outlived(self.deleted(), alive) == []
+
+    def test_only_keys_that_the_source_has_deleted_may_be_deleted(self) -> None:
+        def check(key: str) -> None:
+            copy = Copy("t", [seen(0, 0, key="k"), self.written(key)], read_to=2)
+            check_order(PLACE, self.deleted(), copy, {WRITTEN_DELETION}, committed=False)
+
+        check("k")
+        with pytest.raises(ViolationError, match="foreign"):
+            check("other")
+
+
+class TestVerdicts:
+    def judged(
+        self, verdict: str, copy: Copy, *, plain: bool = True, complete: bool = True, compared_from: int = 0
+    ) -> bool:
+        """Whether the model agrees with what a verification says of a source that held and copied three records."""
+        compared = {"source_first": 0, "source_next": 3, "target_first": compared_from, "target_next": 4}
+        copied = {"id-0", "id-1", "id-2"}
+        try:
+            check_verdict(
+                "p",
+                {"verdict": verdict, "ranges": [compared]},
+                history(3),
+                copy,
+                copied,
+                {"stranger"},
+                committed=False,
+                by_state=False,
+                plain=plain,
+                complete=complete,
+            )
+        except ViolationError:
+            return False
+        return True
+
+    def test_equal_sides_are_equal_and_nothing_else(self) -> None:
+        assert self.judged("equal", copy_of(0, 1, 2))
+        assert not self.judged("different", copy_of(0, 1, 2))
+        assert not self.judged("unverifiable", copy_of(0, 1, 2))
+
+    def test_before_all_was_compared_it_may_be_unverifiable_but_not_different(self) -> None:
+        assert self.judged("unverifiable", copy_of(0, 1, 2), complete=False)
+        assert not self.judged("different", copy_of(0, 1, 2), complete=False)
+
+    def test_a_record_that_was_copied_and_is_gone_must_not_pass_for_equal(self) -> None:
+        assert not self.judged("equal", copy_of(0, 2))
+        assert self.judged("different", copy_of(0, 2))
+
+    def test_what_somebody_else_wrote_in_between_must_not_pass_for_equal(self) -> None:
+        copy = copy_of(0, 1, 2)
+        copy.records.insert(1, Seen(1, "stranger", "s", None, False))
+
+        assert not self.judged("equal", copy)
+        assert self.judged("different", copy)
+        # It was not looked at: an operator has let the copy begin behind it.
+        assert self.judged("equal", copy, compared_from=2)
+
+    def test_after_a_decision_it_may_be_different(self) -> None:
+        assert self.judged("different", copy_of(0, 1, 2), plain=False)
+
+
+def test_what_was_copied_is_lost_when_only_the_source_has_it() -> None:
+    made = history(3)
+    made.gone = {"id-0"}
+
+    assert lost(made, copy_of(1), {"id-0", "id-1", "id-2"}, committed=False) == ["id-2"]
+    assert lost(made, copy_of(1), {"id-1"}, committed=False) == []

@@ -1,10 +1,13 @@
 """Sequences of the model: drawn by seed, made shorter by deletion."""
 
+import inspect
+from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.play import Play
 from model.shrink import shrink
 from model.steps import Step, sequence
 
@@ -13,6 +16,38 @@ def test_given_the_same_seed_when_drawn_twice_then_the_steps_are_the_same_and_as
     assert sequence(7, 10) == sequence(7, 10)
     assert len(sequence(7, 10)) == 10
     assert sequence(7, 10) != sequence(8, 10)
+
+
+def test_every_rule_comes_up_and_can_be_carried_out_with_its_arguments() -> None:
+    steps = [step for number in range(300) for step in sequence(number, 25)]
+
+    drawn = {step["do"]: step for step in steps}
+
+    rules = {name.removeprefix("_do_").replace("_", "-") for name in dir(Play) if name.startswith("_do_")}
+    assert drawn.keys() == rules
+    for name, step in drawn.items():
+        rule = getattr(Play, "_do_" + name.replace("-", "_"))
+        inspect.signature(rule).bind(None, **{key: value for key, value in step.items() if key != "do"})
+
+
+def test_a_sequence_has_some_of_the_rules_and_always_those_that_write_and_copy() -> None:
+    drawn = [{step["do"] for step in sequence(number, 200)} for number in range(50)]
+
+    everything = set().union(*drawn)
+    assert all({"produce", "run"} <= each for each in drawn)
+    assert all(len(each) < len(everything) * 0.75 for each in drawn)
+
+
+def test_most_steps_of_a_sequence_are_on_one_partition() -> None:
+    def share(number: int) -> float:
+        places = Counter(
+            (step["topic"], step["partition"])
+            for step in sequence(number, 60)
+            if "topic" in step and "partition" in step
+        )
+        return places.most_common(1)[0][1] / max(1, places.total())
+
+    assert sum(share(number) > 0.5 for number in range(100)) > 60
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30).filter(any))

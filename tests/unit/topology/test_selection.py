@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.filters import DefaultGroupFilter, DefaultTopicFilter
-from mirror_lib.topology.handovers import Handovers
+from mirror_lib.topology.handovers import NO_HANDOVERS, UNRESTRICTED, Handovers
 from mirror_lib.topology.names import FlowId
 from mirror_lib.topology.policy import (
     SOURCE_ALIAS,
@@ -97,6 +97,30 @@ def test_the_identity_policy_sees_cycles_of_heartbeats_only() -> None:
     assert identity.replicates("source.heartbeats")
     assert identity.remote_topic("topic1") == "topic1"
     assert identity.remote_topic("heartbeats") == "source.heartbeats"
+
+
+HOME = RenameRules(explicit={"target.orders": "orders", "target.payments": "other", "target.east.stock": "stock"})
+
+
+@pytest.mark.parametrize(
+    ("topic", "exclusion"),
+    [
+        ("target.orders", None),
+        # Neither its name there, nor the name of the target's own topic.
+        ("target.payments", Exclusion.CYCLE),
+        ("target.east.stock", Exclusion.CYCLE),
+        ("target.more", Exclusion.CYCLE),
+    ],
+)
+def test_a_flow_back_takes_copies_of_the_target_that_a_rule_leads_home(topic: str, exclusion: Exclusion | None) -> None:
+    back = replace(topology(rename=HOME), way_back=True, handovers=UNRESTRICTED)
+
+    assert back.exclusion(topic) is exclusion
+    assert topology(rename=HOME).exclusion(topic) is Exclusion.CYCLE
+    # Only what a cutover has moved: before that the flow there copies it.
+    moved = Handovers(here=frozenset({topic}))
+    assert replace(back, handovers=NO_HANDOVERS).exclusion(topic) is (exclusion or Exclusion.NOT_HANDED_OVER)
+    assert replace(back, handovers=moved).exclusion(topic) is exclusion
 
 
 class PingPong(DefaultReplicationPolicy):

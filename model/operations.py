@@ -1,0 +1,343 @@
+"""What operators and schedulers do with the product, and what must hold after each of its commands."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+
+from model.commands import LEASE_SECONDS, Command, Point, Said
+from model.expected import (
+    Place,
+    ViolationError,
+    check_group,
+    check_range,
+    check_verdict,
+    deletions,
+    missing,
+    outlived,
+)
+from model.happenings import Happenings
+from model.steps import COMPACTED_TOPIC, TOPICS, Step
+
+_LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
+_SETTLES_SECONDS = LEASE_SECONDS + 0.5
+#: A task that was stopped for longer than five seconds looks at the log before it sends; docs/reliability.md.
+_LOOKS_AFTER_SECONDS = 6.0
+
+
+class Operations(Happenings):
+    """Rules that are commands of the product, but for cutovers."""
+
+    _backfills = 0
+
+    @property
+    def _flow(self) -> tuple[str, str]:
+        return "--flow", f"{self._alias}->target"
+
+    def _command(
+        self, *words: str, flow: Sequence[str] | None = None, point: Point | None = None, spark: bool = False
+    ) -> Said | None:
+        """Carry a command out; None when it was stopped.
+
+        Args:
+            flow: the words that name the flow; default: the flow to the target.
+        """
+        typed = [*words, "--config", str(self._config), *(self._flow if flow is None else flow), "--json"]
+        command = Command(typed, self._folder, point=point, without=self._without, spark=spark)
+        said = command.finish()
+        if said is None:
+            self._stopped.append(command)
+            self.said.append(f"     {' '.join(words)}: stopped")
+        else:
+            self._note(" ".join(words), said)
+        return said
+
+    def _done(self, *words: str, flow: Sequence[str] | None = None) -> Said:
+        said = self._command(*words, flow=flow)
+        assert said is not None
+        return said
+
+    def _note(self, what: str, said: Said) -> None:
+        places = [f"{each.get('reason')} {each.get('topic')}:{each.get('partition')}" for each in said.failures]
+        self.said.append(f"     {what}: exit {said.exit_code} {', '.join(places)}".rstrip())
+        if said.exit_code not in (0, 1, 2, 3, -9) or "Traceback" in said.text:
+            raise ViolationError("crashed", f"{what}: exit {said.exit_code}\n{said.text[-1500:]}")
+
+    # ------------------------------------------------------------ runs
+
+    def _do_run(self, spark: bool = False) -> Said:
+        said = self._command("run", spark=spark)
+        assert said is not None
+        self._after_run(said)
+        return said
+
+    def _burst(self, topic: str, count: int, age: str) -> None:
+        for partition in range(2):
+            self._do_produce(topic, partition, count, age, "none", 3)
+
+    def _do_crash(self, at: str, nth: int, topic: str, burst: int, age: str) -> None:
+        self._burst(topic, burst, age)
+        said = self._command("run", point=Point(at, nth, signal.SIGKILL))
+        if said is not None and said.exit_code >= 0:
+            self._after_run(said)
+        else:
+            self._look()
+
+    def _do_stop(self, nth: int, topic: str, burst: int, age: str) -> None:
+        """A run stops by itself: just before it sends, or before it looks whether it was stopped.
+
+        Old records that go without transactions are not kept off between the two: docs/reliability.md.
+        """
+        self._burst(topic, burst, age)
+        at = "before-produce" if self._guarded else "before-look"
+        said = self._command("run", point=Point(at, nth, signal.SIGSTOP))
+        if said is not None:
+            self._after_run(said)
+
+    def _do_overtake(self, nth: int, topic: str, burst: int, age: str) -> None:
+        """A run is stopped, and wakes up while its successor has taken over and not yet written."""
+        self._do_stop(1, topic, burst, age)
+        self._do_stop(nth, topic, burst, age)
+        self._do_wake()
+
+    def _do_wake(self) -> None:
+        for each in self._stopped:
+            if not self._guarded and each.stopped_at is not None:
+                time.sleep(max(0.0, each.stopped_at + _LOOKS_AFTER_SECONDS - time.monotonic()))
+            said = each.wake()
+            if said is None:
+                each.kill()
+            else:
+                self._note("woken", said)
+        self._stopped = []
+        self._look()
+
+    def _after_run(self, said: Said) -> None:
+        """What the run has named as lost is excused; when it ended with 0 everything else must be there."""
+        self._look()
+        for place, history in self._histories.items():
+            if any(self._means(each, place) for each in said.failures if each.get("reason") in _LOST_AT_SOURCE):
+                history.excused |= history.gone - self._copy(place).ids()
+            if any(self._means(each, place) for each in said.document.get("deletions") or []):
+                self._read_source(place[0])
+                history.excused |= deletions(history)
+        if said.exit_code == 0:
+            self._check_complete()
+
+    def _means(self, failure: dict[str, object], place: Place) -> bool:
+        return failure.get("topic") == self._topic(place[0]) and failure.get("partition") in (None, place[1])
+
+    def _check_complete(self, topics: Sequence[str] = TOPICS) -> None:
+        for topic in topics:
+            self._read_source(topic)
+        # Of a topic that there is not any more a run says nothing, until it is created again.
+        present = {topic for topic in topics if self._source.partitions(self._topic(topic))}
+        for place, history in self._histories.items():
+            if place[0] not in present or place in self._given_up:
+                continue
+            copy = self._copy(place)
+            if not history.begun:
+                # A flow that has never had anything to copy there knows of nothing that it could miss.
+                skips = self._from_latest and not history.late
+                history.excused |= ({each.id for each in history.records} if skips else history.gone) - copy.ids()
+                history.begun = self._from_latest or history.read_to > self._starts.get(place, 0)
+            lacking = missing(history, copy, committed=self._committed)
+            if lacking:
+                raise ViolationError(
+                    "missing", f"{place}: a run ended with 0, and {len(lacking)} records are not there: {lacking[:5]}"
+                )
+        self._complete_once = True
+
+    def _do_recreate_source(self, topic: str, runs: bool = False) -> None:
+        """A topic is deleted and created again; perhaps a run comes in between."""
+        if topic in self._moved:
+            return
+        partitions = self._delete_source(topic)
+        if runs:
+            self._do_run()
+        self._source.create(self._topic(topic), partitions, self._configs(topic))
+
+    # ------------------------------------------------------------ decisions
+
+    def _do_decide(self, how: str) -> None:
+        self._look()
+        said = self._done("gaps", how, "--all", "--yes")
+        for made in said.document.get("decisions") or []:
+            if made.get("error") is not None or not said.document.get("done"):
+                continue
+            place = (str(made["topic"]).removeprefix(self._name + "-"), int(made["partition"]))
+            self._decided.add(place)
+            history, copy = self._histories[place], self._copy(place)
+            if how == "stop":
+                self._given_up.add(place)
+            elif how == "resume":
+                self._given_up.discard(place)
+            elif how == "accept":
+                # What was copied and is not there any more is accepted, and what the source has lost: a run that was
+                # killed may have noted the gap. What was never copied and is there must still come.
+                history.excused |= (self._ever_copied[place] | history.gone) - copy.ids()
+            elif made.get("new_position") is not None:
+                self._begin_again(place)
+
+    def _begin_again(self, place: Place) -> None:
+        history, copy = self._histories[place], self._copy(place)
+        copy.restarts.append(copy.read_to)
+        history.excused |= history.gone - copy.ids()
+
+    def _do_position(self, topic: str, partition: int, to: str) -> None:
+        """An operator sets a position by hand."""
+        name, partition = self._place(topic, partition)
+        self._look()
+        if to == "middle":
+            low, high, _ = self._source.read(name, {partition: 1 << 60})[partition]
+            to = str((low + high) // 2)
+        said = self._done("position", "set", "--topic", name, "--partition", str(partition), "--to", to, "--yes")
+        if said.exit_code or not said.document.get("done"):
+            return
+        place = (topic, partition)
+        history = self._histories[place]
+        history.begun = True
+        self._decided.add(place)
+        self._begin_again(place)
+        if to != "earliest":
+            before = history.records[: history.first_present] if to != "latest" else history.records
+            passed_over = {each.id for each in history.records if to == "latest" or each.offset < int(to)}
+            history.excused |= (passed_over | {each.id for each in before}) - self._copy(place).ids()
+
+    def _do_delete_keys(self) -> None:
+        """An operator has the deletions written that the source's cleaner removed before they were copied."""
+        said = self._done("gaps", "delete-keys", "--topic", self._topic(COMPACTED_TOPIC), "--yes")
+        self._look()
+        self._read_source(COMPACTED_TOPIC)
+        if said.exit_code:
+            return
+        for place, history in self._histories.items():
+            if not history.compacted or place in self._given_up:
+                continue
+            if alive := outlived(history, self._copy(place)):
+                text = f"{place}: deletions were written, and {alive[:5]} live on the target"
+                raise ViolationError("deletion", text)
+            history.excused -= deletions(history)
+
+    # ------------------------------------------------------------ another cluster behind an alias
+
+    def _do_misaddress(self, which: str) -> None:
+        """An alias of the flow names another cluster for a while: nothing may be believed or written."""
+        if not self._complete_once:
+            return  # A flow that has nothing yet may begin there.
+        wrong = {"target": self._source.servers} if which == "target" else {"source": self._target.servers}
+        self._write_config(**wrong)
+        self._check_refused(which)
+        written = [name for name in self._source.topics("") if name in map(self._remote, TOPICS)]
+        if which == "target" and written and self._separator is not None:
+            raise ViolationError("cluster", f"topics {written} on a cluster that is not the flow's target")
+        self._write_config()
+
+    def _check_refused(self, which: str) -> None:
+        for words in (("run",), ("groups", "apply")):
+            said = self._command(*words)
+            if said is not None and said.exit_code == 0:
+                raise ViolationError("cluster", f"{words[0]} ended with 0 although {which} is another cluster")
+
+    def _do_resettle(self) -> None:
+        """The target was rebuilt as another cluster, and an operator says that the flow begins anew there."""
+        if self._moved:
+            return
+        self._end_stopped()
+        left, self._target, self._spare = self._target, self._spare, self._target
+        self._write_config()
+        if self._complete_once:
+            self._check_refused("target")
+        # What was killed has left its lock.
+        time.sleep(_SETTLES_SECONDS)
+        said = self._done("clusters", "accept", "--new", "--yes")
+        if said.exit_code:
+            raise ViolationError("stuck", f"clusters accept --new: exit {said.exit_code} {said.text[-1000:]}")
+        self._clear(left)
+        for history in self._histories.values():
+            history.begun = history.late = False
+            history.excused.clear()
+        for known in (self._ever_copied, self._copies, self._present_ids, self._given_up, self._decided):
+            known.clear()
+        self._complete_once = False
+
+    # ------------------------------------------------------------ other commands
+
+    def _do_backfill(self, topic: str, at: str | None, nth: int) -> None:
+        """What the source holds now is copied once more, next to the flow's topic; perhaps with a kill in between."""
+        if topic in self._moved:
+            return
+        self._backfills += 1
+        words = ["backfill", "run", "--topics", self._topic(topic), "--into-suffix", f".b{self._backfills}"]
+        self._read_source(topic)
+        if at is not None:
+            self._command(*words, point=Point(at, nth, signal.SIGKILL))
+            time.sleep(_SETTLES_SECONDS)
+        said = self._command(*words)
+        if said is None or said.exit_code:
+            return
+        remote = f"{self._remote(topic)}.b{self._backfills}"
+        for number, (_, _, found) in self._target.read(
+            remote, dict.fromkeys(self._target.partitions(remote), 0)
+        ).items():
+            check_range(f"{remote}:{number}", self._histories[topic, number], found, committed=self._committed)
+
+    def _do_groups(self) -> None:
+        said = self._done("groups", "apply")
+        self._look()
+        self._read_sources()
+        if said.exit_code == 0:
+            self._check_groups(said)
+
+    def _check_groups(self, said: Said) -> None:
+        """Rows without a reason are in sync."""
+        told = {(row["group"], row["topic"], row["partition"]): row for row in _rows(said)}
+        for (group, topic, partition), row in told.items():
+            if row.get("reason"):
+                continue
+            place = (str(topic).removeprefix(self._name + "-"), int(str(partition)))
+            self._check_group(str(group), place)
+
+    def _check_group(self, group: str, place: Place) -> None:
+        there = self._target.committed(group).get((self._remote(place[0]), place[1]))
+        here = self._source.committed(group).get((self._topic(place[0]), place[1]))
+        what = f"{group} on {place}"
+        if there is None or here is None:
+            raise ViolationError("group", f"{what} is in sync, and committed {here} and {there}")
+        history, copy = self._histories[place], self._copy(place)
+        check_group(what, history, copy, here, there, self._strangers, committed=self._committed)
+
+    def _do_verify(self, mode: str) -> None:
+        self._verify(mode, complete=False)
+
+    def _verify(self, mode: str, *, complete: bool) -> None:
+        """Let the product compare, and compare what it says with what the model sees.
+
+        Args:
+            complete: whether all that the source holds was copied just now.
+        """
+        said = self._done("verify", "--mode", mode, "--processes", "1")
+        self._look()
+        self._read_sources()
+        for each in said.document.get("partitions") or []:
+            place = (str(each["topic"]).removeprefix(self._name + "-"), int(each["partition"]))
+            if place[0] not in TOPICS:
+                continue
+            check_verdict(
+                f"{place} by {mode}",
+                each,
+                self._histories[place],
+                self._copy(place),
+                self._ever_copied[place],
+                self._strangers,
+                committed=self._committed,
+                by_state=mode == "state",
+                plain=place not in self._decided and place not in self._given_up,
+                complete=complete,
+            )
+
+
+def _rows(said: Said) -> Iterator[Step]:
+    rows = said.document.get("rows") or []
+    return iter(rows)

@@ -1,0 +1,205 @@
+"""What a sequence works with: its topics, files and clusters, and what an ordinary client has seen on both sides."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.commands import Command
+from model.expected import Copy, History, Place, check_order
+from model.steps import COMPACTED_TOPIC, TOPICS
+from model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
+
+_IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """What there is to work on."""
+
+    source: Cluster
+    target: Cluster
+    #: Takes the target's place when that is rebuilt.
+    spare: Cluster
+
+
+class State:
+    """A sequence's own topics, files and ledger, and what was seen of them."""
+
+    def __init__(self, clusters: Clusters, folder: Path, name: str, *, without: Collection[str] = ()) -> None:
+        self._source, self._target, self._spare = clusters.source, clusters.target, clusters.spare
+        self._folder, self._name = folder, name
+        self._config = folder / "mirror.properties"
+        self._without = tuple(without)
+        self._alias = name
+        self._histories: dict[Place, History] = defaultdict(History)
+        #: By topic id too: a name may come to lead to an earlier topic again.
+        self._copies: dict[tuple[Place, str | None], Copy] = {}
+        self._present_ids: dict[str, str | None] = {}
+        self._ever_copied: dict[Place, set[str]] = defaultdict(set)
+        #: Where the logs of the source begin.
+        self._starts: dict[Place, int] = {}
+        #: What the model writes to the side that is the copy.
+        self._strangers = {WRITTEN_DELETION}
+        self._stopped: list[Command] = []
+        self._open: list[tuple[Place, Transaction]] = []
+        self._next = 0
+        self._renamed: dict[str, str] = {}
+        #: The separator of the default policy; None: topics keep their names.
+        self._separator: str | None = "."
+        self._guarded = False
+        self._committed = False
+        self._from_latest = False
+        self._complete_once = False
+        self._appends = False
+        #: Topics whose writers are at the target, and the cutover that moved them.
+        self._moved: dict[str, str] = {}
+        #: Partitions that an operator has given up.
+        self._given_up: set[Place] = set()
+        #: Partitions about which an operator has decided something.
+        self._decided: set[Place] = set()
+        self.said: list[str] = []
+
+    def begin(self) -> None:
+        """Create the topics and write the flow's file."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for topic in TOPICS:
+            self._source.create(self._topic(topic), 2, self._configs(topic))
+            for number in range(2):
+                self._histories[topic, number].compacted = topic == COMPACTED_TOPIC
+        self._write_config()
+
+    def _write_config(self, *, source: str | None = None, target: str | None = None) -> None:
+        back = f"target->{self._alias}"
+        lines = {
+            "clusters": f"{self._alias}, target",
+            f"{self._alias}.bootstrap.servers": source or self._source.servers,
+            "target.bootstrap.servers": target or self._target.servers,
+            f"{self._alias}->target.enabled": "true",
+            f"{self._alias}->target.topics": f"{self._name}-.*",
+            f"{self._alias}->target.groups": f"{self._name}-.*",
+            f"{self._alias}->target.mirror.topics.rename": self._pairs(
+                {self._topic(topic): name for topic, name in self._renamed.items()}
+            ),
+            # Brings home what was written to the target after a cutover, and nothing else.
+            f"{back}.enabled": "true",
+            f"{back}.mirror.way.back": "true",
+            f"{back}.topics": ", ".join(re.escape(self._remote(topic)) for topic in TOPICS),
+            f"{back}.groups": f"{self._name}-.*",
+            f"{back}.mirror.topics.rename": self._pairs({self._remote(topic): self._topic(topic) for topic in TOPICS}),
+            f"{self._alias}.consumer.isolation.level": "read_committed" if self._committed else "read_uncommitted",
+            "replication.factor": "1",
+            "replication.policy.separator": self._separator or "",
+            "replication.policy.class": _IDENTITY if self._separator is None else "",
+            "offset-syncs.topic.replication.factor": "1",
+            "checkpoints.topic.replication.factor": "1",
+            "emit.heartbeats.enabled": "false",
+            "sync.group.offsets.enabled": "true",
+            # One task has one thread: when it is stopped before it looks, nothing else of it is half sent.
+            "tasks.max": "2" if self._guarded else "1",
+            "mirror.run.lease.seconds": "3",
+            "mirror.retry.max.seconds": "10",
+            "mirror.batch.max.bytes": "2048",
+            "mirror.batch.passthrough.min.bytes": "1024",
+            "mirror.first.start": "latest" if self._from_latest else "earliest",
+            "mirror.old.records.in.transactions": str(self._guarded).lower(),
+            "mirror.target.existing": "append" if self._appends else "fail",
+            "mirror.ledger.url": f"sqlite:///{self._folder}/ledger.sqlite3",
+        }
+        for cluster in (self._alias, "target"):
+            lines[f"{cluster}.offset.storage.replication.factor"] = "1"
+            lines[f"{cluster}.offset.storage.partitions"] = "3"
+        written = {key: value.replace("\\", "\\\\") for key, value in lines.items() if value}
+        self._config.write_text("".join(f"{key} = {value}\n" for key, value in written.items()))
+
+    @staticmethod
+    def _pairs(names: dict[str, str]) -> str:
+        return ", ".join(f"{name}:{other}" for name, other in sorted(names.items()))
+
+    def end(self) -> None:
+        """Remove what the sequence made on all clusters."""
+        self._end_stopped()
+        for _, transaction in self._open:
+            transaction.end(commit=False)
+        for cluster in (self._source, self._target, self._spare):
+            self._clear(cluster)
+
+    def _clear(self, cluster: Cluster) -> None:
+        for topic in cluster.topics(""):
+            if self._name in re.split(r"[._-]", topic):
+                cluster.delete(topic)
+
+    def _end_stopped(self) -> None:
+        for each in self._stopped:
+            each.kill()
+        self._stopped = []
+
+    def _topic(self, topic: str) -> str:
+        return f"{self._name}-{topic}"
+
+    def _remote(self, topic: str) -> str:
+        made = "" if self._separator is None else f"{self._alias}{self._separator}"
+        return self._renamed.get(topic, f"{made}{self._topic(topic)}")
+
+    @staticmethod
+    def _configs(topic: str) -> dict[str, str]:
+        return COMPACTED if topic == COMPACTED_TOPIC else {}
+
+    def _place(self, topic: str, partition: int) -> Place:
+        """A partition that there is: a script may name one that only a topic that has grown has."""
+        name = self._topic(topic)
+        return name, partition % len(self._source.partitions(name))
+
+    def _ids(self, count: int) -> list[str]:
+        first, self._next = self._next, self._next + count
+        return [f"{self._name}/{number}" for number in range(first, first + count)]
+
+    # ------------------------------------------------------------ what is seen
+
+    def _read_source(self, topic: str) -> None:
+        name = self._topic(topic)
+        numbers = self._source.partitions(name)
+        compacted = topic == COMPACTED_TOPIC
+        starts = {number: 0 if compacted else self._histories[topic, number].read_to for number in numbers}
+        for number, (low, high, found) in self._source.read(name, starts).items():
+            history = self._histories[topic, number]
+            self._starts[topic, number] = low
+            if compacted:
+                here = {each.id for each in found}
+                history.gone |= {each.id for each in history.records if each.id not in here}
+            own = (each for each in found if each.offset >= history.read_to and each.id not in self._strangers)
+            history.add(own, high)
+
+    def _read_sources(self) -> None:
+        for topic in TOPICS:
+            self._read_source(topic)
+
+    def _copy(self, place: Place) -> Copy:
+        """What the target's present topic holds of a partition, as it was seen last."""
+        topic_id = self._present_ids.get(place[0])
+        return self._copies.setdefault((place, topic_id), Copy(topic_id))
+
+    def _look(self, written: Collection[str] = ()) -> None:
+        """Read what is new on the target, and check it.
+
+        Args:
+            written: ids of what was written there since, after a cutover.
+        """
+        for topic in TOPICS:
+            name = self._remote(topic)
+            numbers = self._target.partitions(name)
+            self._present_ids[topic] = self._target.topic_id(name) if numbers else None
+            whole = topic == COMPACTED_TOPIC
+            starts = {number: 0 if whole else self._copy((topic, number)).read_to for number in numbers}
+            for number, (low, high, found) in self._target.read(name, starts).items():
+                place = (topic, number)
+                copy, history = self._copy(place), self._histories[place]
+                history.write_away(each for each in found if each.id in written)
+                copy.start, copy.read_to = low, max(copy.read_to, high)
+                copy.records = found if whole else [*copy.records, *found]
+                self._ever_copied[place] |= {each.id for each in found}
+                if found:
+                    check_order(place, history, copy, self._strangers, committed=self._committed)
