@@ -161,4 +161,4 @@ def test_a_backfill_into_the_topics_that_have_moved_is_refused(moved: Migration,
     code, told = mirror(moved, "backfill", "plan", "--topics", topic_name, "--from", "cutover", "--into-same")
 
     assert code == 2
-    assert "--into-suffix" in told["error"]["action"]
+    assert "the suffix .late" in told["error"]["action"]
