@@ -28,8 +28,8 @@ def test_the_job_gets_the_arguments_that_were_meant(tmp_path_factory, words: lis
         assert expanded(shortened(arguments, folder)) == arguments
 
 
-def test_the_operating_system_takes_what_is_left_of_a_megabyte(tmp_path: Path) -> None:
-    topics = ("x" * 200_000, *(f"a-topic-with-a-name-of-some-length-{number:08}" for number in range(10_000)))
+def test_what_is_left_of_a_megabyte_fits_into_a_command_line(tmp_path: Path) -> None:
+    topics = ("x" * 200_000, *(f"{number:0>249}" for number in range(4_000)))
     arguments = JobArguments(config=Path("/f"), flow="A->B", topics=topics).command_line()
 
     command = shortened(arguments, tmp_path)
