@@ -45,7 +45,21 @@ FORMS: Mapping[str, tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], objec
 
 _LONG = "x" * 1_000_000
 _NO_TEXT: tuple[Any, ...] = (5, 1.5, [], {}, True, _LONG, "a\x1b[2J", "a\0b", "\ud800")
-_NO_NUMBER: tuple[Any, ...] = ("3", "", " ", [], {}, True, 1e300, -1e300, 10**40, -(10**40), float("nan"), float("inf"), float("-inf"))
+_NO_NUMBER: tuple[Any, ...] = (
+    "3",
+    "",
+    " ",
+    [],
+    {},
+    True,
+    1e300,
+    -1e300,
+    10**40,
+    -(10**40),
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+)
 _NO_LIST: tuple[Any, ...] = ("orders", "", 5, {}, {"orders": True}, False)
 NONSENSE: Mapping[str, tuple[Any, ...]] = {
     "boolean": (None, "true", "", 0, 1, [], {}),
