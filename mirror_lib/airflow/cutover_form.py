@@ -30,8 +30,9 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
     """The Params of a flow's cutover DAG. All but the name matter only when the cutover is begun."""
     return {
         "name": Param(
-            "",
-            type="string",
+            # Airflow's form triggers nothing while a text that may not be null is empty.
+            None,
+            type=["null", "string"],
             pattern=_NAME,
             title="Name",
             description_md="Of the cutover. One that has begun already goes on where it is: what it moves, and "

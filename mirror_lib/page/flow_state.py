@@ -64,6 +64,15 @@ def judge(facts: FlowFacts) -> FlowState:
     return FlowState(level=level, word=word, reasons=tuple(reason for _, _, reason in found))
 
 
+#: In place of `running`, of a run that has ended without a word.
+DIED = "died"
+
+
+def run_state(run: RunRow, died: bool) -> str:
+    """What a run's state is called."""
+    return DIED if died else run.state
+
+
 _Finding = tuple[Level, str, str]
 
 
