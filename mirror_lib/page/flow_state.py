@@ -51,6 +51,8 @@ class FlowFacts:
     #: Partitions whose newest comparison found a difference.
     different: int = 0
     failed_steps: int = 0
+    #: Whether its configuration file has errors.
+    broken: bool = False
 
 
 def judge(facts: FlowFacts) -> FlowState:
@@ -79,6 +81,8 @@ _Finding = tuple[Level, str, str]
 def _dangers(facts: FlowFacts) -> list[_Finding]:
     found: list[_Finding] = []
     seen = facts.observation
+    if facts.broken:
+        found.append((Level.DANGER, "broken file", "Its configuration file has errors, and every run fails."))
     if seen is not None and seen.outlook == Outlook.ALREADY_LOST:
         found.append((Level.DANGER, "records lost", "Retention deleted records before they were copied."))
     if seen is not None and seen.outlook == Outlook.WILL_BE_LOST:

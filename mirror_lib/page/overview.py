@@ -222,6 +222,7 @@ def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) 
         open_gaps=known.gaps.get(name, 0),
         different=verdicts.different,
         failed_steps=known.failed_steps.get(name, 0),
+        broken=flow.broken,
     )
     heartbeat = known.heartbeats.get(name)
     shown = FlowOverview(
