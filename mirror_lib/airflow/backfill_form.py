@@ -100,11 +100,11 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
         "name": Param(
             None,
             type=["null", "string"],
-            pattern=r"^\s*[a-zA-Z0-9._-]{0,80}\s*$",
+            pattern="^ *[a-zA-Z0-9._-]{0,80} *$",
             title="Name of the backfill",
             description=(
                 "The same name is the same backfill, which goes on where it stood. Empty: the same choices have the "
-                "same name."
+                "same name. Letters, digits, dots, underscores and hyphens."
             ),
             section=_WHAT,
         ),
@@ -122,7 +122,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
         "target_name": Param(
             ".backfill",
             type=["null", "string"],
-            pattern=r"^\s*[a-zA-Z0-9._-]{0,249}\s*$",
+            pattern="^ *[a-zA-Z0-9._-]{0,249} *$",
             title="Name of the topic, or what stands behind the names",
             section=_WHERE,
         ),

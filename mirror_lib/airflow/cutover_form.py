@@ -21,7 +21,7 @@ from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScop
 
 _WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
 #: What `CutoverDefinition` takes, or nothing.
-_NAME = r"^\s*([A-Za-z0-9][A-Za-z0-9._-]{0,99})?\s*$"
+_NAME = "^ *([A-Za-z0-9][A-Za-z0-9._-]{0,99})? *$"
 #: What a run of the DAG does.
 GO_ON, ROLL_BACK = "go on", "roll back"
 
@@ -36,7 +36,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             pattern=_NAME,
             title="Name",
             description_md="Of the cutover. One that has begun already goes on where it is: what it moves, and "
-            "how, was decided then. Empty takes the DAG run's id.",
+            "how, was decided then. Empty takes the DAG run's id. Letters, digits, dots, underscores and hyphens.",
             section=_WHAT,
         ),
         "action": Param(
@@ -85,7 +85,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             section=_HOW,
         ),
         "writers": names_field(
-            pattern=r"^\s*$|^\s*\w+:\S",
+            pattern="^ *$|^ *[A-Za-z]+:.",
             title="Writers",
             description_md="With **acl**: the principals to keep out, one a line, such as **User:app**.",
             section=_HOW,
