@@ -117,7 +117,7 @@ class AirflowApi:
         self._request("POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/clear", body)
 
     def delete_run(self, dag_id: str, run_id: str) -> None:
-        """Delete a run, in whatever state it is."""
+        """Delete a run that is not running; Airflow refuses others."""
         self._request("DELETE", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")
 
     def has_ended(self, dag_id: str, run_id: str) -> bool:
