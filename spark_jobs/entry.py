@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from mirror_lib.relay.argument_file import expanded
 from mirror_lib.relay.spark_connect import END_WITH_INPUT_VARIABLE, REMOTE_VARIABLE, ConnectAddress, is_connect
 from spark_jobs.job_log import configure_log
 from spark_jobs.session import connect_session, submitted_session
@@ -35,13 +36,14 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
     """Run a job to its end.
 
     Args:
-        argv: the job's arguments, and maybe `--remote=sc://...`; an address with a token belongs into the environment
-            (`SPARK_REMOTE`), which other users of the machine cannot list.
+        argv: the job's arguments, which may be in a file (`relay.argument_file`), and maybe `--remote=sc://...`; an
+            address with a token belongs into the environment (`SPARK_REMOTE`), which other users of the machine cannot
+            list.
         run: given the job's own arguments and what opens a session; returns the exit code.
         copies: whether its tasks write.
     """
     configure_log()
-    remote, rest = take_remote(argv, os.environ)
+    remote, rest = take_remote(expanded(argv), os.environ)
     if remote is None:
         return run(rest, submitted_session)
     # Seconds of imports, while the configuration is read and both clusters are asked.

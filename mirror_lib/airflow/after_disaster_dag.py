@@ -11,6 +11,7 @@ from mirror_lib.airflow.asking import AskOperator
 from mirror_lib.airflow.compatibility import DAG, Param, TriggerRule
 from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.form_fields import literal, put_form, topics_field
+from mirror_lib.airflow.form_values import LINES
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.config.model import FlowConfig, MirrorConfig
 from mirror_lib.ledger.handovers import enabled_opposite_of
@@ -19,6 +20,7 @@ from mirror_lib.observe.airflow_runs import dag_id_of
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 _TIMEOUT = timedelta(hours=2)
 _SECTION = "What comes home"
+_LONGEST_NOTE = 2_000
 _DOCUMENTATION = """\
 The source was lost, clients went on on the target, and the source is there again. Keep everybody away from it, and
 leave the flow's own DAG paused.
@@ -91,6 +93,8 @@ def after_disaster_form(flow: FlowConfig) -> dict[str, Param]:
         "note": Param(
             None,
             type=["null", "string"],
+            format=LINES,
+            maxLength=_LONGEST_NOTE,
             title="Note",
             description_md="Who decided, and why; stands in the ledger with what was lost.",
             section=_SECTION,

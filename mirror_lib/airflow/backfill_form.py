@@ -9,14 +9,18 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.form_fields import (
+    MOST,
     bytes_per_second_field,
     chosen_topics,
+    chosen_whole,
     log_level_field,
     tasks_field,
     topics_field,
 )
+from mirror_lib.airflow.form_values import BOUND, FIRST_BOUND
 from mirror_lib.config.model import FlowConfig
 
+_LONGEST_BOUND = 100
 _WHAT, _WHERE, _HOW = "What to copy", "Where to", "How to run"
 _BOUND = "**earliest**, **latest**, an offset (**offset 4711**), or a time such as **2026-01-31T00:00:00Z**."
 
@@ -56,9 +60,9 @@ class BackfillChoices:
             target=Target(params.get("target") or Target.SUFFIX),
             target_name=(params.get("target_name") or "").strip(),
             name=(params.get("name") or "").strip() or None,
-            max_bytes=params.get("max_bytes"),
-            bytes_per_second=params.get("bytes_per_second"),
-            tasks=params.get("tasks"),
+            max_bytes=chosen_whole(params, "max_bytes"),
+            bytes_per_second=chosen_whole(params, "bytes_per_second"),
+            tasks=chosen_whole(params, "tasks"),
             accept_gaps=bool(params.get("accept_gaps")),
             dry_run=bool(params.get("dry_run")),
         )
@@ -78,18 +82,29 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
         "from": Param(
             "earliest",
             type="string",
+            maxLength=_LONGEST_BOUND,
+            format=FIRST_BOUND,
             title="From",
             description_md=f"{_BOUND} **cutover**: only records that were written to the source after a cutover.",
             section=_WHAT,
         ),
-        "to": Param("latest", type="string", title="To, not included", description_md=_BOUND, section=_WHAT),
+        "to": Param(
+            "latest",
+            type="string",
+            maxLength=_LONGEST_BOUND,
+            format=BOUND,
+            title="To, not included",
+            description_md=_BOUND,
+            section=_WHAT,
+        ),
         "name": Param(
             None,
             type=["null", "string"],
+            pattern="^ *[a-zA-Z0-9._-]{0,80} *$",
             title="Name of the backfill",
             description=(
                 "The same name is the same backfill, which goes on where it stood. Empty: the same choices have the "
-                "same name."
+                "same name. Letters, digits, dots, underscores and hyphens."
             ),
             section=_WHAT,
         ),
@@ -107,6 +122,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
         "target_name": Param(
             ".backfill",
             type=["null", "string"],
+            pattern="^ *[a-zA-Z0-9._-]{0,249} *$",
             title="Name of the topic, or what stands behind the names",
             section=_WHERE,
         ),
@@ -117,6 +133,7 @@ def backfill_form(flow: FlowConfig) -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=1,
+            maximum=MOST,
             title="Byte budget",
             description="About so much is copied by this run; trigger it again for the rest. Empty: all.",
             section=_HOW,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.backfill_form import BackfillChoices, Target
 from mirror_lib.airflow.compatibility import AirflowSkipException, Context
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
+from mirror_lib.errors import ConfigurationError
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.job_arguments import ASK, JobArguments
 
@@ -54,6 +55,10 @@ def _request(flow: FlowConfig, choices: BackfillChoices) -> BackfillRequest | No
 
     if not choices.topics and choices.name:
         return None
+    if choices.target is not Target.SAME and not choices.target_name:
+        raise ConfigurationError(
+            "target_name is empty.", action="Give the name of the other topic, or the suffix for the names of topics."
+        )
     return request_of(
         flow,
         choices.topics,

@@ -6,11 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
-from mirror_lib.airflow.form_fields import chosen_names, chosen_topics, literal, topics_field
+from mirror_lib.airflow.form_fields import (
+    MOST,
+    WEEK_SECONDS,
+    chosen_names,
+    chosen_topics,
+    literal,
+    names_field,
+    patterns_field,
+    topics_field,
+)
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.runbook.model import CutoverDefinition, Fence, Style, VerifyScope
 
 _WHAT, _HOW, _LIMITS = "What moves", "How it moves", "What is allowed"
+#: What `CutoverDefinition` takes, or nothing.
+_NAME = "^ *([A-Za-z0-9][A-Za-z0-9._-]{0,99})? *$"
 #: What a run of the DAG does.
 GO_ON, ROLL_BACK = "go on", "roll back"
 
@@ -19,11 +30,13 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
     """The Params of a flow's cutover DAG. All but the name matter only when the cutover is begun."""
     return {
         "name": Param(
-            "",
-            type="string",
+            # Airflow's form triggers nothing while a text that may not be null is empty.
+            None,
+            type=["null", "string"],
+            pattern=_NAME,
             title="Name",
             description_md="Of the cutover. One that has begun already goes on where it is: what it moves, and "
-            "how, was decided then. Empty takes the DAG run's id.",
+            "how, was decided then. Empty takes the DAG run's id. Letters, digits, dots, underscores and hyphens.",
             section=_WHAT,
         ),
         "action": Param(
@@ -37,6 +50,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
         "back_of": Param(
             None,
             type=["null", "string"],
+            pattern=_NAME,
             title="Brings home",
             description_md=f"The name of an earlier cutover of {flow.flow.target} → {flow.flow.source}: its topics "
             "and groups come back by this flow, and only what changed since is copied. Topics and groups below then "
@@ -49,10 +63,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             + ", ".join(literal(pattern) for pattern in flow.topics),
             section=_WHAT,
         ),
-        "groups": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
+        "groups": patterns_field(
             title="Groups",
             description_md="One name or Java regular expression a line; empty moves all groups of the flow that read "
             "these topics.",
@@ -73,10 +84,8 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             description_md="**operator**: you stop them. **acl**: ACLs forbid them to write to these topics there.",
             section=_HOW,
         ),
-        "writers": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
+        "writers": names_field(
+            pattern="^ *$|^ *[A-Za-z]+:.",
             title="Writers",
             description_md="With **acl**: the principals to keep out, one a line, such as **User:app**.",
             section=_HOW,
@@ -92,13 +101,16 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
         "still_seconds": _seconds(10.0, "How long the source must have stood still", _LIMITS),
         "drain_seconds": _seconds(600.0, "The time in which the drain must come to an end", _LIMITS),
         "watch_seconds": _seconds(300.0, "The time in which clients must arrive; 0 does not wait", _LIMITS),
-        "max_lag": Param(10_000, type="integer", minimum=0, title="Offsets left when writers stop", section=_LIMITS),
-        "max_read_again": Param(0, type="integer", minimum=0, title="Records that may be read again", section=_LIMITS),
-        "max_skipped": Param(0, type="integer", minimum=0, title="Records that may be skipped", section=_LIMITS),
-        "may_split": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string"},
+        "max_lag": Param(
+            10_000, type="integer", minimum=0, maximum=MOST, title="Offsets left when writers stop", section=_LIMITS
+        ),
+        "max_read_again": Param(
+            0, type="integer", minimum=0, maximum=MOST, title="Records that may be read again", section=_LIMITS
+        ),
+        "max_skipped": Param(
+            0, type="integer", minimum=0, maximum=MOST, title="Records that may be skipped", section=_LIMITS
+        ),
+        "may_split": patterns_field(
             title="Groups and transactional ids that may be split",
             description_md="Java regexes, one a line. They use topics that move and others that stay on the source.",
             section=_LIMITS,
@@ -115,6 +127,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             12,
             type="number",
             minimum=0,
+            maximum=WEEK_SECONDS // 3600,
             title="Hours to wait for people",
             description_md="So long the Spark job stays warm at each step that needs a person.",
             section=_HOW,
@@ -123,7 +136,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
 
 
 def _seconds(default: float, title: str, section: str) -> Param:
-    return Param(default, type="number", minimum=0, title=f"{title} (seconds)", section=section)
+    return Param(default, type="number", minimum=0, maximum=WEEK_SECONDS, title=f"{title} (seconds)", section=section)
 
 
 def definition_from(params: Mapping[str, Any], flow: str, name: str) -> CutoverDefinition:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.asking import PATIENCE_SECONDS, Answer, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.airflow.cutover_form import ROLL_BACK, definition_from
+from mirror_lib.airflow.patient_load import load_patiently
 from mirror_lib.airflow.task_states import ENDED_STATES, task_state
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.runbook.model import CutoverState, Step
@@ -278,13 +279,13 @@ def _stop_at_failure(done: Progress) -> None:
 
 @contextmanager
 def _desk(config_path: str, name: str, by: str) -> Iterator[Desk]:
-    from mirror_lib.config.load import load
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.runbook.desk import Desk
     from mirror_lib.runbook.opening import open_cutover
     from mirror_lib.runbook.records import attempts_of
 
-    config = load(Path(config_path))
+    # The writers may be stopped: an answer must not be lost to a file that is just edited.
+    config = load_patiently(Path(config_path))
     with open_ledger(config) as ledger:
         definition = open_cutover(ledger, name)
         yield Desk(definition=definition, config=config, ledger=ledger, by=by, last=attempts_of(ledger, name))

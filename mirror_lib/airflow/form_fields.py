@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mirror_lib.airflow.compatibility import DAG, Param
+from mirror_lib.airflow.form_values import JAVA_REGEX
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError
 
@@ -15,6 +16,12 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 USUAL_LOG_LEVEL = "INFO"
 #: A pattern that is a topic's name; nobody means any character by a dot between words.
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.)+")
+#: So many names or expressions in one field, and so many characters in each: a topic's name has up to 249.
+_MOST_NAMES, _LONGEST = 10_000, 1_000
+MOST_TASKS = 10_000
+YEAR_SECONDS, WEEK_SECONDS = 365 * 86_400, 7 * 86_400
+#: Browsers and JSON have no larger whole numbers that are exact.
+MOST = 2**53 - 1
 
 
 #: Whatever Markdown could take for a sign.
@@ -39,22 +46,39 @@ def put_form(dag: DAG, form: Mapping[str, Param]) -> None:
     dag.params.update(form)
 
 
+def names_field(*, title: str, description_md: str, section: str, **items: Any) -> Param:
+    """Names, one a line; may stay empty.
+
+    Args:
+        items: what else the schema of a line says.
+    """
+    return Param(
+        None,
+        type=["null", "array"],
+        items={"type": "string", "maxLength": _LONGEST, **items},
+        maxItems=_MOST_NAMES,
+        title=title,
+        description_md=description_md,
+        section=section,
+    )
+
+
+def patterns_field(*, title: str, description_md: str, section: str) -> Param:
+    """Names or Java regular expressions, one a line; may stay empty."""
+    return names_field(title=title, description_md=description_md, section=section, format=JAVA_REGEX)
+
+
 def topics_field(*, title: str, description_md: str, section: str, names: Sequence[str] = ()) -> Param:
     """Topic names or Java regular expressions, one a line; may stay empty.
 
     Args:
         names: of all topics that can be meant, when they are known; the form then is a list to choose from.
     """
-    # Airflow 3.3 makes examples of an array a select list that takes no own text: so only when nothing is missing.
-    return Param(
-        None,
-        type=["null", "array"],
-        items={"type": "string"},
-        title=title,
-        description_md=description_md,
-        section=section,
-        **({"examples": list(names)} if names else {}),
-    )
+    field = patterns_field(title=title, description_md=description_md, section=section)
+    if names:
+        # Airflow 3.3 makes examples of an array a select list that takes no own text: so only when nothing is missing.
+        field.schema["examples"] = list(names)
+    return field
 
 
 def topic_names(patterns: Sequence[str]) -> tuple[str, ...]:
@@ -89,12 +113,19 @@ def chosen_topics(params: Mapping[str, Any]) -> tuple[str, ...]:
     return chosen_names(params, "topics")
 
 
+def chosen_whole(params: Mapping[str, Any], field: str) -> int | None:
+    """The whole number in a field; `3.0` is one, too, as JSON schema has it. None when the field is empty."""
+    value = params.get(field)
+    return None if value is None else int(value)
+
+
 def tasks_field(flow: FlowConfig, *, section: str) -> Param:
     """How many Spark tasks; empty leaves it to the flow."""
     return Param(
         None,
         type=["null", "integer"],
         minimum=1,
+        maximum=MOST_TASKS,
         title="Spark tasks",
         description_md=f"At most this many tasks copy side by side; empty means **tasks.max** ({flow.tasks_max}).",
         section=section,
@@ -107,6 +138,7 @@ def bytes_per_second_field(*, section: str) -> Param:
         None,
         type=["null", "integer"],
         minimum=1,
+        maximum=MOST,
         title="Bytes per second",
         description_md="All tasks together read no faster from the source. Empty: what **mirror.rate.limit.bytes** "
         "says. The limits of clusters hold in any case.",

@@ -7,10 +7,11 @@ the form does not have it passes on: a misspelt `dry_run` would copy for real.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mirror_lib.airflow.compatibility import Context
+from mirror_lib.airflow.compatibility import Context, ParamsDict
+from mirror_lib.airflow.form_values import value_problems
 from mirror_lib.errors import ConfigurationError
 
 
@@ -18,32 +19,36 @@ def check_conf(context: Context) -> None:
     """Refuse a run whose conf its form does not explain; to be called before a task does anything.
 
     Raises:
-        ConfigurationError: there is an unknown key, or Airflow does not hand the values over.
+        ConfigurationError: a key is unknown, a value cannot be used, or Airflow does not hand the values over.
     """
     run, dag = context.get("dag_run"), context.get("dag")
     conf: Mapping[str, Any] = (run.conf if run is not None else None) or {}
     if dag is None or not conf:
         return
-    problems = list(conf_problems(conf, frozenset(dag.params), context["params"]))
+    problems = list(conf_problems(conf, dag.params, context["params"]))
     if problems:
         fields = ", ".join(dag.params) or "none: it takes no values"
         raise ConfigurationError(
-            f"this run of {dag.dag_id} was triggered with what its form does not have: {'; '.join(problems)}.",
-            action=f"Nothing was done. Trigger it again. The form's fields: {fields}.",
+            f"this run of {dag.dag_id} was triggered with values that cannot be used: {'; '.join(problems)}.",
+            action=f"Nothing was done. Trigger it again with other values. The form's fields: {fields}.",
         )
 
 
-def conf_problems(conf: Mapping[str, Any], form: Collection[str], values: Mapping[str, Any]) -> Iterator[str]:
+def conf_problems(conf: Mapping[str, Any], form: ParamsDict, values: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a conf.
 
     Args:
-        form: the names of its fields.
+        form: of the DAG.
         values: what Airflow gives to the task.
     """
     for key, value in conf.items():
         if key not in form:
             guess = difflib.get_close_matches(key, form, 1, 0.5)
             yield f"the key {key!r} is unknown" + (f", did you mean {guess[0]}?" if guess else "")
+            continue
+        wrong = list(value_problems(key, value, form.get_param(key).schema))
+        if wrong:
+            yield from wrong
         elif values.get(key) != value:
             yield (
                 f"Airflow does not pass the value of {key!r} on to tasks "

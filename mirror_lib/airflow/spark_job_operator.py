@@ -23,6 +23,7 @@ from mirror_lib.airflow.spark_connection import (
 from mirror_lib.config.airflow_values import hand_over
 from mirror_lib.config.load import load
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.relay.argument_file import shortened
 from mirror_lib.relay.spark_connect import REMOTE_VARIABLE
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS
 from mirror_lib.relay.submission import job_module, submit_settings
@@ -71,7 +72,7 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
         self.env_vars = {_LOG_LEVEL: context["params"].get("log_level") or USUAL_LOG_LEVEL}
         with tempfile.TemporaryDirectory(prefix="mirror-report-") as folder:
             path = Path(folder, "report.json")
-            self.application_args = self._command_line(context, path)
+            self.application_args = shortened(self._command_line(context, path), path.parent)
             failure: AirflowException | None = None
             try:
                 if server is not None:

@@ -9,8 +9,10 @@ from typing import Any
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.form_fields import (
     USUAL_LOG_LEVEL,
+    YEAR_SECONDS,
     bytes_per_second_field,
     chosen_topics,
+    chosen_whole,
     literal,
     log_level_field,
     tasks_field,
@@ -44,14 +46,14 @@ class TriggerChoices:
         """Read what Airflow has already validated against the form's JSON schema."""
         return cls(
             topics=chosen_topics(params),
-            tasks=params.get("tasks"),
+            tasks=chosen_whole(params, "tasks"),
             max_seconds=params.get("max_seconds"),
             poll_seconds=params.get("poll_seconds"),
             dry_run=bool(params.get("dry_run")),
             gaps=params.get("gaps") or ASK,
             # Airflow's form sends nothing at all, and no empty list, for a list that somebody has emptied.
             left_out=frozenset(OPTIONAL_STEPS).difference(params.get("steps", OPTIONAL_STEPS) or ()),
-            bytes_per_second=params.get("bytes_per_second"),
+            bytes_per_second=chosen_whole(params, "bytes_per_second"),
             log_level=params.get("log_level") or USUAL_LOG_LEVEL,
         )
 
@@ -109,6 +111,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             None,
             type=["null", "number"],
             minimum=0,
+            maximum=YEAR_SECONDS,
             title="Time budget (seconds)",
             description_md=(
                 "No new round begins after this time; a round that has begun is finished. 0 makes one round. "
@@ -120,6 +123,7 @@ def trigger_form(flow: FlowConfig) -> dict[str, Param]:
             None,
             type=["null", "number"],
             minimum=0,
+            maximum=YEAR_SECONDS,
             title="Look again after (seconds)",
             description_md=(
                 "A run that has caught up looks for new records again after this time, until its time budget is used "

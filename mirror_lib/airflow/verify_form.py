@@ -8,7 +8,10 @@ from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
 from mirror_lib.airflow.form_fields import (
+    MOST,
+    YEAR_SECONDS,
     chosen_topics,
+    chosen_whole,
     log_level_field,
     tasks_field,
     topic_names,
@@ -37,10 +40,10 @@ class VerifyChoices:
         return cls(
             topics=chosen_topics(params),
             mode=VerifyMode(params.get("mode") or VerifyMode.RECENT),
-            max_bytes=params.get("max_bytes"),
+            max_bytes=chosen_whole(params, "max_bytes"),
             max_seconds=params.get("max_seconds"),
-            seed=params.get("seed") or 0,
-            tasks=params.get("tasks"),
+            seed=chosen_whole(params, "seed") or 0,
+            tasks=chosen_whole(params, "tasks"),
         )
 
 
@@ -70,6 +73,7 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=1,
+            maximum=MOST,
             title="Budget (bytes)",
             description="At most so much of the source's logs is read, and of the target's about the same. Empty: all.",
             section=_HOW,
@@ -78,6 +82,7 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
             None,
             type=["null", "number"],
             exclusiveMinimum=0,
+            maximum=YEAR_SECONDS,
             title="Time budget (seconds)",
             description="Nothing more is compared after this time. Empty: all.",
             section=_HOW,
@@ -85,6 +90,8 @@ def verify_form(flow: FlowConfig) -> dict[str, Param]:
         "seed": Param(
             0,
             type="integer",
+            minimum=-MOST,
+            maximum=MOST,
             title="Seed of a sample",
             description="The same seed takes the same stretches of the same logs.",
             section=_HOW,

@@ -80,6 +80,14 @@ class AirflowApi:
         """Let runs of the DAG start."""
         self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}", {"is_paused": False})
 
+    def pause(self, dag_id: str) -> None:
+        """Let no run of the DAG start, and no further task of one that is under way."""
+        self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}", {"is_paused": True})
+
+    def tags(self, dag_id: str) -> set[str]:
+        """The tags of a DAG."""
+        return {tag["name"] for tag in self._request("GET", f"/api/v2/dags/{quote(dag_id)}")["tags"]}
+
     def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
         """Start a run by hand with values for the trigger form; returns its id."""
         answer = self._request(
@@ -98,6 +106,19 @@ class AirflowApi:
             tasks={task["task_id"]: task["state"] for task in tasks},
             tries={task["task_id"]: task.get("try_number") or 0 for task in tasks},
         )
+
+    def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
+        """Mark a run as `success` or `failed`, which ends its tasks."""
+        self._request("PATCH", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}", {"state": state})
+
+    def clear_run(self, dag_id: str, run_id: str) -> None:
+        """Have all tasks of a run done again."""
+        body = {"dry_run": False, "only_failed": False}
+        self._request("POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/clear", body)
+
+    def delete_run(self, dag_id: str, run_id: str) -> None:
+        """Delete a run that is not running; Airflow refuses others."""
+        self._request("DELETE", f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}")
 
     def has_ended(self, dag_id: str, run_id: str) -> bool:
         """Whether a run has ended; costs Airflow less than the states of its tasks."""
@@ -161,7 +182,8 @@ class AirflowApi:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
-                answer: dict[str, Any] = json.load(response)
+                text = response.read()
+                answer: dict[str, Any] = json.loads(text) if text else {}
                 return answer
         except urllib.error.HTTPError as error:
             text = error.read().decode(errors="replace")[:500]

@@ -12,12 +12,17 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.answers import Answer, Duration, May, Seen
 from mirror_lib.page.context import TheFlow, ThePage
+from mirror_lib.page.flow_state import run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.overview import FlowOverview, facts_of
 from mirror_lib.page.security import limited
 
 #: More points than a plot has room for say nothing more.
 _POINTS = 400
+_DIED = {
+    "what": "It ended without a word: its process was killed, or its machine is gone.",
+    "action": "The next run continues there.",
+}
 
 router = APIRouter(prefix="/flows/{dag_id}")
 
@@ -201,8 +206,11 @@ def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 
 @router.get("/runs")
 def runs(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Runs:
     """The newest runs."""
-    rows = () if looked.ledger is None else looked.ledger.runs(looked.flow.name, limit)
-    return Runs(now=looked.now, runs=[_run(row, looked.now) for row in rows])
+    if looked.ledger is None:
+        return Runs(now=looked.now, runs=[])
+    rows = looked.ledger.runs(looked.flow.name, limit)
+    dead = looked.ledger.dead_runs(rows)
+    return Runs(now=looked.now, runs=[_run(row, looked.now, died=row.id in dead) for row in rows])
 
 
 @router.get("/heartbeats")
@@ -284,14 +292,14 @@ def _point(row: FlowObservationRow) -> LagPoint:
     )
 
 
-def _run(row: RunRow, now: datetime) -> RunPoint:
+def _run(row: RunRow, now: datetime, *, died: bool = False) -> RunPoint:
     seconds = max(((row.finished_at or now) - row.started_at).total_seconds(), 0.0)
     copied = seconds > 0 and row.records > 0
     word, _, dag_run = row.trigger.partition(" ")
-    error = row.error or {}
+    error = row.error or (_DIED if died else {})
     return RunPoint(
         id=row.id,
-        state=row.state,
+        state=run_state(row, died),
         trigger=row.trigger,
         started_at=row.started_at,
         finished_at=row.finished_at,

@@ -51,6 +51,8 @@ class FlowFacts:
     #: Partitions whose newest comparison found a difference.
     different: int = 0
     failed_steps: int = 0
+    #: Whether its configuration file has errors.
+    broken: bool = False
 
 
 def judge(facts: FlowFacts) -> FlowState:
@@ -64,12 +66,23 @@ def judge(facts: FlowFacts) -> FlowState:
     return FlowState(level=level, word=word, reasons=tuple(reason for _, _, reason in found))
 
 
+#: In place of `running`, of a run that has ended without a word.
+DIED = "died"
+
+
+def run_state(run: RunRow, died: bool) -> str:
+    """What a run's state is called."""
+    return DIED if died else run.state
+
+
 _Finding = tuple[Level, str, str]
 
 
 def _dangers(facts: FlowFacts) -> list[_Finding]:
     found: list[_Finding] = []
     seen = facts.observation
+    if facts.broken:
+        found.append((Level.DANGER, "broken file", "Its configuration file has errors, and every run fails."))
     if seen is not None and seen.outlook == Outlook.ALREADY_LOST:
         found.append((Level.DANGER, "records lost", "Retention deleted records before they were copied."))
     if seen is not None and seen.outlook == Outlook.WILL_BE_LOST:

@@ -20,7 +20,7 @@ from mirror_lib.observe.forecast import Outlook
 from mirror_lib.page.answers import Answer, Duration, Problem, Seen, plain_seconds
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.page.control import DagState, Visitor
-from mirror_lib.page.flow_state import FlowFacts, FlowState, judge
+from mirror_lib.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
 from mirror_lib.page.served import FlowSource, ServedFlow
@@ -222,6 +222,7 @@ def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) 
         open_gaps=known.gaps.get(name, 0),
         different=verdicts.different,
         failed_steps=known.failed_steps.get(name, 0),
+        broken=flow.broken,
     )
     heartbeat = known.heartbeats.get(name)
     shown = FlowOverview(
@@ -236,7 +237,7 @@ def _flow(flow: ServedFlow, known: _Known, dag: DagState | None, now: datetime) 
         open_gaps=facts.open_gaps,
         verified_at=verdicts.last_at,
         different=verdicts.different,
-        last_run_state=None if run is None else run.state,
+        last_run_state=None if run is None else run_state(run, facts.died),
         last_run_at=None if run is None else run.started_at,
         last_run_records=None if run is None else run.records,
         heartbeat=None if heartbeat is None else heartbeat.verdict,

@@ -30,6 +30,8 @@ class ServedFlow:
     verify_dag_id: str
     #: Between two runs, at most; None when runs are started by hand.
     interval_seconds: float | None
+    #: Whether its file has errors: then every run fails.
+    broken: bool = False
 
     @property
     def name(self) -> str:
@@ -105,6 +107,7 @@ class FlowSource:
                         dag_id=dag_id,
                         verify_dag_id=verify_dag_id_of(settings.flow),
                         interval_seconds=interval_seconds(settings.schedule),
+                        broken=broken is not None,
                     ),
                 )
         ordered = sorted(flows.values(), key=lambda flow: flow.name)

@@ -192,7 +192,7 @@ class BackfillPlanner:
         return TopicMissingError(
             "the source has no such partition any more, or the flow does not take it now.",
             where=self._where(each.source),
-            action="What was copied stays; another backfill (--name) leaves the topic out.",
+            action="What was copied stays; a backfill with another name leaves the topic out.",
         )
 
     def _bounded(self, clusters: FlowClusters, fact: PartitionFacts, wanted: BackfillRange) -> PartitionFacts:

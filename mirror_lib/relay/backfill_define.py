@@ -17,7 +17,14 @@ from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.ledger.rows import BackfillRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.speeds import copy_speed
-from mirror_lib.relay.backfill_model import FROM_CUTOVER, Backfill, BackfillRange, BackfillRequest, checked_name
+from mirror_lib.relay.backfill_model import (
+    FROM_CUTOVER,
+    Backfill,
+    BackfillRange,
+    BackfillRequest,
+    checked_name,
+    shown_bound,
+)
 from mirror_lib.relay.backfill_plan import BackfillEstimate, bound_offset, estimate_range
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.relay.late_writes import find_late_writes
@@ -29,6 +36,8 @@ from mirror_lib.topology.selection import FlowTopology
 
 #: The flow's newest runs, by which its speed is judged.
 _SPEED_RUNS = 20
+#: In an error.
+_LOGS_SHOWN = 3
 
 
 def backfill_flow(flow: FlowConfig, backfill: Backfill) -> FlowConfig:
@@ -77,37 +86,38 @@ def request_of(
     """
     if sum(map(bool, (into, into_suffix, into_same))) != 1:
         raise ConfigurationError(
-            "a backfill has one kind of target.", action="Give one of --into, --into-suffix and --into-same."
+            "a backfill needs one target.",
+            action="Name one other topic, or a suffix for the names of all topics, or choose the flow's own topics.",
         )
     if not topics:
         raise ConfigurationError(
             "a backfill needs topics.",
-            action="Name source topics by Java regexes (--topics), '.*' for all of the flow.",
+            action="Name source topics by Java regexes, '.*' for all of the flow.",
         )
     after_cutover = begin.strip().lower() == FROM_CUTOVER
     if after_cutover and into_same:
         raise ConfigurationError(
             "records that were written after a cutover cannot go into the moved topics: applications write there.",
-            action="Copy them into topics of their own (--into-suffix .late); the application decides about them.",
+            action="Copy them into topics of their own, with the suffix .late; the application decides about them.",
         )
     return BackfillRequest(
         flow.flow,
         tuple(topics),
-        _bound("--from", "earliest" if after_cutover else begin),
-        _bound("--to", end),
+        _bound("from", "earliest" if after_cutover else begin),
+        _bound("to", end),
         into or None,
         into_suffix or None,
         after_cutover,
     )
 
 
-def _bound(option: str, text: str) -> FirstStart:
+def _bound(name: str, text: str) -> FirstStart:
     try:
         bound = parse_first_start(text)
     except ValueError as error:
-        raise ConfigurationError(f"{option} {text!r} must be {error}.", action="Correct it.") from error
+        raise ConfigurationError(f"{name}: {text!r} must be {error}.", action="Correct it.") from error
     if bound is None:
-        raise ConfigurationError(f"{option} is empty.", action="Name an end of the log, an offset or a time.")
+        raise ConfigurationError(f"{name} is empty.", action="Name an end of the log, an offset or a time.")
     return bound
 
 
@@ -147,7 +157,7 @@ def find_backfill(
         if request is None:
             raise ConfigurationError(
                 "nothing says what to copy.",
-                action="Give --topics, --from, --to and --into or one like it, or the --name of a backfill.",
+                action="Give topics, from, to and a target, or the name of a backfill.",
             )
         if request.after_cutover:
             return _of_late_writes(flow, clusters, ledger, request)
@@ -157,13 +167,13 @@ def find_backfill(
         if request is None:
             raise ConfigurationError(
                 f"flow {flow.flow} has no backfill {name!r}.",
-                action="Say what it is to copy: --topics, --from, --to, and --into or one like it.",
+                action="Give topics, from, to and a target to define it.",
             )
         return _resolve(flow, clusters, ledger, request, name), False
     if request is not None and stored.request != request:
         raise ConfigurationError(
             f"backfill {name!r} of flow {flow.flow} is another one: {stored.request}.",
-            action="Take another --name, or give none and it gets one of its own.",
+            action="Give another name, or none: then its name depends on what it copies.",
         )
     return stored, True
 
@@ -250,6 +260,8 @@ def _logs(clusters: FlowClusters, sources: Sequence[TopicPartition], begin: Firs
 def _resolve(
     flow: FlowConfig, clusters: FlowClusters, ledger: Ledger | None, request: BackfillRequest, name: str
 ) -> Backfill:
+    if request.takes_nothing:
+        raise _nothing_to_copy(flow, request, "the range ends where it begins, or before.")
     topics, targets = _targets(flow, clusters, request)
     late = {}
     if request.after_cutover:
@@ -277,9 +289,27 @@ def _resolve(
         if first < following:
             target = TopicPartition(targets[source.topic], source.partition)
             ranges.append(BackfillRange(source, target, topics[source.topic].topic_id, first, following))
+    if not ranges and not request.after_cutover:
+        held = [
+            f"{each} {logs.starts[each].offset} to {logs.ends[each].offset}" for each in sources if _holds(logs, each)
+        ]
+        if held:
+            raise _nothing_to_copy(flow, request, f"offsets of the source: {', '.join(held[:_LOGS_SHOWN])}.")
     live = flow_topology(flow)
     into_live = any(target == live.remote_topic(topic) for topic, target in targets.items())
     return Backfill(name, request, into_live, tuple(ranges), datetime.now(UTC))
+
+
+def _holds(logs: SourceLogs, source: TopicPartition) -> bool:
+    return logs.ends[source].offset > logs.starts[source].offset
+
+
+def _nothing_to_copy(flow: FlowConfig, request: BackfillRequest, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"no record is in the range of this backfill, from {request.begins} to {shown_bound(request.end)}: {why}",
+        where=Where(flow=str(flow.flow)),
+        action="Correct `from` and `to`. Nothing was defined.",
+    )
 
 
 def _targets(
@@ -310,7 +340,7 @@ def _targets(
         raise ConfigurationError(
             f"{len(names)} topics cannot all go into {request.into}: {', '.join(sorted(names)[:5])}.",
             where=where,
-            action="Select one topic, or give each a name of its own (--into-suffix).",
+            action="Select one topic, or give a suffix for the names.",
         )
     described = clusters.source_admin.describe_topics(names)
     for error in described.errors.values():
@@ -324,13 +354,13 @@ def _targets(
             raise ConfigurationError(
                 f"{topic} cannot go into {target}: a cutover has moved its writers there.",
                 where=where,
-                action="Copy it into a topic of its own (--into-suffix .late); the application decides about it.",
+                action="Copy it into a topic of its own, with the suffix .late; the application decides about it.",
             )
         others = [writer for writer in writers.get(target, ()) if writer != topic]
         if others:
             raise ConfigurationError(
                 f"{topic} cannot go into {target}, to which the flow copies {', '.join(others[:5])}.",
                 where=where,
-                action="Take a target topic that the flow does not write to (--into, --into-suffix).",
+                action="Choose a target topic that the flow does not write to.",
             )
     return described, targets

@@ -97,7 +97,7 @@ class LiveSide:
             f"a run of this backfill into {each.target} was interrupted, and somebody has let the flow go on since: "
             "how far the backfill came cannot be told any more.",
             where=self._where(each),
-            action="Copy what is missing by another backfill (another --name).",
+            action="Copy what is missing by a backfill with another name.",
         )
 
     def _free(self, each: BackfillRange, end: int, own: Position | None) -> MirrorError | None:
@@ -107,7 +107,7 @@ class LiveSide:
             return UncleanStartError(
                 f"flow {self._flow.flow} has not copied to {each.target} yet.",
                 where=self._where(each),
-                action="Run the flow first, or backfill into another topic (--into, --into-suffix).",
+                action="Run the flow first, or backfill into another topic.",
             )
         if live.backfill is not None and live.state is PositionState.OPEN and not self._marked(live):
             return UncleanStartError(

@@ -44,6 +44,15 @@ class BackfillRequest:
         content = json.dumps({**self.to_dict(), "topics": sorted(set(self.topics))}, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:_DERIVED_LENGTH]
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether no log can have a record in the range, as far as its two ends tell."""
+        begin, end = self.begin, self.end
+        if begin.reset == "latest" or end.reset == "earliest":
+            return True
+        pairs = ((begin.offset, end.offset), (begin.timestamp_ms, end.timestamp_ms))
+        return any(first is not None and last is not None and first >= last for first, last in pairs)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for the ledger and `--json`."""
         return {

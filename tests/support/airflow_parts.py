@@ -29,6 +29,7 @@ class Parts:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._processes: dict[str, BackgroundProcess] = {}
+        self._started: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +44,13 @@ class Parts:
         """Start a command, found by the PATH of its own environment."""
         program = shutil.which(command[0], path=environment["PATH"])
         assert program is not None, f"{command[0]} is not on the PATH"
+        self._started[name] = command, environment
         self._processes[name] = start([program, *command[1:]], log=self._folder / f"{name}.log", env=dict(environment))
+
+    def replace(self, name: str) -> None:
+        """Kill a process with everything it has started, as a machine that is gone does, and start it again."""
+        self._processes.pop(name).kill()
+        self.start(name, *self._started[name])
 
     def wait_end(self, name: str, seconds: float) -> None:
         """Wait until a process has ended by itself; it is not watched afterwards."""

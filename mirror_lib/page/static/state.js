@@ -26,7 +26,7 @@ export function badge(level, word, title = null) {
   return h("span", { class: `state ${level}`, title }, icon(level), word);
 }
 
-const RUNS = { succeeded: "ok", running: "idle", partial: "warning", failed: "danger" };
+const RUNS = { succeeded: "ok", running: "idle", partial: "warning", failed: "danger", died: "warning" };
 const OUTLOOKS = { ok: "ok", unknown: "idle", tight: "warning", "will-be-lost": "danger", "already-lost": "danger" };
 const STEPS = { passed: "ok", running: "idle", waiting: "warning", failed: "danger", undone: "warning" };
 const CUTOVERS = { running: "idle", waiting: "warning", failed: "danger", finished: "ok", "rolled-back": "idle" };

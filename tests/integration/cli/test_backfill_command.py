@@ -75,6 +75,10 @@ def test_what_cannot_be_meant_is_wrong_usage(kafka_pair: KafkaPair, topic_name: 
         ["--topics", topic_name],
         ["--topics", topic_name, "--into", "x", "--into-same"],
         ["--topics", topic_name, "--into", "x", "--from", "yesterday"],
+        ["--topics", topic_name, "--into", "x", "--from", "latest"],
+        ["--topics", topic_name, "--into", "x", "--to", "earliest"],
+        ["--topics", topic_name, "--into", "x", "--from", "offset 9", "--to", "offset 3"],
+        ["--topics", topic_name, "--into", "x", "--from", "2026-02-01", "--to", "2026-01-31"],
         ["--topics", "no-such-topic", "--into", "x"],
         ["--topics", topic_name, "--into", "x", "--name", "a b"],
     ):

@@ -495,6 +495,21 @@ def test_a_topic_that_the_flow_fills_from_another_one_is_no_target(
         prepare(flow, topic_name, into=f"A.{other}")
 
 
+def test_a_range_in_which_the_log_has_no_record_is_refused_and_an_empty_log_is_not(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+    assert prepare(flow, topic_name, "offset 9", name="empty", into_suffix=".old").backfill.ranges == ()
+    produce(kafka_pair.source, topic_name, records(5))
+
+    for begin, end in (("offset 9", "latest"), ("2999-01-01", "offset 3"), ("offset 4", "2001-01-01")):
+        with pytest.raises(ConfigurationError, match=rf"{topic_name}-0 0 to 5") as refused:
+            prepare(flow, topic_name, begin, end, name="none", into_suffix=".old")
+        assert "Nothing was defined" in refused.value.action
+    assert flow.ledger.backfills.find("A->B", "none") is None
+
+
 def test_an_estimate_changes_nothing_and_uses_what_the_flow_has_measured(
     kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:

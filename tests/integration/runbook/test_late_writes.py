@@ -163,7 +163,7 @@ def test_a_backfill_into_the_topics_that_have_moved_is_refused(moved: Migration,
     code, told = mirror(moved, "backfill", "plan", "--topics", topic_name, "--from", "cutover", "--into-same")
 
     assert code == 2
-    assert "--into-suffix" in told["error"]["action"]
+    assert "the suffix .late" in told["error"]["action"]
 
 
 def test_a_failback_passes_by_records_that_were_left_where_they_are(moved: Migration, topic_name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.airflow.compatibility import ParamsDict
 from mirror_lib.airflow.form_fields import chosen_names
 from mirror_lib.airflow.run_conf import check_conf, conf_problems
 from mirror_lib.airflow.trigger_form import trigger_form
@@ -16,7 +17,7 @@ from mirror_lib.errors import ConfigurationError
 def context(form: dict[str, Any], conf: dict[str, Any] | None, *, passed_on: bool = True) -> dict[str, Any]:
     """What Airflow gives to a task; like Airflow, with unknown keys among the values."""
     values = dict.fromkeys(form) | ((conf or {}) if passed_on else {})
-    dag = SimpleNamespace(dag_id="mirror__A__B", params=form)
+    dag = SimpleNamespace(dag_id="mirror__A__B", params=ParamsDict(form))
     return {"dag": dag, "dag_run": SimpleNamespace(conf=conf), "params": values}
 
 
@@ -54,7 +55,7 @@ def test_given_an_airflow_that_does_not_pass_conf_on_then_the_run_is_refused(mak
 
 
 def test_given_a_value_that_is_the_forms_own_then_it_need_not_be_passed_on() -> None:
-    assert list(conf_problems({"dry_run": False}, {"dry_run"}, {"dry_run": False})) == []
+    assert list(conf_problems({"dry_run": False}, ParamsDict({"dry_run": False}), {"dry_run": False})) == []
 
 
 @pytest.mark.parametrize("given", [[""], ["  ", "\t"]])

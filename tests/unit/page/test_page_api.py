@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.load import load
+from mirror_lib.ledger.location import open_ledger
+from mirror_lib.relay.run_lock import hold_lock
 from tests.support.page_app import Airflow, Person, page_app
 from tests.support.page_client import Client
 from tests.support.seeded_ledger import STORIES, write_config
@@ -287,3 +290,28 @@ def test_the_metrics_are_those_of_flows_that_may_be_read_or_of_all_with_the_toke
     assert "oslo" in every.text
     assert "berlin" in every.text
     assert (wrong.status_code, elsewhere.status_code) == (401, 401)
+
+
+def test_a_run_that_died_is_not_called_running_anywhere(own_config: Path, airflow: Airflow) -> None:
+    flow = STORIES[2].flow
+    with open_ledger(load(own_config)) as ledger:
+        ledger.start_run(run_id="killed", flow=flow, trigger=f"airflow {STORIES[2].dag_id} manual__1")
+    client = Client(page_app(own_config, airflow))
+
+    (shown,) = [each for each in client.get("/api/overview").json()["flows"] if each["name"] == flow]
+    runs = client.get(f"{STALLED}/runs").json()["runs"]
+
+    assert shown["last_run_state"] == "died"
+    assert (runs[0]["id"], runs[0]["state"]) == ("killed", "died")
+    assert "killed" in runs[0]["error"]
+    assert "next run continues" in runs[0]["action"]
+    assert "died" not in {run["state"] for run in runs[1:]}
+
+
+def test_a_run_that_holds_its_lock_is_running(own_config: Path, airflow: Airflow) -> None:
+    flow = STORIES[2].flow
+    with open_ledger(load(own_config)) as ledger, hold_lock(ledger, flow=flow, run_id="alive", lease_seconds=60):
+        ledger.start_run(run_id="alive", flow=flow, trigger="cli")
+        runs = Client(page_app(own_config, airflow)).get(f"{STALLED}/runs").json()["runs"]
+
+    assert (runs[0]["state"], runs[0]["error"]) == ("running", None)

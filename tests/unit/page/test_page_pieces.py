@@ -63,6 +63,7 @@ def test_a_flow_that_has_copied_everything_is_fine() -> None:
         ({"open_gaps": 2}, Level.DANGER, "decision needed"),
         ({"different": 1}, Level.DANGER, "differs"),
         ({"failed_steps": 1}, Level.WARNING, "step refused"),
+        ({"broken": True, "run": None, "observation": None}, Level.DANGER, "broken file"),
         ({"run": replace(RUN, state="failed")}, Level.DANGER, "failed"),
         ({"run": replace(RUN, state="partial")}, Level.WARNING, "partly failed"),
         # Busy with a plan of very many partitions.

@@ -78,7 +78,7 @@ def test_the_flows_of_a_broken_file_are_shown_with_what_is_wrong(file: Path) -> 
     file.write_text(file.read_text() + "berlin->paris.topcis = orders\n")
     served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
 
-    assert [flow.name for flow in served.flows] == ["berlin->paris"]
+    assert [(flow.name, flow.broken) for flow in served.flows] == [("berlin->paris", True)]
     assert "did you mean berlin->paris.topics" in str(served.problems[0])
 
 

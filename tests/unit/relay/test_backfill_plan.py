@@ -230,3 +230,28 @@ def test_the_slower_of_rate_and_limit_decides_how_long_it_takes() -> None:
     assert replace(estimate, measured_rate=1_000.0).seconds == 4
     assert replace(estimate, measured_rate=1_000.0, bytes_per_second=100).seconds == 40
     assert replace(estimate, measured_rate=10.0, bytes_per_second=100).seconds == 400
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "nothing"),
+    [
+        ("latest", "latest", True),
+        ("latest", "offset 5", True),
+        ("earliest", "earliest", True),
+        ("offset 3", "earliest", True),
+        ("offset 9", "offset 3", True),
+        ("offset 3", "offset 3", True),
+        ("2026-02-01", "2026-01-31", True),
+        ("earliest", "latest", False),
+        ("offset 3", "offset 4", False),
+        ("offset 9", "2026-01-31", False),
+        ("2026-01-30", "2026-01-31", False),
+        ("2026-01-30", "offset 3", False),
+    ],
+)
+def test_a_range_that_ends_where_it_begins_takes_nothing(begin: str, end: str, nothing: bool) -> None:
+    first, last = parse_first_start(begin), parse_first_start(end)
+    assert first is not None
+    assert last is not None
+
+    assert BackfillRequest(FlowId("A", "B"), ("orders",), first, last).takes_nothing is nothing

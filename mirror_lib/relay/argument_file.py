@@ -1,0 +1,36 @@
+"""A job's command line in a file, when the operating system would refuse it (`Argument list too long`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+_OPTION: Final = "--arguments="
+_FILE: Final = "arguments.json"
+#: Linux takes 128 KiB for one argument and 2 MiB for all, environment included; `spark-submit` passes them on together
+#: with the settings of Spark.
+_LONGEST: Final = 32_000
+
+
+def shortened(arguments: Sequence[str], folder: Path) -> list[str]:
+    """The same command line for a job on this machine; a long one is one argument that names a file with it.
+
+    Args:
+        arguments: of a job that starts by `spark_jobs.entry`.
+        folder: where the file goes. It must exist until the job has ended.
+    """
+    if sum(map(len, arguments)) <= _LONGEST:
+        return list(arguments)
+    path = folder / _FILE
+    path.write_text(json.dumps(list(arguments)), encoding="ascii")
+    return [f"{_OPTION}{path}"]
+
+
+def expanded(argv: Sequence[str]) -> list[str]:
+    """The inverse of `shortened`."""
+    if len(argv) != 1 or not argv[0].startswith(_OPTION):
+        return list(argv)
+    found: list[str] = json.loads(Path(argv[0].removeprefix(_OPTION)).read_text(encoding="ascii"))
+    return found

@@ -1,0 +1,156 @@
+"""Nonsense in every field of every form: refused by Airflow when the run is triggered, or by the first task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import ParamValidationError
+
+from mirror_lib.airflow.after_disaster_dag import after_disaster_form
+from mirror_lib.airflow.backfill_form import BackfillChoices, backfill_form
+from mirror_lib.airflow.compatibility import ParamsDict
+from mirror_lib.airflow.cutover_form import cutover_form, definition_from
+from mirror_lib.airflow.form_fields import chosen_topics
+from mirror_lib.airflow.run_conf import check_conf
+from mirror_lib.airflow.slow_patterns import takes_for_ever
+from mirror_lib.airflow.trigger_form import TriggerChoices, trigger_form
+from mirror_lib.airflow.verify_form import VerifyChoices, verify_form
+from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig
+from mirror_lib.errors import ConfigurationError
+from mirror_lib.topology.names import FlowId
+
+
+def _flow() -> FlowConfig:
+    client = ClientSettings(cluster="A", role="admin", properties={"bootstrap.servers": "a:9092"})
+    clients = dict.fromkeys(FlowClients.model_fields, client)
+    return FlowConfig(flow=FlowId("A", "B"), enabled=True, clients=FlowClients(**clients), topics=("orders.*",))
+
+
+def _define(params: Mapping[str, Any]) -> object:
+    return definition_from({**params, "topics": params["topics"] or [".*"]}, "A->B", "wave")
+
+
+#: DAG -> its form, and what its first task makes of the values.
+FORMS: Mapping[str, tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], object]]] = {
+    "flow": (trigger_form(_flow()), TriggerChoices.from_params),
+    "verify": (verify_form(_flow()), VerifyChoices.from_params),
+    "backfill": (backfill_form(_flow()), BackfillChoices.from_params),
+    "cutover": (cutover_form(_flow()), _define),
+    "after disaster": (after_disaster_form(_flow()), chosen_topics),
+}
+
+_LONG = "x" * 1_000_000
+_NO_TEXT: tuple[Any, ...] = (5, 1.5, [], {}, True, _LONG, "a\x1b[2J", "a\0b", "\ud800")
+_NO_NUMBER: tuple[Any, ...] = (
+    "3",
+    "",
+    " ",
+    [],
+    {},
+    True,
+    1e300,
+    -1e300,
+    10**40,
+    -(10**40),
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+)
+_NO_LIST: tuple[Any, ...] = ("orders", "", 5, {}, {"orders": True}, False)
+NONSENSE: Mapping[str, tuple[Any, ...]] = {
+    "boolean": (None, "true", "", 0, 1, [], {}),
+    "integer": (*_NO_NUMBER, 1.5),
+    "number": _NO_NUMBER,
+    "string": _NO_TEXT,
+    "choice": (*_NO_TEXT, "", " ", "nonsense"),
+    "names": (*_NO_LIST, *([each] for each in _NO_TEXT), [None], [""], [" ", "\t"], ["orders"] * 20_000),
+}
+#: The last one matches for ever.
+NO_PATTERNS = ("(", "[a", "a{2", "*", "(?<x>a", r"\p{Nonsense}", "(a+)+$")
+NO_NAMES = ("a b", "../a", "a/b", "ä", "a" * 300)
+NO_BOUNDS = ("yesterday", "offset -1", "offset 1e3", "offset 99999999999999999999", "2026-02-30", "1969-01-01", "NaN")
+BY_FIELD: Mapping[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("topics", "groups", "may_split"), tuple([each] for each in NO_PATTERNS)),
+    **dict.fromkeys(("name", "back_of", "target_name"), NO_NAMES),
+    **dict.fromkeys(("from", "to"), NO_BOUNDS),
+    "writers": (["app"], ["User:"], [":app"]),
+    "steps": (["replicate"], ["nonsense"]),
+    **dict.fromkeys(("tasks", "max_bytes", "bytes_per_second"), (0, -1)),
+    **dict.fromkeys(("max_seconds", "poll_seconds", "wait_hours", "max_lag", "max_read_again", "still_seconds"), (-1,)),
+}
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    (kind,) = {schema["type"]} if isinstance(schema["type"], str) else set(schema["type"]) - {"null"}
+    return "names" if kind == "array" else "choice" if "enum" in schema else kind
+
+
+def _cases() -> Iterator[Any]:
+    for dag, (form, _) in FORMS.items():
+        for field, param in form.items():
+            kind = _kind(param.schema)
+            for number, value in enumerate((*NONSENSE[kind], *BY_FIELD.get(field, ()))):
+                if value is None and "null" in param.schema["type"]:
+                    continue
+                yield pytest.param(dag, field, value, id=f"{dag}-{field}-{number}")
+
+
+class _Refused(Exception):
+    """Airflow answers 400."""
+
+
+def _trigger(dag: str, conf: Mapping[str, Any]) -> None:
+    """What becomes of a run's values, by Airflow and by the first task."""
+    form, read = FORMS[dag]
+    for name, value in conf.items():
+        try:
+            copy(form[name]).resolve(value)
+        except ParamValidationError as error:
+            raise _Refused(name) from error
+    values = {name: param.value for name, param in form.items()} | dict(conf)
+    dag_of_run = SimpleNamespace(dag_id=dag, params=ParamsDict({name: copy(each) for name, each in form.items()}))
+    check_conf({"dag": dag_of_run, "dag_run": SimpleNamespace(conf=conf), "params": values})
+    read(values)
+
+
+@pytest.mark.parametrize(("dag", "field", "value"), list(_cases()))
+def test_nonsense_is_refused_by_the_name_of_its_field(dag: str, field: str, value: Any) -> None:
+    with pytest.raises((ConfigurationError, _Refused), match=field) as caught:
+        _trigger(dag, {field: value})
+
+    # A refusal that repeats a megabyte is not read.
+    assert len(str(caught.value)) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("dag", "conf"),
+    [
+        ("flow", {"topics": ["orders", r"us\.(cash|.*-x)", " "], "tasks": 3.0, "max_seconds": 0, "poll_seconds": 1.5}),
+        ("flow", {"steps": [], "gaps": "accept", "dry_run": True, "bytes_per_second": 1, "log_level": "DEBUG"}),
+        ("verify", {"seed": -7, "max_bytes": 2**53 - 1, "max_seconds": 0.5, "mode": "full", "topics": None}),
+        ("backfill", {"from": " offset 7", "to": "2026-01-31T00:00:00Z", "name": "", "target_name": "_old-1"}),
+        ("backfill", {"from": "cutover", "to": "LATEST", "name": " spring ", "max_bytes": None}),
+        ("cutover", {"groups": ["app-[0-9]+", ""], "writers": ["User:app", "User:CN=a, O=b", ""], "fence": "acl"}),
+        ("cutover", {"name": "wave-1", "wait_hours": 0.5, "max_lag": 0, "may_split": [r"(?i)tx-.*"], "back_of": ""}),
+        ("after disaster", {"note": "fire in the cellar\n\tsee ticket 7 \U0001f525", "topics": ["[a-z]+"]}),
+    ],
+)
+def test_what_means_something_is_taken(dag: str, conf: dict[str, Any]) -> None:
+    _trigger(dag, conf)
+
+
+def test_whole_numbers_that_are_written_with_a_point_are_whole_numbers() -> None:
+    assert repr(TriggerChoices.from_params({"tasks": 3.0, "bytes_per_second": 1e6})) == repr(
+        TriggerChoices(left_out=frozenset(), tasks=3, bytes_per_second=1_000_000)
+    )
+
+
+@pytest.mark.parametrize(
+    "pattern", [".*", r".*orders.*", r"([a-z]+\.)*orders", r"(\w+-)*x", r".*a.*b.*c.*d", "(?i)us|eu"]
+)
+def test_usual_patterns_take_no_time(pattern: str) -> None:
+    assert not takes_for_ever(pattern)
