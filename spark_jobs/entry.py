@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -45,7 +46,7 @@ def start(argv: Sequence[str], run: Callable[[Sequence[str], OpenSession], int],
     configure_log()
     remote, rest = take_remote(expanded(argv), os.environ)
     if remote is None:
-        return run(rest, submitted_session)
+        return run(rest, partial(submitted_session, copies=copies))
     # Seconds of imports, while the configuration is read and both clusters are asked.
     threading.Thread(target=importlib.import_module, args=("pyspark.sql.connect.session",)).start()
     for number in _INTERRUPTING:

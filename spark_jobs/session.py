@@ -26,11 +26,22 @@ _GENERATIONS = 200
 _RETRIES, _LONGEST_PAUSE_MS = 8, 4_000
 
 
-def submitted_session(name: str) -> SparkSession:
-    """The session of `spark-submit`, or a local one."""
+def submitted_session(name: str, *, copies: bool) -> SparkSession:
+    """The session of `spark-submit`, or a local one; where the program that runs us has one already, that one.
+
+    Args:
+        copies: whether the tasks write, so that Spark must not start one twice.
+
+    Raises:
+        ConfigurationError: the session that exists already does not suit: what was settled when it began stays.
+    """
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.appName(name).config(map=dict(SPARK_SETTINGS)).getOrCreate()
+    session = SparkSession.builder.appName(name).config(map=dict(SPARK_SETTINGS)).getOrCreate()
+    if copies:
+        # The session's own settings name what we have asked for, and not what holds.
+        _refuse_speculation(session.sparkContext.getConf().get(_SPECULATION), "the Spark session that exists already")
+    return session
 
 
 def connect_session(address: ConnectAddress, *, copies: bool) -> SparkSession:
@@ -95,11 +106,7 @@ def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) ->
         )
     if not copies:
         return
-    if str(session.conf.get(_SPECULATION, "false")).strip().lower() == "true":
-        raise ConfigurationError(
-            f"the Spark Connect server {address} has {_SPECULATION}=true: it would start copies of tasks that write.",
-            action=f"Start the server with --conf {_SPECULATION}=false; docs/spark-connect.md has all its settings.",
-        )
+    _refuse_speculation(session.conf.get(_SPECULATION, "false"), f"the Spark Connect server {address}")
     here = str(session.conf.get("spark.master", "")).startswith("local")
     if not here and session.conf.get(_MAX_FAILURES, "4") != "1":
         _log.warning(
@@ -111,6 +118,15 @@ def _check(session: ConnectSession, address: ConnectAddress, *, copies: bool) ->
     if session.conf.get(_DAEMON, "") != SPARK_SETTINGS[_DAEMON]:
         _log.info(
             "Spark Connect server %s: without %s=%s, workers start cold.", address, _DAEMON, SPARK_SETTINGS[_DAEMON]
+        )
+
+
+def _refuse_speculation(setting: object, whose: str) -> None:
+    if str(setting).strip().lower() == "true":
+        raise ConfigurationError(
+            f"{whose} has {_SPECULATION}=true: it would start copies of tasks that write, and each would stop the "
+            "task that it is a copy of.",
+            action=f"Start it with --conf {_SPECULATION}=false; docs/spark.md and docs/spark-connect.md tell why.",
         )
 
 

@@ -63,10 +63,11 @@ def build_after_disaster_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
             task_id="agreed",
             subject=f"{source} is back. Is everybody away from it, and may it get what {target} has?",
             body=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['told'] }}}}",
+            about=f"{{{{ ti.xcom_pull(task_ids='{looked.task_id}')['agreed'] }}}}",
         )
         handed_over = PythonTask.of(
             tasks.hand_over,
-            {**given, "looked_by": looked.task_id, "asked_by": asked.task_id},
+            {**given, "asked_by": asked.task_id},
             execution_timeout=_TIMEOUT,
             # Airflow may fail a question whose answer it still passes on.
             trigger_rule=TriggerRule.NONE_SKIPPED,

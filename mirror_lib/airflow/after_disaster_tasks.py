@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.airflow.asking import PATIENCE_SECONDS, answer_to
+from mirror_lib.airflow.asking import ABOUT, PATIENCE_SECONDS, answer_to
 from mirror_lib.airflow.compatibility import AirflowFailException
 from mirror_lib.airflow.form_fields import chosen_topics
 
@@ -41,7 +41,6 @@ def look(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, st
 def hand_over(
     flow: str,
     config_path: str,
-    looked_by: str,
     asked_by: str,
     params: Mapping[str, Any],
     patience_seconds: float = PATIENCE_SECONDS,
@@ -57,14 +56,15 @@ def hand_over(
         raise AirflowFailException("nobody has agreed, and nothing was changed: an earlier task may tell why.")
     if not said.agrees:
         raise AirflowFailException(f"{said.by} did not agree: nothing was changed.")
-    looked: Mapping[str, str] = context["ti"].xcom_pull(task_ids=looked_by)
+    # What was shown, and not what somebody has looked at since.
+    agreed: str = context["ti"].xcom_pull(task_ids=asked_by, key=ABOUT)
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
     opposite = enabled_opposite_of(file, settings)
     if opposite is None:
         raise AirflowFailException(f"the file has no enabled flow {settings.flow.opposite} any more.")
     note = (params.get("note") or "").strip() or None
     with open_ledger(file) as ledger:
-        plan = apply_return(settings, opposite, ledger, _topics(params), agreed=looked["agreed"], by=said.by, note=note)
+        plan = apply_return(settings, opposite, ledger, _topics(params), agreed=agreed, by=said.by, note=note)
     _refuse(plan)
     _log.info("Handed over: %s", plan)
     return {"partitions": len(plan.partitions), "left_behind": plan.left_behind, "flow_back": str(opposite.flow)}

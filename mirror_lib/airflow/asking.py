@@ -7,20 +7,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from mirror_lib.airflow.compatibility import HITLOperator
+from mirror_lib.airflow.compatibility import AirflowFailException, Context, HITLOperator, put_question
 
 #: Options of the questions.
 YES, NO = "Yes", "No"
+#: Under this key a question's task leaves what it was about.
+ABOUT = "about"
 #: So long the answer to a question that failed is waited for.
 PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 
 
 class AskOperator(HITLOperator):  # type: ignore[misc]  # Airflow is untyped here
-    """Asks a person yes or no; parked meanwhile, without a worker."""
+    """Asks a person yes or no; parked meanwhile, without a worker.
 
-    def __init__(self, **kwargs: Any) -> None:
+    Airflow keeps one text for each question of a run: of a task that was cleared, and asks again, it shows what stood
+    there before. Nobody is to agree to that.
+    """
+
+    template_fields = (*HITLOperator.template_fields, "about")
+
+    def __init__(self, *, about: str = "", **kwargs: Any) -> None:
+        """As `HITLOperator`.
+
+        Args:
+            about: stands for what somebody agrees to; left under `ABOUT` for the task that acts on the answer.
+        """
         super().__init__(options=[YES, NO], **kwargs)
+        self.about = about
+
+    def execute(self, context: Context) -> None:
+        """Ask.
+
+        Raises:
+            AirflowFailException: Airflow would show another text than this one.
+        """
+        shown = put_question(self, context["task_instance"].id)
+        if shown != (self.subject, self.body):
+            raise AirflowFailException(
+                "this was asked before in this run, and things have changed since: Airflow would show the old text. "
+                "Trigger this DAG again instead of clearing its tasks."
+            )
+        context["ti"].xcom_push(key=ABOUT, value=self.about)
+        super().execute(context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ Written for Airflow 3.3 and provider 6.3; an upgrade starts by reading this file
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.python import PythonOperator
@@ -61,4 +63,28 @@ __all__ = [
     "Variable",
     "get_parsing_context",
     "mask_secret",
+    "put_question",
 ]
+
+
+def put_question(operator: HITLOperator, task_instance_id: Any) -> tuple[str, str | None]:
+    """Store a task's question, as its own `execute` does once more; gives the subject and the body that Airflow shows.
+
+    Those of a task that was cleared are the ones of the first time (`upsert_hitl_detail` of Airflow 3.3).
+    """
+    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
+    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+    stored = SUPERVISOR_COMMS.send(
+        CreateHITLDetailPayload(
+            ti_id=task_instance_id,
+            options=operator.options,
+            subject=operator.subject,
+            body=operator.body,
+            defaults=operator.defaults,
+            multiple=operator.multiple,
+            params=operator.serialized_params,
+            assigned_users=[],
+        )
+    )
+    return stored.subject, stored.body

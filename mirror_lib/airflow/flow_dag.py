@@ -16,7 +16,7 @@ from mirror_lib.airflow.form_fields import put_form
 from mirror_lib.airflow.pools import pool_of
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
-from mirror_lib.airflow.schedule import airflow_schedule
+from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
 from mirror_lib.airflow.step_operator import StepOperator
 from mirror_lib.airflow.trigger_form import trigger_form
 from mirror_lib.config.model import FlowConfig
@@ -59,6 +59,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         start_date=_START,
         catchup=False,
         max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
         max_consecutive_failed_dag_runs=_FAILED_RUNS_BEFORE_PAUSE,
         dagrun_timeout=_RUN_TIMEOUT + budget,
         deadline=deadline_alert(flow, path),

@@ -18,6 +18,7 @@ from mirror_lib.airflow.broken_dags import mark
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.loaded_files import load_readable
 from mirror_lib.airflow.python_task import PythonTask
+from mirror_lib.airflow.schedule import RUN_TYPES
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.sync.heartbeats import emitting_flows
@@ -58,6 +59,7 @@ def build_heartbeat_dag(config: MirrorConfig, path: Path) -> DAG:
         start_date=_START,
         catchup=False,
         max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
         dagrun_timeout=_TIMEOUT,
         tags=["mirror", "heartbeats"],
         default_args={"owner": "mirror"},

@@ -1,10 +1,14 @@
-"""`mirror.schedule` as Airflow understands it."""
+"""`mirror.schedule` as Airflow understands it, and what may start a run beside it."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Final
 
+#: All of Airflow's kinds of runs but its backfills. A run copies what is new and knows no interval of the past, so
+#: those would be many runs of the same work; they go by a limit of their own, ten at a time, not by `max_active_runs`.
+RUN_TYPES: Final = ("scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization")
 _INTERVAL = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 

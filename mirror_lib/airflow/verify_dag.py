@@ -11,7 +11,7 @@ from mirror_lib.airflow.flow_dags import dags_of_flows
 from mirror_lib.airflow.form_fields import put_form
 from mirror_lib.airflow.pools import pool_of
 from mirror_lib.airflow.retries import ErrorClassRetryPolicy
-from mirror_lib.airflow.schedule import airflow_schedule
+from mirror_lib.airflow.schedule import RUN_TYPES, airflow_schedule
 from mirror_lib.airflow.verify_form import verify_form
 from mirror_lib.airflow.verify_operator import VerifyOperator
 from mirror_lib.config.model import FlowConfig
@@ -48,6 +48,7 @@ def build_verify_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         start_date=_START,
         catchup=False,
         max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
         dagrun_timeout=_RUN_TIMEOUT,
         tags=sorted({"mirror", "verification", source, target}),
         default_args={"owner": "mirror"},

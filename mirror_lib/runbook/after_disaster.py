@@ -63,7 +63,7 @@ def apply_return(
             raise PlanChangedError(
                 f"this is not what was agreed to any more: {plan}.",
                 where=Where(flow=str(flow.flow)),
-                action="Keep everybody away from the source, look at it anew, and agree again.",
+                action="Keep everybody away from the source, look at it anew (in Airflow: a new run), and agree again.",
             )
         now = datetime.now(UTC)
         for each in plan.partitions:

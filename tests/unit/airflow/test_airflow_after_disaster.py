@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from mirror_lib.airflow import asking
 from mirror_lib.airflow.after_disaster_dag import build_after_disaster_dags
 from mirror_lib.airflow.after_disaster_tasks import hand_over
 from mirror_lib.airflow.asking import NO, YES, Answer
@@ -45,9 +47,7 @@ class TaskInstance:
 
 
 def answered(config: Path, given: dict[str, Any] | None) -> None:
-    hand_over(
-        "A->B", str(config), "look", "agreed", params={"topics": None}, patience_seconds=0.0, ti=TaskInstance(given)
-    )
+    hand_over("A->B", str(config), "agreed", params={"topics": None}, patience_seconds=0.0, ti=TaskInstance(given))
 
 
 def test_a_flow_with_a_way_back_has_the_dag_and_the_way_back_has_none(config: Path) -> None:
@@ -85,6 +85,18 @@ def test_whoever_does_not_agree_is_named_and_nothing_is_changed(config: Path) ->
 def test_without_an_answer_nothing_is_changed(config: Path) -> None:
     with pytest.raises(AirflowFailException, match="nobody has agreed"):
         answered(config, None)
+
+
+def test_given_a_question_that_airflow_would_show_with_its_old_text_then_nobody_is_asked(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a task that was cleared Airflow shows what stood there before."""
+    question = build_after_disaster_dags([config])[DAG_ID].get_task("agreed")
+    question.body = "46 offsets never came to B"
+    monkeypatch.setattr(asking, "put_question", lambda asks, _id: (asks.subject, "6 offsets never came to B"))
+
+    with pytest.raises(AirflowFailException, match="Airflow would show the old text"):
+        question.execute({"task_instance": SimpleNamespace(id="7")})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import os
 
 import pytest
+from airflow.utils.types import DagRunType
 
 from mirror_lib.airflow import dags as all_dags
 from mirror_lib.airflow.dags import KINDS, mirror_dags
@@ -92,6 +93,17 @@ def test_no_task_that_fails_for_its_configuration_is_tried_again(config):
         for task in dag.tasks:
             known = type(task.retry_policy).__name__ == "ErrorClassRetryPolicy"
             assert known or not task.retries, f"{dag_id}.{task.task_id}"
+
+
+def test_no_scheduled_dag_takes_airflows_backfills(config):
+    """They would be many runs of the same work, ten at a time by default: `max_active_runs` does not count them."""
+    config.write_text(_CONFIG + "A->B.mirror.schedule = 5m\nA->B.mirror.verify.schedule = @daily\n")
+
+    scheduled = {dag_id: dag for dag_id, dag in mirror_dags(config).items() if dag.schedule is not None}
+
+    assert set(scheduled) == {"mirror__A__B", "mirror_verify__A__B", "mirror_heartbeats__mirror"}
+    for dag in scheduled.values():
+        assert {kind.value for kind in DagRunType} - set(dag.allowed_run_types) == {"backfill"}
 
 
 def test_a_file_is_read_once_until_it_changes(config):

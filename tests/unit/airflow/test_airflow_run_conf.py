@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +15,13 @@ from mirror_lib.airflow.trigger_form import trigger_form
 from mirror_lib.errors import ConfigurationError
 
 
-def context(form: dict[str, Any], conf: dict[str, Any] | None, *, passed_on: bool = True) -> dict[str, Any]:
+def context(
+    form: dict[str, Any], conf: dict[str, Any] | None, *, passed_on: bool = True, age: timedelta = timedelta()
+) -> dict[str, Any]:
     """What Airflow gives to a task; like Airflow, with unknown keys among the values."""
     values = dict.fromkeys(form) | ((conf or {}) if passed_on else {})
     dag = SimpleNamespace(dag_id="mirror__A__B", params=ParamsDict(form))
-    return {"dag": dag, "dag_run": SimpleNamespace(conf=conf), "params": values}
+    return {"dag": dag, "dag_run": SimpleNamespace(conf=conf, run_after=datetime.now(UTC) - age), "params": values}
 
 
 @pytest.mark.parametrize("conf", [None, {}, {"dry_run": True}, {"topics": ["orders"], "gaps": "accept"}])
@@ -52,6 +55,17 @@ def test_given_an_airflow_that_does_not_pass_conf_on_then_the_run_is_refused(mak
     """`core.dag_run_conf_overrides_params` = False: a dry run would be a real one."""
     with pytest.raises(ConfigurationError, match="dag_run_conf_overrides_params"):
         check_conf(context(trigger_form(make_flow()), {"dry_run": True}, passed_on=False))
+
+
+@pytest.mark.parametrize("choice", ["accept", "recopy"])
+def test_given_an_old_run_that_is_cleared_then_it_decides_nothing_about_what_was_lost_since(make_flow, choice) -> None:
+    form = trigger_form(make_flow())
+
+    with pytest.raises(ConfigurationError, match=f"with gaps={choice}: that was decided about what had been lost then"):
+        check_conf(context(form, {"gaps": choice}, age=timedelta(days=90)))
+
+    check_conf(context(form, {"gaps": choice}, age=timedelta(hours=30)))
+    check_conf(context(form, {"gaps": "ask", "topics": ["orders"]}, age=timedelta(days=90)))
 
 
 def test_given_a_value_that_is_the_forms_own_then_it_need_not_be_passed_on() -> None:
