@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, select, update
@@ -49,6 +50,15 @@ class CutoverCarriers:
         with self._database.read() as connection:
             return tuple(CarrierRow(**row) for row in connection.execute(query).mappings())
 
+    def of_all(self, cutovers: Collection[str]) -> dict[str, list[CarrierRow]]:
+        """As `of` each of these cutovers, by name."""
+        query = select(_CARRIERS).where(_CARRIERS.c.cutover.in_(cutovers)).order_by(_CARRIERS.c.since, _CARRIERS.c.id)
+        found: dict[str, list[CarrierRow]] = {name: [] for name in cutovers}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found[row["cutover"]].append(CarrierRow(**row))
+        return found
+
     def ask(self, row: QuestionRow) -> None:
         """Open a question."""
         with self._database.write() as connection:
@@ -60,6 +70,16 @@ class CutoverCarriers:
         query = select(_QUESTIONS).where(columns.cutover == cutover).order_by(columns.asked_at, columns.attempt)
         with self._database.read() as connection:
             return tuple(QuestionRow(**row) for row in connection.execute(query).mappings())
+
+    def questions_of_all(self, cutovers: Collection[str]) -> dict[str, list[QuestionRow]]:
+        """As `questions` of each of these cutovers, by name."""
+        columns = _QUESTIONS.c
+        query = select(_QUESTIONS).where(columns.cutover.in_(cutovers)).order_by(columns.asked_at, columns.attempt)
+        found: dict[str, list[QuestionRow]] = {name: [] for name in cutovers}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found[row["cutover"]].append(QuestionRow(**row))
+        return found
 
     def question(self, cutover: str, step: str, attempt: int) -> QuestionRow | None:
         """One question."""

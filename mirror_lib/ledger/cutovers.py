@@ -68,6 +68,15 @@ class Cutovers:
         with self._database.read() as connection:
             return tuple(CutoverStepRow(**row) for row in connection.execute(query).mappings())
 
+    def steps_of(self, names: Collection[str]) -> dict[str, list[CutoverStepRow]]:
+        """As `steps` of each of these cutovers, by name."""
+        query = select(_STEPS).where(_STEPS.c.cutover.in_(names)).order_by(_STEPS.c.started_at, _STEPS.c.attempt)
+        found: dict[str, list[CutoverStepRow]] = {name: [] for name in names}
+        with self._database.read() as connection:
+            for row in connection.execute(query).mappings():
+                found[row["cutover"]].append(CutoverStepRow(**row))
+        return found
+
     def save_cuts(self, name: str, rows: Sequence[CutRow]) -> None:
         """Note where a cutover's partitions were cut, in the place of all earlier cuts of it."""
         with self._database.write() as connection:

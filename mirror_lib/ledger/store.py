@@ -366,6 +366,11 @@ class Ledger:
         with self._database.read() as connection:
             return locks.find(connection, flow)
 
+    def lock_holders(self) -> dict[str, RunLockRow]:
+        """Who may run now, by flow: as `lock_holder` of every one."""
+        with self._database.read() as connection:
+            return locks.living(connection)
+
     def dead_runs(self, rows: Iterable[RunRow]) -> frozenset[str]:
         """The ids of runs among these that have ended without a word: within their lease, their locks tell.
 

@@ -15,7 +15,7 @@ from mirror_lib.page.answers import Answer, Problem
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.runbook.model import CutoverDefinition, StepState, Style
 from mirror_lib.runbook.order import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP
-from mirror_lib.runbook.situation import situation_of
+from mirror_lib.runbook.situation import Situation, newest_situations, situation_of
 from mirror_lib.runbook.states import choices
 
 router = APIRouter(prefix="/cutovers")
@@ -110,11 +110,11 @@ def cutovers(here: ThePage, visitor: TheVisitor) -> Cutovers:
     problems: list[Problem] = []
     for ledger, dags in _ledgers(here, visitor, problems):
         try:
-            rows = ledger.cutovers.newest()
+            newest = newest_situations(ledger)
         except LedgerError as error:
             problems.append(Problem.of(error))
             continue
-        found += [_summary(row, dags[row.flow], ledger) for row in rows if row.flow in dags]
+        found += [_summary(row, present, dags[row.flow]) for row, present in newest if row.flow in dags]
     found.sort(key=lambda each: each.created_at, reverse=True)
     return Cutovers(now=datetime.now(UTC), cutovers=found, problems=problems)
 
@@ -147,8 +147,7 @@ def _ledgers(here: ThePage, visitor: TheVisitor, problems: list[Problem]) -> lis
     return list(found.values())
 
 
-def _summary(row: CutoverRow, dag_id: str, ledger: Ledger) -> CutoverSummary:
-    present = situation_of(ledger, row.name)
+def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary:
     question = present.state.question
     return CutoverSummary(
         now=present.state.value,
@@ -183,7 +182,7 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> Cuto
     stood, stands = _stood_still(attempts, now)
     return CutoverDetail(
         now=now,
-        cutover=_summary(row, dag_id, ledger),
+        cutover=_summary(row, situation_of(ledger, row.name), dag_id),
         style=style.value,
         topics=[] if definition is None else list(definition.topics),
         groups=[] if definition is None else list(definition.groups),

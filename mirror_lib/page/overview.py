@@ -24,7 +24,7 @@ from mirror_lib.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
 from mirror_lib.page.served import FlowSource, ServedFlow
-from mirror_lib.runbook.situation import situation_of
+from mirror_lib.runbook.situation import Situation, newest_situations
 
 #: Comparisons older than this say little of a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)
@@ -188,14 +188,13 @@ def _read(ledger: Ledger, flows: Sequence[str], now: datetime) -> _Known:
 def _cutovers(ledger: Ledger, flows: Sequence[ServedFlow]) -> list[CutoverUnderWay]:
     dags = {flow.name: flow.dag_id for flow in flows}
     return [
-        _under_way(row, dags[row.flow], ledger)
-        for row in ledger.cutovers.newest()
+        _under_way(row, present, dags[row.flow])
+        for row, present in newest_situations(ledger)
         if row.flow in dags and row.state not in ("finished", "rolled-back")
     ]
 
 
-def _under_way(row: CutoverRow, dag_id: str, ledger: Ledger) -> CutoverUnderWay:
-    present = situation_of(ledger, row.name)
+def _under_way(row: CutoverRow, present: Situation, dag_id: str) -> CutoverUnderWay:
     return CutoverUnderWay(
         name=row.name,
         flow=row.flow,

@@ -83,6 +83,29 @@ def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) ->
     return _situation(row, attempts, ledger.carriers.of(name), ledger.carriers.questions(name), lock)
 
 
+def newest_situations(ledger: Ledger) -> list[tuple[CutoverRow, Situation]]:
+    """The newest cutovers with their states, newest first; as many questions to the ledger for many as for one."""
+    # The locks first, as above.
+    held = ledger.lock_holders()
+    rows = ledger.cutovers.newest()
+    names = [row.name for row in rows]
+    steps = ledger.cutovers.steps_of(names)
+    carriers, questions = ledger.carriers.of_all(names), ledger.carriers.questions_of_all(names)
+    return [
+        (
+            row,
+            _situation(
+                row,
+                [attempt_of(each) for each in steps[row.name]],
+                carriers[row.name],
+                questions[row.name],
+                _living(held.get(lock_name(row.name))),
+            ),
+        )
+        for row in rows
+    ]
+
+
 def _situation(
     row: CutoverRow,
     attempts: Sequence[Attempt],

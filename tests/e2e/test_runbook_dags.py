@@ -95,7 +95,7 @@ def ended(airflow: LocalAirflow, run_id: str, dag_id: str = CUTOVER) -> DagRunSt
 def logs(airflow: LocalAirflow, run_id: str) -> str:
     """What the tasks of a run have logged last."""
     found = sorted((airflow.home / "logs").glob(f"**/run_id={run_id}/**/*.log"))
-    return "\n".join(f"--- {path.parent.name}\n{path.read_text()[-1500:]}" for path in found)
+    return "\n".join(f"--- {path.parent.name}\n{path.read_text()[-8000:]}" for path in found)
 
 
 def asked(airflow: LocalAirflow, run_id: str, task: str, dag_id: str = CUTOVER) -> str:

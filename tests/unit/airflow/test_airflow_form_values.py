@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -113,7 +114,9 @@ def _trigger(dag: str, conf: Mapping[str, Any]) -> None:
             raise _Refused(name) from error
     values = {name: param.value for name, param in form.items()} | dict(conf)
     dag_of_run = SimpleNamespace(dag_id=dag, params=ParamsDict({name: copy(each) for name, each in form.items()}))
-    check_conf({"dag": dag_of_run, "dag_run": SimpleNamespace(conf=conf), "params": values})
+    check_conf(
+        {"dag": dag_of_run, "dag_run": SimpleNamespace(conf=conf, run_after=datetime.now(UTC)), "params": values}
+    )
     read(values)
 
 
