@@ -42,8 +42,8 @@ class CutoverOperator(SparkJobOperator):
         """
         if task_state(context, self.answered_by) in ENDED_STATES and self._may_ask(context):
             raise AirflowFailException(
-                f"{self.answered_by} has ended, so nobody would be asked: clear `prepare` with its downstream tasks, "
-                "or trigger this DAG again with the cutover's name."
+                f"{self.answered_by} has ended, so nobody would be asked: trigger this DAG again with the cutover's "
+                "name."
             )
         super().execute(context)
 
@@ -80,5 +80,5 @@ class CutoverOperator(SparkJobOperator):
             raise failure
         raise AirflowFailException(
             "the cutover stopped: its report tells at which gate, or that nobody answered. Mend what it names, and "
-            "trigger this DAG with the same name, or clear `prepare` with its downstream tasks."
+            "trigger this DAG with the same name."
         ) from failure

@@ -245,10 +245,7 @@ def _is_past(done: Progress, carrier: CarrierRow | None, step: str) -> bool:
 
 
 def _again(done: Progress, carried_by: str) -> str:
-    return (
-        f"Trigger this DAG again with the name {done.definition.name}, or clear `prepare` with its downstream tasks: "
-        f"clearing {carried_by} alone asks nobody."
-    )
+    return f"Trigger this DAG again with the name {done.definition.name}: clearing {carried_by} asks nobody."
 
 
 def report(config_path: str, name: str, **context: Any) -> dict[str, Any]:

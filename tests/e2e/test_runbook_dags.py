@@ -139,18 +139,23 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     assert "nobody carries cutover wave-1 out" in logs(airflow, first)
     assert moving.present("wave-1").state is State.STOPPED
 
-    # When its tasks are cleared, then the new job is waited for, and asks anew
+    # When its tasks are cleared after a record more, then nobody is asked by a text that is old, and nobody waits
+    produce(moving.pair.source, topic, numbered(RECORDS, RECORDS + 1, PARTITIONS))
     airflow.api.clear(CUTOVER, first, "prepare")
-    asked(airflow, first, "writers_stopped")
+    cleared = ended(airflow, first)
+    assert (cleared.state, cleared.tasks["writers_stopped"]) == ("failed", "failed")
+    assert "Trigger this DAG again instead of clearing its tasks" in logs(airflow, first)
+    assert moving.present("wave-1").state is State.STOPPED
 
-    # When the answer is no
-    airflow.api.answer(CUTOVER, first, "writers_stopped", "No")
-    refused = ended(airflow, first)
-
-    # Then the run fails, nothing has moved, and a run with the same name goes on to the end
-    assert refused.state == "failed"
+    # When it is triggered again, and the answer is no, then that run fails, and nothing has moved
+    refused = airflow.api.trigger(CUTOVER, FORM)
+    asked(airflow, refused, "writers_stopped")
+    airflow.api.answer(CUTOVER, refused, "writers_stopped", "No")
+    assert ended(airflow, refused).state == "failed"
     assert moving.where(moving.known("wave-1")).state is CutoverState.FAILED
     assert topic not in {each.topic for each in moving.ledger.cutovers.handed_over()}
+
+    # When it is triggered with the same name once more, then it goes on to the end
     second = airflow.api.trigger(CUTOVER, FORM)
     asked(airflow, second, "writers_stopped")
     airflow.api.answer(CUTOVER, second, "writers_stopped", "Yes")
@@ -159,11 +164,11 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     done = ended(airflow, second)
 
     assert done.state == "success", logs(airflow, second)
-    assert f"{RECORDS} records compared" in gates
+    assert f"{RECORDS + 1} records compared" in gates
     progress = moving.where(moving.known("wave-1"))
     assert progress.state is CutoverState.FINISHED
     assert last_attempts(progress.attempts)[Step.REHEARSE].number == 1
-    assert len(consume(moving.pair.target, topic)) == RECORDS
+    assert len(consume(moving.pair.target, topic)) == RECORDS + 1
     assert committed(moving.pair.target, f"g-{topic}", topic, PARTITIONS) == {0: 30, 1: 40}
     assert airflow.api.return_value(CUTOVER, second, "report")["state"] == "finished"
 
