@@ -164,7 +164,8 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     done = ended(airflow, second)
 
     assert done.state == "success", logs(airflow, second)
-    assert f"{RECORDS + 1} records compared" in gates
+    # By the rehearsal, before there was one more.
+    assert f"{RECORDS} records compared" in gates
     progress = moving.where(moving.known("wave-1"))
     assert progress.state is CutoverState.FINISHED
     assert last_attempts(progress.attempts)[Step.REHEARSE].number == 1

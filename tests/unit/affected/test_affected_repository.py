@@ -44,7 +44,11 @@ def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Gr
 
 
 def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
-    assert selected(repository, "docs/runbooks.md") == {"tests/unit/project/test_documents.py"}
+    documents = "tests/unit/project/test_documents.py"
+
+    assert selected(repository, "docs/metrics.md") == {documents}
+    # One of them is compared with the table of states.
+    assert selected(repository, "docs/runbooks.md") == {documents, "tests/unit/runbook/test_cutover_states.py"}
 
 
 @pytest.mark.parametrize(

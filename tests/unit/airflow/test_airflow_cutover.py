@@ -274,7 +274,7 @@ def test_a_question_whose_job_has_ended_is_not_asked(config: Path) -> None:
     with at_work(config) as job:
         job.asks()
 
-    with pytest.raises(AirflowFailException, match="clearing carry_out alone asks nobody"):
+    with pytest.raises(AirflowFailException, match="clearing carry_out asks nobody"):
         wait_to_ask(config, TaskInstance(carries=["failed"]))
 
 
