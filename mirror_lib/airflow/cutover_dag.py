@@ -35,7 +35,8 @@ A run that ended at a gate goes on when this DAG is triggered with the same name
 shows the old text of a question that is asked again, and such a question fails. An answer counts only while the Spark
 job that asked is at work: a question that is left of an ended one is refused, and says to trigger again. `roll back`
 takes a cutover back as long as nobody has written to the target; after that, `Brings home` on the DAG of the flow back
-brings home what changed since. docs/runbooks.md has the whole runbook, and `mirror cutover` does the same from a console.
+brings home what changed since. docs/runbooks.md has the whole runbook, and `mirror cutover` does the same from a
+console.
 """
 
 

@@ -46,7 +46,7 @@ def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Gr
 def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
     documents = "tests/unit/project/test_documents.py"
 
-    assert selected(repository, "docs/metrics.md") == {documents}
+    assert selected(repository, "docs/page.md") == {documents}
     # One of them is compared with the table of states.
     assert selected(repository, "docs/runbooks.md") == {documents, "tests/unit/runbook/test_cutover_states.py"}
 
