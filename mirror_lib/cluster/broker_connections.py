@@ -114,6 +114,8 @@ class BrokerConnections:
         self._client: Any = None
         self._links: dict[tuple[int, int], DataLink] = {}
         self._connecting: dict[tuple[int, int], asyncio.Lock] = {}
+        #: How many wait for each connection, or make it: nobody may overtake them.
+        self._awaited: dict[tuple[int, int], int] = {}
         self._frames = frames_of_this_thread()
 
     @property
@@ -168,6 +170,14 @@ class BrokerConnections:
             AuthenticationError: the broker refuses us.
             TimeoutError, OSError, aiokafka.errors.KafkaError: it does not answer (`SILENCE`).
         """
+        place = node, lane
+        self._awaited[place] = self._awaited.get(place, 0) + 1
+        try:
+            return await self._linked_in_turn(node, lane)
+        finally:
+            self._awaited[place] -= 1
+
+    async def _linked_in_turn(self, node: int, lane: int) -> DataLink:
         async with self._connecting.setdefault((node, lane), asyncio.Lock()):
             link = self.linked(node, lane)
             if link is not None:
@@ -234,7 +244,9 @@ class BrokerConnections:
             over: the connection that it must go over, if to one only (see `connection`).
         """
         try:
-            link = self.linked(node, lane) or await self.link(node, lane)
+            link = None if self._awaited.get((node, lane)) else self.linked(node, lane)
+            if link is None:
+                link = await self.link(node, lane)
             if over is not None and link.connection is not over:
                 raise ConnectionResetError("the connection that the request was for has ended")
             if not link.speaks(api_key, version):
