@@ -17,6 +17,11 @@ _QUESTIONS: Table = METADATA.tables["cutover_question"]
 DIED = "died"
 
 
+def lock_name(cutover: str) -> str:
+    """What the lock of a cutover is called among the run locks of flows; no flow's name has a blank in it."""
+    return f"cutover {cutover}"
+
+
 class CutoverCarriers:
     """Processes and questions of cutovers. Every method is one transaction and raises `LedgerError`."""
 

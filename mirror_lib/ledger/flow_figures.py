@@ -110,5 +110,7 @@ class FlowFigures:
     heartbeats: tuple[HeartbeatObservationRow, ...] = ()
     #: Those under way, and the newest.
     cutovers: tuple[CutoverRow, ...] = ()
+    #: The names of those of them that a process carries out, or rolls back.
+    carried: frozenset[str] = frozenset()
     #: Those that are furthest behind; only where they are asked for.
     worst: tuple[PartitionObservationRow, ...] = ()

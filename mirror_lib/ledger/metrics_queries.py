@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, Table, and_, bindparam, case, func, or_, select
 
 from mirror_lib.ledger import locks
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.flow_figures import (
@@ -113,6 +114,7 @@ def _figures(connection: Connection, flows: list[str], worst_partitions: int) ->
             steps=steps.get(flow, ()),
             heartbeats=heartbeats.get(flow, ()),
             cutovers=cutovers.get(flow, ()),
+            carried=frozenset(each.name for each in cutovers.get(flow, ()) if lock_name(each.name) in held),
             worst=worst.get(flow, ()),
         )
         for flow in flows

@@ -194,6 +194,9 @@ HEARTBEAT_AGE = _gauge("heartbeat_age_seconds", "Age of the newest heartbeat tha
 HEARTBEAT_OK = _gauge("heartbeat_ok", "1 when the last check found heartbeats of the pair fresh.", "pair", "verdict")
 CUTOVER = _gauge("cutover_state", "1 for the state and step of each cutover under way, and of the newest.", "cutover",
                  "state", "step")  # fmt: skip
+CUTOVER_CARRIED = _gauge(
+    "cutover_carried", "1 while a process carries a cutover out, or rolls it back; of those under way.", "cutover"
+)
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 
@@ -391,6 +394,8 @@ def _beside(figures: FlowFigures, now: datetime) -> Iterator[_Value]:
     for place, cutover in enumerate(figures.cutovers):
         if place == 0 or cutover.state not in _ENDED_CUTOVERS:
             yield CUTOVER, 1.0, cutover.name, cutover.state, cutover.step
+        if cutover.state not in _ENDED_CUTOVERS:
+            yield CUTOVER_CARRIED, float(cutover.name in figures.carried), cutover.name
 
 
 def _seconds(since: datetime, until: datetime) -> float:

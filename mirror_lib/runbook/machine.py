@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import RunLease, hold_lock
@@ -37,7 +38,6 @@ from mirror_lib.runbook.situation import (
     NotNowError,
     Situation,
     answer,
-    lock_name,
     refusal_error,
     require,
     situation_of,

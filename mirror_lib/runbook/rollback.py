@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from mirror_lib.errors import MirrorError, RunLockedError, Where
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow
 from mirror_lib.relay.run_lock import RunLease, hold_lock
 from mirror_lib.runbook import fences, gates, handover
@@ -15,7 +16,7 @@ from mirror_lib.runbook.desk import Desk
 from mirror_lib.runbook.model import CutoverState, Gate, Step, StepState
 from mirror_lib.runbook.order import STEPS, is_released
 from mirror_lib.runbook.records import attempt_of, attempts_of, step_row
-from mirror_lib.runbook.situation import NO, ROLLBACK, lock_name, refusal_error, require, situation_of
+from mirror_lib.runbook.situation import NO, ROLLBACK, refusal_error, require, situation_of
 from mirror_lib.runbook.states import Event, Refusal, after
 from mirror_lib.runbook.steps_cut import cuts
 from mirror_lib.runbook.wave import exactly, log_ends

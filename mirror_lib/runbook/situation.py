@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mirror_lib.errors import ConfigurationError, MirrorError, RunLockedError
-from mirror_lib.ledger.cutover_carriers import DIED
+from mirror_lib.ledger.cutover_carriers import DIED, lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
 from mirror_lib.ledger.rows import RunLockRow
 from mirror_lib.ledger.store import Ledger
@@ -56,11 +56,6 @@ class Situation:
         waits = ", and the writers wait" if self.state.writers_wait else ""
         ended = "" if self.died is None else f" The process of {self.died.by} has ended without a word."
         return f"Nobody carries it out{waits}.{ended}"
-
-
-def lock_name(name: str) -> str:
-    """What the lock of a cutover is called among the run locks of flows; no flow's name has a blank in it."""
-    return f"cutover {name}"
 
 
 def situation_of(ledger: Ledger, name: str, *, apart_from: str | None = None) -> Situation:

@@ -20,13 +20,13 @@ from mirror_lib.airflow.cutover_tasks import answer, await_question
 from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, CutoverStepRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
-from mirror_lib.runbook.situation import lock_name
 from tests.support.ledgers import ready_ledger
 from tests.support.seeded_ledger import write_config
 

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, CutoverStepRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition
-from mirror_lib.runbook.situation import lock_name
 from mirror_lib.runbook.states import Event, State
 from tests.support.ledgers import ready_ledger
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import (
@@ -18,6 +19,7 @@ from mirror_lib.ledger.observed_rows import (
 )
 from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow, VerificationRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.relay.run_lock import hold_lock
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "a->b"
@@ -280,10 +282,13 @@ def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> N
             )
         )
 
-    found = only(ledger)
+    with hold_lock(ledger, flow=lock_name("c1"), run_id="job", lease_seconds=30.0):
+        found = only(ledger)
 
     assert (found.steps, found.heartbeats) == ((step,), (beat,))
     assert [each.name for each in found.cutovers] == ["c2", "c1"]
+    assert found.carried == {"c1"}
+    assert only(ledger).carried == frozenset()
 
 
 @pytest.mark.parametrize(("number", "partitions"), [(0, []), (2, [3, 1]), (9, [3, 1, 2])])

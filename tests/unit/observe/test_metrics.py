@@ -269,6 +269,18 @@ def test_cutovers_that_ended_are_told_only_when_none_came_after(values) -> None:
     }
 
 
+def test_of_cutovers_under_way_it_is_told_whether_a_process_carries_them_out(values) -> None:
+    def cutover(name: str, state: str) -> CutoverRow:
+        return CutoverRow(
+            name=name, flow=FLOW, state=state, step="drain", definition={}, created_at=NOON, created_by="ann",
+            updated_at=NOON,
+        )  # fmt: skip
+
+    rows = (cutover("c", "finished"), cutover("b", "waiting"), cutover("a", "failed"))
+
+    assert values(metrics.CUTOVER_CARRIED, cutovers=rows, carried=frozenset({"b"})) == {("b",): 1.0, ("a",): 0.0}
+
+
 @pytest.mark.parametrize(
     ("schedule", "seconds"), [("5m", 900), ("@hourly", 10_800), ("", 3 * 86_400), ("@continuous", 900)]
 )

@@ -32,6 +32,7 @@ from sqlalchemy import text
 from mirror_lib.config.load import load
 from mirror_lib.config.model import MirrorConfig
 from mirror_lib.errors import LedgerError, MirrorError, RunLockedError
+from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.lock_holder import LockHolder
 from mirror_lib.runbook import machine, rollback
@@ -43,7 +44,7 @@ from mirror_lib.runbook.order import RELEASING, last_attempts
 from mirror_lib.runbook.outcome import Outcome
 from mirror_lib.runbook.report import sentence
 from mirror_lib.runbook.rollback import roll_back
-from mirror_lib.runbook.situation import RUN, answer, lock_name, require, situation_of
+from mirror_lib.runbook.situation import RUN, answer, require, situation_of
 from mirror_lib.runbook.states import Event, Refusal, State, after, choices
 from tests.support.cutovers import wait_for
 from tests.support.ledgers import ready_ledger
