@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, select, update
 from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.database import Database
 from mirror_lib.ledger.models import METADATA
-from mirror_lib.ledger.writing import now, storable
+from mirror_lib.ledger.writing import now
 
 _CARRIERS: Table = METADATA.tables["cutover_carrier"]
 _QUESTIONS: Table = METADATA.tables["cutover_question"]
@@ -101,7 +101,7 @@ class CutoverCarriers:
             _QUESTIONS.c.answer.is_(None),
             _QUESTIONS.c.ended_at.is_(None),
         )
-        values = {"answer": answer, "answered_by": by, "answered_at": now(), "note": storable(note)}
+        values = {"answer": answer, "answered_by": by, "answered_at": now(), "note": note}
         with self._database.write() as connection:
             return connection.execute(update(_QUESTIONS).where(is_open).values(values)).rowcount == 1
 

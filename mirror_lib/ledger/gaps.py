@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, Table, func, insert, or_, select, upd
 from mirror_lib.errors import LedgerError
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import GapRow, GapState
-from mirror_lib.ledger.writing import now, storable
+from mirror_lib.ledger.writing import now
 
 _GAP: Table = METADATA.tables["gap"]
 _RUN: Table = METADATA.tables["run"]
@@ -50,7 +50,7 @@ def record(connection: Connection, row: GapRow) -> GapRow:
         known = next(iter(_rows(connection, select(_GAP).where(columns.id == row.id))), None)
         if known is not None:
             return known
-        values = asdict(row) | {"detail": storable(row.detail), "note": storable(row.note)}
+        values = asdict(row)
         connection.execute(insert(_GAP), values)
         return replace(row, detail=values["detail"], note=values["note"])
     first, end = min(known.first_offset, row.first_offset), max(known.next_offset, row.next_offset)
@@ -61,7 +61,7 @@ def record(connection: Connection, row: GapRow) -> GapRow:
         "next_offset": end,
         "last_time": row.last_time,
         "topic_id": row.topic_id,
-        "detail": storable(row.detail),
+        "detail": row.detail,
         "records": row.records,
     }
     connection.execute(update(_GAP).where(columns.id == known.id).values(**changed))
@@ -81,7 +81,7 @@ def decide(connection: Connection, gap_id: str, state: GapState, *, by: str, not
         raise LedgerError(f"there is no gap {gap_id}.", action="`mirror gaps list` shows them with their ids.")
     (before,) = found
     told = "; ".join(part for part in (note, _earlier(before)) if part) or None
-    row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=storable(told))
+    row = replace(before, state=state.value, decided_by=by, decided_at=now(), note=told)
     changed = {name: getattr(row, name) for name in ("state", "decided_by", "decided_at", "note")}
     connection.execute(update(_GAP).where(_GAP.c.id == gap_id).values(**changed))
     return row

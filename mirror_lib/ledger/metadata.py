@@ -8,6 +8,7 @@ from typing import Any
 
 # Not SQLAlchemy's ORM: nothing here maps objects, and it takes longer to start than a run that finds nothing.
 from sqlalchemy import (
+    JSON,
     BigInteger,
     Boolean,
     Column,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     String,
+    Text,
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -44,6 +46,56 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+def _storable(text: str) -> str:
+    """What every database takes: PostgreSQL refuses the character NUL, and none knows half of a surrogate pair."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _storable_within(value: Any) -> Any:
+    if isinstance(value, str):
+        return _storable(value)
+    if isinstance(value, Mapping):
+        return {_storable_within(key): _storable_within(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable_within(each) for each in value]
+    return value
+
+
+class StoredString(TypeDecorator[str]):
+    """Texts from anywhere: names, and what others say. What no database takes is replaced."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """As it is stored."""
+        return None if value is None else _storable(value)
+
+
+class StoredText(StoredString):
+    """The same, of any length."""
+
+    impl = Text
+    cache_ok = True
+
+
+class StoredJson(TypeDecorator[Any]):
+    """JSON whose texts are stored as those of `StoredString` are."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
+        """As it is stored."""
+        return _storable_within(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
+        """Escapes of half a surrogate pair, which earlier versions have stored, would break every answer with them."""
+        return _storable_within(value)
+
+
 #: All tables, once `models` is imported. Names of constraints are fixed so that later migrations can name them.
 METADATA = MetaData(
     naming_convention={
@@ -58,7 +110,7 @@ _TYPES: Mapping[type, TypeEngine[Any]] = {
     bool: Boolean(),
     int: BigInteger(),
     float: Double(),
-    str: String(),
+    str: StoredString(),
     bytes: LargeBinary(),
     datetime: UtcDateTime(),
 }

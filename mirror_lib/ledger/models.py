@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, Table, Text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, Table
 
 # Whoever asks for the tables is to get all of them: they are registered when their module is imported.
 from mirror_lib.ledger import observed_models  # noqa: F401
-from mirror_lib.ledger.metadata import METADATA, column, key, optional
+from mirror_lib.ledger.metadata import METADATA, StoredJson, StoredText, column, key, optional
 
 __all__ = ["METADATA"]
 
@@ -26,7 +26,7 @@ Table(
     column("planned_partitions", int),
     column("records", int),
     column("bytes", int),
-    optional("error", JSON(none_as_null=True)),
+    optional("error", StoredJson(none_as_null=True)),
     column("heartbeat_at", datetime),
     CheckConstraint("state IN ('running', 'succeeded', 'partial', 'failed')", name="state"),
     Index(None, "flow", "started_at"),
@@ -55,7 +55,7 @@ Table(
     column("seconds", float),
     column("state", str),
     optional("reason", str),
-    optional("detail", Text()),
+    optional("detail", StoredText()),
     column("updated_at", datetime),
     CheckConstraint("state IN ('planned', 'copying', 'done', 'failed')", name="state"),
 )
@@ -195,13 +195,13 @@ Table(
     optional("first_time", datetime),
     optional("last_time", datetime),
     optional("topic_id", str),
-    column("detail", Text()),
+    column("detail", StoredText()),
     optional("run_id", str),
     column("found_at", datetime),
     column("state", str),
     optional("decided_by", str),
     optional("decided_at", datetime),
-    optional("note", Text()),
+    optional("note", StoredText()),
     CheckConstraint("state IN ('open', 'accepted', 'recopied', 'stopped')", name="state"),
     Index(None, "flow", "state"),
 )
@@ -242,7 +242,7 @@ Table(
     METADATA,
     key("flow", str),
     key("name", str),
-    column("definition", JSON()),
+    column("definition", StoredJson()),
     column("created_at", datetime),
 )
 
@@ -258,7 +258,7 @@ Table(
     column("mode", str),
     column("verdict", str),
     optional("reason", str),
-    optional("detail", Text()),
+    optional("detail", StoredText()),
     optional("source_first", int),
     optional("source_next", int),
     optional("target_first", int),
@@ -267,7 +267,7 @@ Table(
     column("bytes", int),
     optional("digest", str),
     column("difference_count", int),
-    optional("differences", JSON(none_as_null=True)),
+    optional("differences", StoredJson(none_as_null=True)),
     column("started_at", datetime),
     column("finished_at", datetime),
     CheckConstraint("mode IN ('full', 'sample', 'recent', 'state')", name="mode"),
@@ -283,7 +283,7 @@ Table(
     column("flow", str),
     column("state", str),
     column("step", str),
-    column("definition", JSON()),
+    column("definition", StoredJson()),
     column("created_at", datetime),
     column("created_by", str),
     column("updated_at", datetime),
@@ -298,12 +298,12 @@ Table(
     key("step", str),
     key("attempt", int),
     column("state", str),
-    column("gates", JSON()),
-    column("facts", JSON()),
+    column("gates", StoredJson()),
+    column("facts", StoredJson()),
     column("by", str),
     column("started_at", datetime),
     optional("finished_at", datetime),
-    optional("error", JSON(none_as_null=True)),
+    optional("error", StoredJson(none_as_null=True)),
 )
 
 # See `cutover_rows.CarrierRow`.
@@ -335,7 +335,7 @@ Table(
     optional("answer", str),
     optional("answered_by", str),
     optional("answered_at", datetime),
-    optional("note", Text()),
+    optional("note", StoredText()),
     optional("ended_at", datetime),
     optional("ended_as", str),
     CheckConstraint("answer IN ('yes', 'no')", name="answer"),

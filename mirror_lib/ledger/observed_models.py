@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import JSON, Index, Table, Text
+from sqlalchemy import Index, Table
 
-from mirror_lib.ledger.metadata import METADATA, column, key, optional
+from mirror_lib.ledger.metadata import METADATA, StoredJson, StoredText, column, key, optional
 
 # See `observed_rows.FlowObservationRow`: the history of a flow's lag.
 Table(
@@ -50,7 +50,7 @@ Table(
     optional("headroom_seconds", float),
     column("outlook", str),
     optional("reason", str),
-    optional("detail", Text()),
+    optional("detail", StoredText()),
 )
 
 # See `observed_rows.GroupObservationRow`.
@@ -69,7 +69,7 @@ Table(
     optional("read_again", int),
     optional("skipped", int),
     optional("reason", str),
-    optional("what", Text()),
+    optional("what", StoredText()),
 )
 
 # See `observed_rows.HeartbeatObservationRow`.
@@ -81,7 +81,7 @@ Table(
     column("observed_at", datetime),
     optional("emitted_at", datetime),
     column("verdict", str),
-    optional("detail", Text()),
+    optional("detail", StoredText()),
 )
 
 # See `observed_rows.StepOutcomeRow`.
@@ -93,8 +93,8 @@ Table(
     column("finished_at", datetime),
     column("differences", int),
     column("failed", int),
-    optional("skipped", Text()),
-    column("summary", JSON()),
+    optional("skipped", StoredText()),
+    column("summary", StoredJson()),
 )
 
 # See `observed_rows.AuditRow`.
@@ -107,6 +107,6 @@ Table(
     column("action", str),
     optional("flow", str),
     column("subject", str),
-    column("detail", JSON()),
+    column("detail", StoredJson()),
     Index(None, "flow", "at"),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +11,7 @@ from sqlalchemy import Connection, Select, Table, func, insert, select, update
 from mirror_lib.errors import LedgerError, RunDiedError, Where
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import CopiedTopic, PartitionRunRow, RunRow, RunState
-from mirror_lib.ledger.writing import now, storable, upsert
+from mirror_lib.ledger.writing import now, upsert
 
 _RUN: Table = METADATA.tables["run"]
 _PARTITION_RUN: Table = METADATA.tables["partition_run"]
@@ -131,7 +130,7 @@ def copied_topics(connection: Connection, flow: str, since: datetime) -> tuple[C
 
 def save_partitions(connection: Connection, rows: Iterable[PartitionRunRow]) -> None:
     """Insert or replace rows by run, partition and round."""
-    upsert(connection, _PARTITION_RUN, [replace(row, detail=storable(row.detail)) for row in rows])
+    upsert(connection, _PARTITION_RUN, rows)
 
 
 def partitions_of(connection: Connection, run_id: str) -> tuple[PartitionRunRow, ...]:

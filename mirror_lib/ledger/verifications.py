@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, and_, bindparam, delete, func, or_, select
 
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.rows import VerificationRow, VerifiedRow
-from mirror_lib.ledger.writing import storable, upsert
+from mirror_lib.ledger.writing import upsert
 
 _VERIFICATION: Table = METADATA.tables["verification"]
 #: Modes that compare every record from one offset to another, as `VerifyMode` names them.
@@ -28,7 +27,7 @@ def save(connection: Connection, rows: Iterable[VerificationRow]) -> None:
     upsert(
         connection,
         _VERIFICATION,
-        [replace(row, reason=storable(row.reason), detail=storable(row.detail)) for row in rows],
+        rows,
     )
 
 

@@ -65,8 +65,3 @@ def _values(row: DataclassInstance) -> dict[str, Any]:
     if values.get("updated_at", ...) is None:
         values["updated_at"] = now()
     return values
-
-
-def storable(text: str | None) -> str | None:
-    """Text that every database takes: PostgreSQL refuses the character NUL, and none knows half of a surrogate pair."""
-    return None if text is None else text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")

@@ -17,7 +17,6 @@ from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.observed_rows import FlowObservationRow, PartitionObservationRow
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.writing import storable
 from mirror_lib.observe.forecast import Outlook, PartitionForecast
 from mirror_lib.relay.flow_forecast import FlowForecast, forecast_plan
 from mirror_lib.relay.gather import FlowClusters
@@ -229,7 +228,7 @@ def _partition_rows(seen: Seen) -> Iterator[PartitionObservationRow]:
             observed_at=seen.now,
             outlook=Outlook.UNKNOWN.value,
             reason=failure.reason,
-            detail=storable(failure.detail),
+            detail=failure.detail,
         )
 
 
@@ -271,7 +270,7 @@ def _row(
         )
     failure = Failure.of(problem.error) if problem else seen.failures.get(fact.source) if row.records_behind else None
     if failure is not None:
-        return replace(row, reason=failure.reason, detail=storable(failure.detail))
+        return replace(row, reason=failure.reason, detail=failure.detail)
     return row if fact.hidden is None else replace(row, detail=hidden_detail(fact.hidden, row.position or 0))
 
 

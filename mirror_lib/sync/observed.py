@@ -10,7 +10,6 @@ from typing import Any
 from mirror_lib.ledger.observed_rows import GroupObservationRow, HeartbeatObservationRow, StepOutcomeRow
 from mirror_lib.ledger.observing import observing
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.ledger.writing import storable
 from mirror_lib.offsets.group_standing import is_behind
 from mirror_lib.sync.due import is_due_again
 from mirror_lib.sync.group_plan import GroupPlan
@@ -56,7 +55,7 @@ def group_rows(
             target_topic="",
             observed_at=now,
             reason=finding.reason.value,
-            what=storable(finding.what) or None,
+            what=finding.what or None,
         )
         for finding in plan.findings
     ]
@@ -74,7 +73,7 @@ def group_rows(
             read_again=row.read_again,
             skipped=row.skipped,
             reason=None if reason is None else reason.value,
-            what=storable(row.what) or None,
+            what=row.what or None,
         )
         for row in plan.rows
         for reason in (row.reason if applied else row.present_reason,)
@@ -113,7 +112,7 @@ def heartbeat_rows(
             observed_at=now,
             emitted_at=None if upstream.newest_ms is None else datetime.fromtimestamp(upstream.newest_ms / 1000, UTC),
             verdict=upstream.state.value,
-            detail=storable(upstream.problem) or None,
+            detail=upstream.problem or None,
         )
         for upstream in upstreams
     )
@@ -147,6 +146,6 @@ def step_row(flow: str, step: str, done: Mapping[str, Any], now: datetime) -> St
         finished_at=now,
         differences=differences,
         failed=done["failed"],
-        skipped=storable(done["skipped"]),
+        skipped=done["skipped"],
         summary={name: value for name, value in done.items() if name != "skipped"},
     )
