@@ -78,7 +78,10 @@ class RouteOpener:
         name = main.transactions
         if name is None and main.transactional_id is not None:
             name = transactional_id(self._job.flow, target)
-        return replace(main, plan=replace(main.plan, target=target), transactional_id=name)
+        # Of another topic no plan has the id; without one it is written to by name.
+        topic_id = main.plan.target_topic_id if target.topic == main.plan.target.topic else None
+        plan = replace(main.plan, target=target, target_topic_id=topic_id)
+        return replace(main, plan=plan, transactional_id=name)
 
     async def opened(self, main: OpenPartition, target: TopicPartition, end: int | None) -> OpenPartition:
         """The partition with its writer's identity, and the end of its log.
