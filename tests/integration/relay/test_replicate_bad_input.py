@@ -79,7 +79,8 @@ def test_a_batch_with_a_wrong_crc_stops_only_its_partition(
 
 def damage(pair: KafkaPair, topic: str, text: bytes) -> None:
     """Change a byte of a record in the source broker's log file, as a failing disk would."""
-    segments = [path for path in pair.source.directory.rglob("*.log") if path.parent.name == f"{topic}-0"]
+    # By name: a search through all folders trips over those that the broker removes meanwhile.
+    segments = list(pair.source.directory.glob(f"*/data/{topic}-0/*.log"))
     (segment,) = [path for path in segments if text in path.read_bytes()]
     with segment.open("r+b") as file:
         file.seek(segment.read_bytes().index(text))
