@@ -60,15 +60,18 @@ class Moves(Operations):
         return True
 
     def _take_to_the_end(self, name: str, point: Point | None) -> bool:
+        word: tuple[str, ...] = ()
         for number in range(_ROUNDS):
-            said = self._command("cutover", "run", name, flow=(), point=point if number == 0 else None)
+            said = self._command("cutover", "run", name, *word, flow=(), point=point if number == 0 else None)
+            word = ()
             assert said is not None
             state, step = said.document.get("state"), said.document.get("step")
             self.said.append(f"     cutover {name}: {state} at {step}")
             if state == "finished":
                 return True
             if state == "waiting":
-                self._done("cutover", "confirm", name, str(step), "--yes", flow=())
+                # The word comes with the process that acts on it: there is none that waits for it.
+                word = ("--confirm", str(step))
             elif said.exit_code < 0:
                 time.sleep(LEASE_SECONDS + 0.5)
             else:
