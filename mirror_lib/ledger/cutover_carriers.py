@@ -51,9 +51,7 @@ class CutoverCarriers:
 
     def of(self, cutover: str) -> tuple[CarrierRow, ...]:
         """All processes that took a cutover on, in the order of time."""
-        query = select(_CARRIERS).where(_CARRIERS.c.cutover == cutover).order_by(_CARRIERS.c.since, _CARRIERS.c.id)
-        with self._database.read() as connection:
-            return tuple(CarrierRow(**row) for row in connection.execute(query).mappings())
+        return tuple(self.of_all((cutover,))[cutover])
 
     def of_all(self, cutovers: Collection[str]) -> dict[str, list[CarrierRow]]:
         """As `of` each of these cutovers, by name."""
@@ -71,10 +69,7 @@ class CutoverCarriers:
 
     def questions(self, cutover: str) -> tuple[QuestionRow, ...]:
         """All questions of a cutover, in the order of time."""
-        columns = _QUESTIONS.c
-        query = select(_QUESTIONS).where(columns.cutover == cutover).order_by(columns.asked_at, columns.attempt)
-        with self._database.read() as connection:
-            return tuple(QuestionRow(**row) for row in connection.execute(query).mappings())
+        return tuple(self.questions_of_all((cutover,))[cutover])
 
     def questions_of_all(self, cutovers: Collection[str]) -> dict[str, list[QuestionRow]]:
         """As `questions` of each of these cutovers, by name."""

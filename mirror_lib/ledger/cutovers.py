@@ -64,9 +64,7 @@ class Cutovers:
 
     def steps(self, name: str) -> tuple[CutoverStepRow, ...]:
         """All attempts at a cutover's steps in the order in which they began."""
-        query = select(_STEPS).where(_STEPS.c.cutover == name).order_by(_STEPS.c.started_at, _STEPS.c.attempt)
-        with self._database.read() as connection:
-            return tuple(CutoverStepRow(**row) for row in connection.execute(query).mappings())
+        return tuple(self.steps_of((name,))[name])
 
     def steps_of(self, names: Collection[str]) -> dict[str, list[CutoverStepRow]]:
         """As `steps` of each of these cutovers, by name."""
