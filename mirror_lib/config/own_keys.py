@@ -60,6 +60,17 @@ FLOW_KEYS = (
         "are used up. 0: it ends when it has caught up.",
         minimum=0,
     ),
+    Definition(
+        "mirror.run.round.seconds",
+        DOUBLE,
+        "1",
+        Scope.FLOW,
+        _SINCE,
+        "Rounds of a run begin at least so far apart, from the third on, so that records that are being written arrive "
+        "within about twice this time. Less costs more CPU; a round that takes longer is followed at once.",
+        minimum=0,
+        maximum=3600,
+    ),
     _bytes(
         "mirror.task.memory.bytes",
         96 * _MIB,

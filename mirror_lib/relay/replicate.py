@@ -36,6 +36,7 @@ from mirror_lib.relay.model import (
     RunPlan,
 )
 from mirror_lib.relay.opening import chains_of, name_positions, open_partitions, store_first_positions
+from mirror_lib.relay.pace import RoundPace
 from mirror_lib.relay.plan import plan_round
 from mirror_lib.relay.progress import RoundProgress
 from mirror_lib.relay.rate import RunRate
@@ -142,9 +143,8 @@ def replicate(
             with FlowClusters.connect(flow, connector=planner.connector if planner else SOURCE_CONNECTOR) as clusters:
                 check_clusters(flow, ledger, clusters.ids(), note=True)
                 until = began + max_seconds
-                while run.round(clusters) or run.waits(until):
-                    if not run.goes_on and time.monotonic() >= until:
-                        break
+                while run.keeps_pace(until) if run.round(clusters) else run.waits(until):
+                    pass
         except BaseException as error:
             ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
             raise
@@ -262,6 +262,8 @@ class _Run:
         self._copy_seconds = 0.0
         self._caught_up = False
         self._rate = RunRate(flow, ledger, run_id=options.run_id, bytes_per_second=options.bytes_per_second)
+        # What an operator asks for is copied as fast as can be.
+        self._pace = RoundPace(0.0 if planner else flow.copy_settings.run_round_seconds)
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
@@ -280,8 +282,23 @@ class _Run:
         time.sleep(pause)
         return True
 
+    def keeps_pace(self, until: float) -> bool:
+        """Wait for the time of the next round; False where the time budget ends before.
+
+        Args:
+            until: the end of the time budget, by the monotonic clock.
+        """
+        if self._goes_on:
+            return True
+        start = self._pace.next_start()
+        if max(start, time.monotonic()) >= until:
+            return False
+        time.sleep(max(0.0, start - time.monotonic()))
+        return True
+
     def round(self, clusters: FlowClusters) -> bool:
         """Plan and copy once; returns whether another round could find more to do."""
+        self._pace.begin()
         self._caught_up = False
         account = RoundAccount(
             self._ledger, flow=str(self._flow.flow), run_id=self._options.run_id, number=self._rounds + 1
@@ -357,10 +374,10 @@ class _Run:
         self._results += results
         if self._planner is not None:
             self._planner.copied(results)
-        return self.goes_on or all(result.error is None for result in self._results)
+        return self._goes_on or all(result.error is None for result in self._results)
 
     @property
-    def goes_on(self) -> bool:
+    def _goes_on(self) -> bool:
         """Whether the last round was only a part of what was planned, and another one is to follow in any case."""
         return self._rate.goes_on
 

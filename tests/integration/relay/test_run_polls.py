@@ -1,4 +1,4 @@
-"""A run that looks for new records again when it has caught up (`mirror.run.poll.seconds`)."""
+"""When a run looks for new records again (`mirror.run.poll.seconds`, `mirror.run.round.seconds`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
+from mirror_lib.relay.model import CopyJob, PartitionResult
 from tests.support.clusters import KafkaPair
-from tests.support.flows import pair_flow
+from tests.support.flows import copy_here, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records
 
 _BUDGET = 6.0
@@ -57,3 +60,35 @@ def test_a_pause_that_is_longer_than_the_budget_is_not_begun(
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
 
     assert flow.run().rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("round_seconds", "rounds"),
+    [
+        # The third would have to wait for longer than there is time, so the next run copies what it would have.
+        ("3600", 2),
+        # The writer stops after the fourth; the fifth finds nothing.
+        ("0", 5),
+    ],
+)
+def test_rounds_of_a_run_whose_writers_go_on_begin_so_far_apart(
+    round_seconds: str, rounds: int, kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(10))
+    settings = {"mirror.run.max.seconds": "600", "mirror.run.round.seconds": round_seconds}
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=settings)
+    copied = 0
+
+    def copy_while_more_is_written(job: CopyJob) -> list[PartitionResult]:
+        nonlocal copied
+        copied += 1
+        if copied < 4:
+            produce(kafka_pair.source, topic_name, records(10, start=10 * copied))
+        return copy_here(job)
+
+    report = flow.run(runner=copy_while_more_is_written)
+
+    assert report.rounds == rounds
+    flow.run(sync=False)
+    assert consume(kafka_pair.target, f"A.{topic_name}") == consume(kafka_pair.source, topic_name)
