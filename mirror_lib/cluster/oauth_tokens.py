@@ -29,6 +29,7 @@ from mirror_lib.http_client import (
     HttpResponse,
     send,
 )
+from mirror_lib.masked_urls import masked_urls
 from mirror_lib.outside_json import parse_json
 
 #: A token is fetched anew when this part of its life is over, before librdkafka (at 80 %) asks for the next one.
@@ -207,8 +208,7 @@ class ClientCredentials:
 
     def _shown(self) -> str:
         """The endpoint without what may be secret in an URL."""
-        parts = urllib.parse.urlsplit(self.endpoint)
-        return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return masked_urls(re.split("[?#]", self.endpoint, maxsplit=1)[0])
 
 
 @dataclass(frozen=True, slots=True)

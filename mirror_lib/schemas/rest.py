@@ -269,7 +269,7 @@ def _without_login(url: str) -> tuple[str, BasicLogin | None]:
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         known = False
-    if not known or parts.query or parts.fragment:
+    if not known or parts.query or parts.fragment or "@" in parts.path:
         # Not repeated: it may hold a password.
         raise ConfigurationError("a schema registry URL is none of http or https.", action="Write https://host:port.")
     login = None
