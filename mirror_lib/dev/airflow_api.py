@@ -11,7 +11,7 @@ from urllib.parse import quote
 from mirror_lib.errors import MirrorError
 from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
 
-_LIMITS = HttpLimits(deadline_seconds=30.0, largest_bytes=64 * 1024 * 1024)
+_LIMITS = HttpLimits(deadline_seconds=60.0, largest_bytes=64 * 1024 * 1024)
 _SHOWN_REASON = 500
 _FINISHED = frozenset({"success", "failed"})
 
