@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from mirror_lib.dev.jar_digests import check_jars, known_jars
+from mirror_lib.dev.state import jars_dir
 from supply.bill_of_materials import bill_of_materials
 from supply.images import FILES, NoDigestError, ask_docker, images, pin
-from supply.jars import KNOWN_JARS, check_jars, read_known
 from supply.licences import licences
 from supply.lockfile import LOCK, read_lock
 from supply.vulnerabilities import SERVICES, Audit, audit
@@ -71,7 +72,7 @@ def _audit(services: Sequence[str]) -> int:
         if not each.allowed
     ]
     _tell("licences", f"{len(packages)} packages", wrong)
-    jars = check_jars(read_known(KNOWN_JARS.read_text(encoding="utf-8")))
+    jars = check_jars(known_jars(), jars_dir())
     _tell("jars", f"{jars.checked} fetched files", jars.problems)
     asked = [audit(packages, services[0])]
     for service in services[1:]:
