@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from fuzz import targets_of_answers, targets_of_forms, targets_of_logs, targets_of_records, targets_of_texts
+from fuzz import (
+    targets_of_answers,
+    targets_of_forms,
+    targets_of_logs,
+    targets_of_outsiders,
+    targets_of_records,
+    targets_of_texts,
+)
 from fuzz.model import Target
 
 TARGETS: tuple[Target, ...] = (
@@ -11,6 +18,7 @@ TARGETS: tuple[Target, ...] = (
     *targets_of_records.TARGETS,
     *targets_of_texts.TARGETS,
     *targets_of_forms.TARGETS,
+    *targets_of_outsiders.TARGETS,
 )
 
 

@@ -23,6 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mirror_lib.errors import ConfigurationError, MirrorError
+from mirror_lib.private_files import open_lock
 from mirror_lib.relay.driver_requests import (
     DRIVER_HOST_VARIABLE,
     Greeting,
@@ -134,7 +135,15 @@ def thread_names() -> list[str]:
 @contextmanager
 def _alone(path: Path) -> Iterator[Opened]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with path.with_name(f"{path.name}.lock").open("a") as lock:
+    with socket_address(path.with_name(f"{path.name}.lock")) as address:
+        try:
+            opened = open_lock(address)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the lock file {path}.lock cannot be opened: {error.strerror}.",
+                action="Remove it if it is a link; name a socket in a folder of this user alone.",
+            ) from error
+    with os.fdopen(opened, "a") as lock:
         try:
             # By process: drivers that run on do not hold it.
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -40,6 +40,10 @@ from spark_jobs.transform_tasks import SMT_CLASSES, TargetTopicOf, apply_smts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: Spark's setting that lets SQL read a file as a table: text.`/etc/passwd`. `mirror config check` refuses such SQL, and
+#: so does Spark.
+_FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
+
 
 def frame_of(
     source: DataFrame, chain: TransformChain, *, target_topic_of: TargetTopicOf, through_smts: bool = False
@@ -64,6 +68,8 @@ def frame_of(
     Raises:
         ConfigurationError: Spark refuses a transform; the error names it.
     """
+    # For the whole session: with Spark Connect a plan is analysed once more when it runs.
+    source.sparkSession.conf.set(_FILES_AS_TABLES, "false")
     frame = begun(source, has_topic=through_smts)
     if through_smts:
         frame = _seen_under_new_topic(frame)

@@ -1,4 +1,4 @@
-"""`python -m supply`: what this project is made of (`./run audit`, `./run sbom`)."""
+"""`python -m supply`: what this project is made of (`./run audit`, `./run sbom`, `./run pin`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from mirror_lib.dev.jar_digests import check_jars, known_jars
+from mirror_lib.dev.state import jars_dir
 from supply.bill_of_materials import bill_of_materials
-from supply.jars import KNOWN_JARS, check_jars, read_known
+from supply.images import FILES, NoDigestError, ask_docker, images, pin
 from supply.licences import licences
 from supply.lockfile import LOCK, read_lock
 from supply.vulnerabilities import SERVICES, Audit, audit
@@ -31,8 +33,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     making = commands.add_parser("sbom", help="a CycloneDX bill of materials as JSON")
     making.add_argument("--output", type=Path, metavar="FILE", help="write it there and not to the standard output")
     making.add_argument("--runtime", action="store_true", help="without what is for development alone")
+    commands.add_parser("pin", help="put digests behind the images of docker-compose.yaml and deploy/Dockerfile")
     arguments = parser.parse_args(sys.argv[1:] if argv is None else argv)
+    if arguments.command == "pin":
+        return _pin()
     return _audit(arguments.service or SERVICES) if arguments.command == "audit" else _sbom(arguments)
+
+
+def _pin() -> int:
+    try:
+        found = pin({path: path.read_text(encoding="utf-8") for path in FILES}, ask_docker)
+    except NoDigestError as error:
+        _say(f"NOT ASKED {error}; nothing is written")
+        return NOT_ASKED
+    for path, text in found.items():
+        path.write_text(text, encoding="utf-8")
+        _say(f"{path}: {', '.join(each.reference for each in images(text))}")
+    return FINE
 
 
 def _sbom(arguments: argparse.Namespace) -> int:
@@ -55,7 +72,7 @@ def _audit(services: Sequence[str]) -> int:
         if not each.allowed
     ]
     _tell("licences", f"{len(packages)} packages", wrong)
-    jars = check_jars(read_known(KNOWN_JARS.read_text(encoding="utf-8")))
+    jars = check_jars(known_jars(), jars_dir())
     _tell("jars", f"{jars.checked} fetched files", jars.problems)
     asked = [audit(packages, services[0])]
     for service in services[1:]:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from mirror_lib.airflow.broken_dags import failing_dag
 from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.heartbeat_dag import heartbeat_dag_id
 from mirror_lib.airflow.loaded_files import load_readable
 from mirror_lib.errors import ConfigurationError, MirrorError
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of
 from mirror_lib.sync.heartbeats import emitting_flows
 
-#: The DAG that tells what is broken where no DAG file can raise it.
-BROKEN_FILES_DAG: Final = "mirror_broken_files"
 _NONE_LEFT = "Airflow has no DAG of this file until that is mended."
 
 

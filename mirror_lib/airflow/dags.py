@@ -14,11 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from mirror_lib.airflow.broken_files import BROKEN_FILES_DAG, broken_files_dag, problems_of
+from mirror_lib.airflow.broken_files import broken_files_dag, problems_of
 from mirror_lib.airflow.compatibility import DAG, get_parsing_context
 from mirror_lib.airflow.flow_dags import config_files
 from mirror_lib.config.local_state import CONFIG_VARIABLE
 from mirror_lib.errors import ConfigurationError
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG
 
 #: Kind of DAG -> its builder, imported when it is asked for.
 _BUILDERS: Final = {

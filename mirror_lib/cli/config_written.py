@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mirror_lib.printable import LINES, printable
+
 if TYPE_CHECKING:
     from mirror_lib.config.model import Problem
 
@@ -85,4 +87,4 @@ def masked(name: str, value: str, more: Mapping[str, Any]) -> Mapping[str, Any]:
 def say(lines: Sequence[str]) -> None:
     """Tell people what was done: on stderr, for stdout is the file."""
     for line in lines:
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{printable(line, LINES)}\n")

@@ -110,7 +110,8 @@ class ConsoleOutput:
     def progress(self, description: str, total: float | None = None) -> Iterator[Progress]:
         bar = RichProgress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            # Names may look like rich's markup.
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -132,13 +133,14 @@ def _visible(text: str, style: str = "") -> Text:
 class _Bar:
     def __init__(self, bar: RichProgress, description: str, total: float | None) -> None:
         self._bar = bar
-        self._task = bar.add_task(description, total=total)
+        self._task = bar.add_task(printable(description), total=total)
 
     def advance(self, amount: float = 1) -> None:
         self._bar.advance(self._task, amount)
 
     def update(self, completed: float, total: float | None = None, description: str | None = None) -> None:
-        self._bar.update(self._task, completed=completed, total=total, description=description)
+        shown = None if description is None else printable(description)
+        self._bar.update(self._task, completed=completed, total=total, description=shown)
 
 
 class JsonOutput:

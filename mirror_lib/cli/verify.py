@@ -104,9 +104,10 @@ def verify(
             report = _compare(output, settings, ledger, options, at_once)
         _show(output, report)
         if html is not None:
+            from mirror_lib.private_files import write_private
             from mirror_lib.verify.html import to_html
 
-            html.write_text(to_html(report), encoding="utf-8")
+            write_private(html, to_html(report))
             output.note(f"Report: {html}")
 
 

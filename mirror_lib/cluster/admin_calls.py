@@ -21,7 +21,7 @@ from mirror_lib.cluster.admin_answers import batches, no_answer
 from mirror_lib.cluster.client_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.kafka_errors import error_for, error_for_code, is_retriable
+from mirror_lib.cluster.kafka_errors import error_for, error_for_code, error_text, is_retriable
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError, MirrorError, Where
 from mirror_lib.topology.access import Grant
 
@@ -84,7 +84,7 @@ class AdminCalls:
                 self._native = AdminClient(options)
             except KafkaException as error:
                 raise ConfigurationError(
-                    f"the client cannot be set up: {error.args[0].str()}.",
+                    f"the client cannot be set up: {error_text(error.args[0])}.",
                     where=self._where,
                     action="Check the ssl.* and sasl.* properties of the cluster.",
                 ) from error

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError
 
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.kafka_errors import error_for
+from mirror_lib.cluster.kafka_errors import error_for, error_text
 from mirror_lib.errors import BrokerUnreachableError, Where
 from mirror_lib.printable import printable
 
@@ -61,7 +61,7 @@ class ClientErrors:
 
     def unreachable(self, doing: str) -> BrokerUnreachableError:
         """The error for a cluster that does not answer, with what librdkafka saw last."""
-        seen = f": {printable(self._lost.str()).rstrip('.')}" if self._lost is not None else ""
+        seen = f": {printable(error_text(self._lost)).rstrip('.')}" if self._lost is not None else ""
         return BrokerUnreachableError(
             f"could not {doing}: no broker of {', '.join(self._connection.bootstrap_servers)} answered in time{seen}.",
             where=Where(cluster=self._connection.cluster),

@@ -209,17 +209,28 @@ def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> 
     )
 
 
+#: Behind these words librdkafka puts the endpoint's URL and its response (`rdkafka_sasl_oauthbearer_oidc.c`), which may
+#: repeat the client's secret.
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
+
+
 def _names_size(error: KafkaError) -> bool:
     return error.code() == ErrorCode.POLICY_VIOLATION and _TOO_LARGE in (error.str() or "").lower()
+
+
+def error_text(error: KafkaError) -> str:
+    """Return librdkafka's text of an error, without what a token endpoint has answered."""
+    text: str = error.str() or ""
+    return f"{_NO_TOKEN} from sasl.oauthbearer.token.endpoint.url" if _NO_TOKEN in text else text
 
 
 def error_for(error: KafkaError, *, where: Where, doing: str, needs: Grant | Needed | None = None) -> MirrorError:
     """The named error for one that confluent-kafka reports."""
     if _names_size(error):
         return OperationTooLargeError(
-            f"could not {doing}: the controller refused to do so much at once ({printable(error.str() or '')}).",
+            f"could not {doing}: the controller refused to do so much at once ({printable(error_text(error))}).",
             where=where,
             action="A KRaft controller makes at most 10,000 metadata records in one operation: create a topic with "
             "more partitions than that with fewer, and add the others step by step.",
         )
-    return error_for_code(error.code(), where=where, doing=doing, detail=error.str(), needs=needs)
+    return error_for_code(error.code(), where=where, doing=doing, detail=error_text(error), needs=needs)

@@ -7,28 +7,54 @@ Formats and defaults are those of Java's `ClientCredentialsJwtRetriever` (KIP-76
 from __future__ import annotations
 
 import base64
-import http.client
 import json
-import ssl
+import math
+import re
 import threading
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from mirror_lib.cluster.tls import Tls
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
+from mirror_lib.http_client import (
+    HttpCertificateError,
+    HttpError,
+    HttpLimits,
+    HttpRequest,
+    HttpRequestInvalidError,
+    HttpResponse,
+    send,
+)
+from mirror_lib.masked_urls import masked_urls
+from mirror_lib.outside_json import parse_json
 
 #: A token is fetched anew when this part of its life is over, before librdkafka (at 80 %) asks for the next one.
 _FRESH_PART = 0.75
 _LARGEST_ANSWER = 1024 * 1024
-_SHOWN_REASON = 200
 _TOO_MANY_REQUESTS, _REQUEST_TIMEOUT = 429, 408
-_FOREVER = 10 * 365 * 86_400.0
+#: A token is fetched anew at least this often (seconds), however far away its end is.
+_LONGEST_LIFE = 86_400.0
+#: A bearer token by RFC 6750 (section 2.1). Other characters could end the field of the SASL message that it is in.
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+#: Error codes by RFC 6749 (sections 4.1.2.1 and 5.2) and RFC 8628. Any other text might repeat the request.
+_KNOWN_CODES = frozenset(
+    {
+        "access_denied",
+        "invalid_client",
+        "invalid_grant",
+        "invalid_request",
+        "invalid_scope",
+        "server_error",
+        "slow_down",
+        "temporarily_unavailable",
+        "unauthorized_client",
+        "unsupported_grant_type",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +138,19 @@ class ClientCredentials:
 
     def _ask(self, where: Where) -> Token:
         try:
-            with self._opener().open(self._request(), timeout=self.timeout) as answer:
-                text = answer.read(_LARGEST_ANSWER)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refused(error, where) from None
-        except (http.client.InvalidURL, UnicodeError):
-            # Its text repeats what may be secret in an URL.
+            tls = None if self.tls is None else self.tls.context()
+            response = send(self._request(), HttpLimits(self.timeout, _LARGEST_ANSWER), tls)
+        except HttpRequestInvalidError:
             raise ConfigurationError(
                 "sasl.oauthbearer.token.endpoint.url is no URL that can be asked.",
                 where=where,
                 action="Write https://host:port/path, with all other characters percent-encoded.",
             ) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise self._failed(error, where) from error
-        try:
-            found = json.loads(text)
-        except ValueError:
-            found = None
-        answered: dict[str, Any] = found if isinstance(found, dict) else {}
+        except HttpError as error:
+            raise self._failed(error, where) from None
+        if not response.is_success:
+            raise self._refused(response, where)
+        answered = _members(response)
         value = answered.get("access_token") or answered.get("id_token")
         if not isinstance(value, str) or not value:
             raise AuthenticationError(
@@ -140,32 +160,26 @@ class ClientCredentials:
             )
         return as_token(value, where, f"the token endpoint {self._shown()}", self.subject_claim, answered)
 
-    def _request(self) -> urllib.request.Request:
+    def _request(self) -> HttpRequest:
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         pair = (self.client_id, self.client_secret)
         name, secret = map(urllib.parse.quote_plus, pair) if self.urlencode_header else pair
-        return urllib.request.Request(
+        return HttpRequest(
+            "POST",
             self.endpoint,
-            data=urllib.parse.urlencode(form).encode(),
-            headers={
+            {
                 "Accept": "application/json",
                 "Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode(),
                 "Cache-Control": "no-cache",
                 "Content-Type": "application/x-www-form-urlencoded",
             },
-            method="POST",
+            urllib.parse.urlencode(form).encode(),
         )
 
-    def _opener(self) -> urllib.request.OpenerDirector:
-        # Java follows no redirect, which would carry the secret elsewhere.
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-        if self.tls is not None:
-            handlers.append(urllib.request.HTTPSHandler(context=self.tls.context()))
-        return urllib.request.build_opener(*handlers)
-
-    def _refused(self, error: urllib.error.HTTPError, where: Where) -> MirrorError:
-        said = f"HTTP {error.code}{_reason(error)}"
-        if error.code >= 500 or error.code in (_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT):
+    def _refused(self, response: HttpResponse, where: Where) -> MirrorError:
+        code = _members(response).get("error")
+        said = f"HTTP {response.status}{f' ({code})' if isinstance(code, str) and code in _KNOWN_CODES else ''}"
+        if response.status >= 500 or response.status in (_TOO_MANY_REQUESTS, _REQUEST_TIMEOUT):
             return TransientError(
                 f"the token endpoint {self._shown()} gave no token: {said}.",
                 where=where,
@@ -178,25 +192,23 @@ class ClientCredentials:
             "sasl.jaas.config.",
         )
 
-    def _failed(self, error: Exception, where: Where) -> MirrorError:
-        reason = getattr(error, "reason", error)
-        if isinstance(reason, ssl.SSLCertVerificationError):
+    def _failed(self, error: HttpError, where: Where) -> MirrorError:
+        if isinstance(error, HttpCertificateError):
             return AuthenticationError(
-                f"the token endpoint {self._shown()} is not trusted: {reason.verify_message}.",
+                f"the token endpoint {self._shown()} is not trusted: {error}.",
                 where=where,
                 action="As in Java, its authority is given by ssl.truststore.location (and ssl.truststore.password) "
                 "among the options of sasl.jaas.config.",
             )
         return TransientError(
-            f"the token endpoint {self._shown()} cannot be reached: {reason or type(reason).__name__}.",
+            f"the token endpoint {self._shown()} cannot be reached: {error}.",
             where=where,
             action="Check sasl.oauthbearer.token.endpoint.url, and that this machine and Spark's workers reach it.",
         )
 
     def _shown(self) -> str:
         """The endpoint without what may be secret in an URL."""
-        parts = urllib.parse.urlsplit(self.endpoint)
-        return urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return masked_urls(re.split("[?#]", self.endpoint, maxsplit=1)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,23 +250,30 @@ class UnsecuredToken:
 def as_token(
     value: str, where: Where, origin: str, subject_claim: str, answered: Mapping[str, Any] | None = None
 ) -> Token:
-    """A token with the end of its life: its own claim `exp`, or what came with it.
+    """Return a token with the end of its life: its own claim `exp`, or what came with it.
 
     Raises:
-        AuthenticationError: it is over, or nothing tells its end.
+        AuthenticationError: it is over, nothing says its end, or it is no token that SASL can carry.
     """
+    if _TOKEN.fullmatch(value) is None:
+        raise AuthenticationError(
+            f"the token that {origin} gave has characters that no bearer token has (RFC 6750).",
+            where=where,
+            action="Kafka's brokers need a JSON Web Token; let the identity provider give one.",
+        )
     now = time.time()
     claims = jwt_claims(value)
-    ends = claims.get("exp")
-    lasts = (answered or {}).get("expires_in")
-    if not isinstance(ends, int | float):
-        if not isinstance(lasts, int | float):
-            raise AuthenticationError(
-                f"what {origin} gave is no JSON Web Token with the claim exp.",
-                where=where,
-                action="Kafka's brokers need such a token; let the identity provider give one.",
-            )
-        ends = now + lasts
+    if "exp" in claims:
+        ends = _seconds(claims["exp"])
+    else:
+        lasts = _seconds((answered or {}).get("expires_in"))
+        ends = None if lasts is None else now + lasts
+    if ends is None:
+        raise AuthenticationError(
+            f"the token that {origin} gave is no JSON Web Token with the claim exp, a number of seconds.",
+            where=where,
+            action="Kafka's brokers need such a token; let the identity provider give one.",
+        )
     if ends <= now:
         raise AuthenticationError(
             f"the token that {origin} gave ended {now - ends:.0f} s ago.",
@@ -262,7 +281,18 @@ def as_token(
             action="Have it renewed, and check the clocks of both machines.",
         )
     subject = claims.get(subject_claim)
-    return Token(value, now, min(float(ends), now + _FOREVER), subject if isinstance(subject, str) else "mirror")
+    return Token(value, now, min(ends, now + _LONGEST_LIFE), subject if isinstance(subject, str) else "mirror")
+
+
+def _seconds(value: object) -> float | None:
+    """A finite number; None for anything else, such as a truth value or a text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        seconds = float(value)
+    except OverflowError:
+        return None
+    return seconds if math.isfinite(seconds) else None
 
 
 def jwt_claims(token: str) -> dict[str, Any]:
@@ -271,10 +301,19 @@ def jwt_claims(token: str) -> dict[str, Any]:
     if len(parts) != 3:
         return {}
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = parse_json(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except ValueError:
         return {}
     return claims if isinstance(claims, dict) else {}
+
+
+def _members(response: HttpResponse) -> dict[str, Any]:
+    """The members of the JSON object that was answered; none when it is something else."""
+    try:
+        found = response.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class _Tokens:
@@ -339,20 +378,6 @@ def forget_token(source: TokenSource, value: str | None = None) -> None:
         value: the token; one that was got since then stays. None forgets any.
     """
     _TOKENS.forget(source, value)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-def _reason(answer: IO[bytes]) -> str:
-    """The error's code by RFC 6749 (section 5.2), never the free text, which might repeat the request."""
-    try:
-        code = json.loads(answer.read(_LARGEST_ANSWER)).get("error")
-    except (ValueError, AttributeError, OSError, http.client.HTTPException):
-        return ""
-    return f" ({code[:_SHOWN_REASON]})" if isinstance(code, str) else ""
 
 
 def _base64url(value: Mapping[str, Any]) -> str:

@@ -203,7 +203,7 @@ class _OAuthReader:
                 f"sasl.oauthbearer.token.endpoint.url begins with {scheme or 'no scheme'}.",
                 "It begins with https:, http: or file:.",
             )
-        if "@" in parts.netloc:
+        if "@" in parts.netloc or "@" in parts.path:
             raise self._error(
                 "sasl.oauthbearer.token.endpoint.url has a user before its host.",
                 "Leave that out; clientId and clientSecret in sasl.jaas.config say who asks.",

@@ -14,7 +14,7 @@ import confluent_kafka
 from mirror_lib.cluster.client_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode, LocalCode
-from mirror_lib.cluster.kafka_errors import error_for
+from mirror_lib.cluster.kafka_errors import error_for, error_text
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ConfigurationError,
@@ -92,7 +92,7 @@ class _Client:
             return kind({**self._connection.librdkafka(), **settings, **own})
         except confluent_kafka.KafkaException as error:
             raise ConfigurationError(
-                f"the client for {self.topic} cannot be set up: {error.args[0].str()}.",
+                f"the client for {self.topic} cannot be set up: {error_text(error.args[0])}.",
                 where=self._where,
                 action="Check the ssl.* and sasl.* properties of the cluster.",
             ) from error

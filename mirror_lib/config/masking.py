@@ -6,11 +6,8 @@ import re
 
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.secret_keys import is_secret
+from mirror_lib.masked_urls import HIDDEN, masked_urls
 
-HIDDEN = "[hidden]"
-
-_URL_PASSWORD = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@]*:)[^\s/]+(?=@)")
-_URL_PARAMETER = re.compile(r"(?P<before>[?&][^=&\s]*(?:password|secret|token)[^=&\s]*=)[^&\s]+", re.IGNORECASE)
 _QUOTED_JAAS = re.compile(r"LoginModule\s+(?:required|requisite|sufficient|optional)\b", re.IGNORECASE)
 
 
@@ -26,4 +23,4 @@ def masked_text(text: str) -> str:
     """A text without the passwords of URLs and of JAAS configurations in it."""
     if _QUOTED_JAAS.search(text):
         return HIDDEN
-    return _URL_PARAMETER.sub(rf"\g<before>{HIDDEN}", _URL_PASSWORD.sub(rf"\g<before>{HIDDEN}", text))
+    return masked_urls(text)

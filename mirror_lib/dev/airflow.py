@@ -7,6 +7,7 @@ ready" does not look at the API server; and its children can outlive the signal 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -26,6 +27,11 @@ PORT_VARIABLE = "MIRROR_AIRFLOW_PORT"
 _START_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.5
+_WITHOUT_LOG_SERVERS = """\
+#!/bin/sh
+case ${{1:-}} in scheduler|triggerer) set -- "$@" --skip-serve-logs ;; esac
+exec {real} "$@"
+"""
 #: Parts that must report a heartbeat before a DAG can run.
 _NEEDED = ("metadatabase", "scheduler", "dag_processor")
 
@@ -76,6 +82,7 @@ class LocalAirflow:
         started = self.process is None
         if started:
             self._remember_port(self._choose_port())
+            self._write_programs()
             start(
                 [str(Path(sys.executable).with_name("airflow")), "standalone"],
                 log=self.log,
@@ -100,13 +107,29 @@ class LocalAirflow:
         self._pid_file.unlink(missing_ok=True)
         return was_running
 
+    @property
+    def _programs(self) -> Path:
+        return self.home / "bin"
+
+    def _write_programs(self) -> None:
+        """Put an `airflow` before the real one, which `airflow standalone` finds for its parts.
+
+        Their servers for logs would listen on all interfaces, which no setting changes; logs of this machine are read
+        from files.
+        """
+        self._programs.mkdir(parents=True, exist_ok=True)
+        program = self._programs / "airflow"
+        real = Path(sys.executable).with_name("airflow")
+        program.write_text(_WITHOUT_LOG_SERVERS.format(real=shlex.quote(str(real))), encoding="utf-8")
+        program.chmod(0o700)
+
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         """The whole environment of Airflow: ours, without other Airflow settings, and what the demo needs."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")}
         folder = Path(sys.executable).parent
         return {
             **inherited,
-            "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join([str(self._programs), str(folder), os.environ.get("PATH", os.defpath)]),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(self.project), os.environ.get("PYTHONPATH", "")])),
             # A proxy of the environment must not stand between Airflow's own parts.
             "NO_PROXY": ",".join(filter(None, [LOOPBACK, "localhost", os.environ.get("NO_PROXY", "")])),

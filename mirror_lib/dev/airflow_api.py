@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from mirror_lib.errors import MirrorError
+from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
 
-_TIMEOUT_SECONDS = 30.0
+_LIMITS = HttpLimits(deadline_seconds=60.0, largest_bytes=64 * 1024 * 1024)
+_SHOWN_REASON = 500
 _FINISHED = frozenset({"success", "failed"})
 
 
@@ -177,16 +177,20 @@ class AirflowApi:
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, headers=self._headers, method=method)
-        # A proxy of the environment has no business between this machine and itself.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        request = HttpRequest(method, self.url + path, self._headers, data)
         try:
-            with opener.open(request, timeout=_TIMEOUT_SECONDS) as response:
-                text = response.read()
-                answer: dict[str, Any] = json.loads(text) if text else {}
-                return answer
-        except urllib.error.HTTPError as error:
-            text = error.read().decode(errors="replace")[:500]
-            raise AirflowApiError(f"Airflow answered {method} {path} with {error.code}: {text}") from error
-        except (OSError, ValueError) as error:
-            raise AirflowApiError(f"Airflow at {self.url} did not answer {method} {path}: {error}.") from error
+            # A proxy of the environment has no business between this machine and itself.
+            response = send(request, _LIMITS, use_proxies=False)
+            if not response.is_success:
+                raise AirflowApiError(
+                    f"Airflow answered {method} {path} with {response.status}: {self._shown(response.content)}"
+                )
+            answer: dict[str, Any] = response.json() if response.content else {}
+        except (HttpError, ValueError) as error:
+            raise AirflowApiError(f"Airflow at {self.url} did not answer {method} {path}: {error}.") from None
+        return answer
+
+    def _shown(self, content: bytes) -> str:
+        text = content.decode(errors="replace")
+        token = self._headers.get("Authorization", "").removeprefix("Bearer ")
+        return (text.replace(token, "***") if token else text)[:_SHOWN_REASON]

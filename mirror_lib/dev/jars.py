@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from mirror_lib.dev.jar_digests import check_jars, known_jars
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.state import exclusive, jars_dir
 from mirror_lib.errors import ConfigurationError, MirrorError
@@ -159,10 +160,31 @@ def _fetch_to(folder: Path, jar_set: JarSet, report: Report) -> None:
         _run_ivy(jar_set, work, report)
         if not jar_set.is_complete(work / "jars"):
             raise JarsUnavailableError(f"Ivy ended well but did not deliver all of {jar_set.name}.", action=_ACTION)
+        _refuse_other_jars(jar_set, work / "jars")
         if folder.exists():
             # Jars of an earlier, incomplete kind; a running JVM keeps the files that it has open.
             shutil.rmtree(folder)
         (work / "jars").rename(folder)
+
+
+def _refuse_other_jars(jar_set: JarSet, folder: Path) -> None:
+    """Raise for jars that are not what they were when this project first used them.
+
+    Versions of Kafka that this project does not know are as the repository has them: only those of their jars that it
+    knows are compared.
+
+    Raises:
+        JarsUnavailableError: a digest is another one, or missing.
+    """
+    known = known_jars()
+    named = [f"{each.module}-{each.version}.jar" for each in jar_set.artifacts if each.organisation == _KAFKA]
+    is_known = any(name in known for name in named)
+    checked = check_jars(known, folder, refuse_unknown=is_known)
+    if checked.problems:
+        raise JarsUnavailableError(
+            f"the jars of {jar_set.name} were fetched and are not used: {'; '.join(checked.problems[:5])}.",
+            action="Ask who keeps the repository that Ivy fetches from; nothing of it was installed.",
+        )
 
 
 _ACTION = "Check that this machine reaches the public Java repositories, then try again."

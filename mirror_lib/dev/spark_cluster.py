@@ -6,12 +6,9 @@ scripts do ("Spark Standalone Mode" in Spark's documentation).
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import signal
 import time
-import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,10 +20,12 @@ from typing import Any, Self
 from mirror_lib.dev.java import find_java
 from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.dev.processes import BackgroundProcess, ProcessError, process_facts, recall, start, tail
+from mirror_lib.http_client import HttpError, HttpLimits, HttpRequest, send
 from mirror_lib.relay.spark_home import find_spark_home
 
 _START_SECONDS = 120.0
 _POLL_SECONDS = 0.1
+_LIMITS = HttpLimits(deadline_seconds=5.0, largest_bytes=16 * 1024 * 1024)
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -160,10 +159,9 @@ class SparkCluster:
     def status(self) -> MasterStatus | None:
         """What the master says now; None as long as it does not answer."""
         try:
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with opener.open(f"{self.web_url}/json/", timeout=5.0) as answer:
-                return MasterStatus.of(json.load(answer))
-        except (OSError, http.client.HTTPException, ValueError, KeyError):
+            answer = send(HttpRequest("GET", f"{self.web_url}/json/", {}), _LIMITS, use_proxies=False)
+            return MasterStatus.of(answer.json())
+        except (HttpError, ValueError, TypeError, KeyError):
             return None
 
     def executors(self) -> tuple[ExecutorProcess, ...]:

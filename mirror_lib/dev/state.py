@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
+from mirror_lib.private_files import open_lock, write_private
 
 #: Overrides the folder of fetched jars, so that clones and test runs fetch them once.
 JARS_DIR_VARIABLE = "MIRROR_JARS_DIR"
@@ -29,7 +30,7 @@ def exclusive(lock_file: Path, waiting: Callable[[], None] = lambda: None) -> It
         waiting: called once when somebody else holds the lock, before waiting for it.
     """
     lock_file.parent.mkdir(parents=True, exist_ok=True)
-    with lock_file.open("a") as handle:
+    with os.fdopen(open_lock(lock_file), "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -42,5 +43,5 @@ def write_atomically(path: Path, text: str) -> None:
     """Replace a small file so that a reader sees the old or the new text and never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
+    write_private(draft, text)
     draft.replace(path)

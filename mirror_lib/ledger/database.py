@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 
 from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.errors import LedgerError
+from mirror_lib.private_files import make_private
 
 #: Where the version of the tables stands; not Alembic's own name, since the database may be shared with Airflow's.
 VERSION_TABLE = "mirror_ledger_version"
@@ -106,16 +107,26 @@ def _sqlite_engine(url: URL, shown: str) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise LedgerError("a SQLite ledger in memory would be lost with its connection.", action=_SUPPORTED)
     try:
-        Path(str(url.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
+        path = Path(str(url.database)).absolute()
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerError(
             f"the folder of the ledger {shown} cannot be created: {error.strerror}.",
             action="Make it writable, or name another file in mirror.ledger.url.",
         ) from error
     engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "do_connect", lambda *_: _make_private(path))
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _make_private(path: Path) -> None:
+    """SQLite would let everybody read a new file. Its journals have the mode of the file."""
+    # What is wrong with the place, SQLite says.
+    with suppress(OSError):
+        if not path.exists() and not path.name.startswith("file:"):
+            make_private(path)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from mirror_lib.topology.names import FlowId
 
 #: Airflow allows only these in DAG ids; cluster aliases may hold others.
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
+
+#: The DAG that tells what is broken where no DAG file can raise it.
+BROKEN_FILES_DAG: Final = "mirror_broken_files"
 
 
 def dag_id_of(flow: FlowId) -> str:

@@ -19,6 +19,7 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.metrics import Kind, Metric, Sample, samples
+from mirror_lib.printable import printable
 
 #: Of what `render_metrics` gives.
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -83,6 +84,7 @@ class _Collected(Collector):
             kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.all_labels)
             for sample in found:
-                family.add_metric(sample.labels, sample.value)
+                # Prometheus' format escapes line breaks only, and a page or a terminal shows the rest.
+                family.add_metric([printable(label) for label in sample.labels], sample.value)
             if found:
                 yield family

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,8 @@ TOKEN_FILE_VARIABLE = "MIRROR_METRICS_TOKEN_FILE"
 
 #: Two who read: nobody who is logged in can use up what the token has.
 _BY_TOKEN, _BY_LOGIN = "token", "login"
+
+_log = logging.getLogger(__name__)
 
 router = APIRouter()
 
@@ -64,7 +67,9 @@ def _has_token(request: Request, environment: Mapping[str, str]) -> bool:
     try:
         wanted = Path(named).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
+        # Anybody may ask: where the file is, is for the log.
+        _log.error("%s: the file %s cannot be read: %s", TOKEN_FILE_VARIABLE, named, getattr(error, "strerror", error))
         raise ConfigurationError(
-            f"the file {named} cannot be read: {error}.", action=f"Correct {TOKEN_FILE_VARIABLE}."
-        ) from error
+            "the token for metrics cannot be checked.", action="See the log of Airflow's API server."
+        ) from None
     return bool(wanted) and hmac.compare_digest(given.strip().encode(), wanted.encode())

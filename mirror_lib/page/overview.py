@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from fastapi import APIRouter, Depends
 from pydantic import Field
 
-from mirror_lib.errors import LedgerError
+from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.location import ledger_url
 from mirror_lib.ledger.observed_rows import FlowObservationRow, HeartbeatObservationRow
@@ -23,13 +23,19 @@ from mirror_lib.page.control import DagState, Visitor
 from mirror_lib.page.flow_state import FlowFacts, FlowState, judge, run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.security import limited
-from mirror_lib.page.served import FlowSource, ServedFlow
+from mirror_lib.page.served import FileProblem, FlowSource, ServedFlow
 from mirror_lib.runbook.situation import Situation, newest_situations
 
 #: Comparisons older than this say little of a log whose records are gone by now.
 VERDICTS_KEPT = timedelta(days=30)
 _SPARK = timedelta(hours=6)
 _SPARK_POINTS = 24
+
+_HIDDEN_PROBLEM = Problem(
+    reason=ConfigurationError.reason,
+    what="A configuration file with flows that you may not read has errors.",
+    action="Ask somebody who may read them, or the DAG mirror_broken_files.",
+)
 
 router = APIRouter()
 _DagStates = Callable[[Sequence[str]], Mapping[str, DagState]]
@@ -99,7 +105,7 @@ class Overview(Answer):
     problems: list[Problem]
     #: Flows whose DAG the visitor may not read.
     hidden: int
-    #: The configuration files, for people who see nothing.
+    #: The configuration files, for people who see no flow though none is hidden from them.
     files: list[str]
 
 
@@ -129,7 +135,7 @@ def look_at_all(source: FlowSource, dag_states: _DagStates, visitor: Visitor, no
     """The overview at one moment."""
     served = source.read()
     flows = visible(served.flows, visitor)
-    problems = [Problem.of(error) for error in served.problems]
+    problems = _file_problems(served.problems, visitor)
     states = dag_states([flow.dag_id for flow in flows])
     shown: list[FlowOverview] = []
     cutovers: list[CutoverUnderWay] = []
@@ -144,6 +150,7 @@ def look_at_all(source: FlowSource, dag_states: _DagStates, visitor: Visitor, no
             problems.append(Problem.of(error))
         shown += [_flow(flow, known, states.get(flow.dag_id), now) for flow in members]
     shown.sort(key=lambda flow: flow.name)
+    hides_nothing = len(flows) == len(served.flows) and _HIDDEN_PROBLEM not in problems
     return Overview(
         now=now,
         clusters=sorted({alias for flow in flows for alias in (flow.settings.flow.source, flow.settings.flow.target)}),
@@ -151,8 +158,15 @@ def look_at_all(source: FlowSource, dag_states: _DagStates, visitor: Visitor, no
         cutovers=cutovers,
         problems=problems,
         hidden=len(served.flows) - len(flows),
-        files=[str(path) for path in served.files],
+        files=[str(path) for path in served.files] if hides_nothing else [],
     )
+
+
+def _file_problems(found: Sequence[FileProblem], visitor: Visitor) -> list[Problem]:
+    """What is wrong with files. Only who may read all flows of a file sees the text, which may name any of them."""
+    readable = visitor.readable({dag_id for each in found for dag_id in each.dag_ids})
+    shown = [Problem.of(each.error) for each in found if readable.issuperset(each.dag_ids)]
+    return shown if len(shown) == len(found) else [*shown, _HIDDEN_PROBLEM]
 
 
 def facts_of(flow: ServedFlow, ledger: Ledger | None, state: DagState | None, now: datetime) -> FlowOverview:

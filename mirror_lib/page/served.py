@@ -16,7 +16,7 @@ from mirror_lib.config.surroundings import without_lookups
 from mirror_lib.errors import LedgerError, MirrorError
 from mirror_lib.ledger.location import existing_ledger, ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.observe.airflow_runs import dag_id_of, verify_dag_id_of
+from mirror_lib.observe.airflow_runs import BROKEN_FILES_DAG, dag_id_of, verify_dag_id_of
 from mirror_lib.page.intervals import interval_seconds
 
 
@@ -49,11 +49,20 @@ _BY_HAND_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
+class FileProblem:
+    """What is wrong with a configuration file. Its text may name everything in the file."""
+
+    error: MirrorError
+    #: DAGs that somebody must be allowed to read to see the text.
+    dag_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """All flows, and why some files have none."""
 
     flows: tuple[ServedFlow, ...]
-    problems: tuple[MirrorError, ...]
+    problems: tuple[FileProblem, ...]
     files: tuple[Path, ...]
 
     def by_dag(self, dag_id: str) -> ServedFlow | None:
@@ -86,15 +95,17 @@ class FlowSource:
         """
         files = tuple(served_files(self._environment, self._project))
         flows: dict[str, ServedFlow] = {}
-        problems: list[MirrorError] = []
+        problems: list[FileProblem] = []
         for path in files:
             readable = self._readable(path)
             if isinstance(readable, MirrorError):
-                problems.append(readable)
+                # Nobody knows whose flows it has.
+                problems.append(FileProblem(readable, (BROKEN_FILES_DAG,)))
                 continue
             config, broken = readable
             if broken is not None:
-                problems.append(broken)
+                named = tuple(dag_id_of(each.flow) for each in config.enabled_flows)
+                problems.append(FileProblem(broken, named or (BROKEN_FILES_DAG,)))
                 if LEDGER_URL in broken.keys_in_error:
                     continue
             for settings in config.enabled_flows:

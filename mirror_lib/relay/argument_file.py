@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from mirror_lib.private_files import write_private
+
 _OPTION: Final = "--arguments="
 _FILE: Final = "arguments.json"
 #: Linux takes 128 KiB for one argument and 2 MiB for all, environment included; `spark-submit` passes them on together
@@ -24,7 +26,7 @@ def shortened(arguments: Sequence[str], folder: Path) -> list[str]:
     if sum(map(len, arguments)) <= _LONGEST:
         return list(arguments)
     path = folder / _FILE
-    path.write_text(json.dumps(list(arguments)), encoding="ascii")
+    write_private(path, json.dumps(list(arguments)))
     return [f"{_OPTION}{path}"]
 
 

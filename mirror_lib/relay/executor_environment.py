@@ -35,6 +35,7 @@ EXECUTOR_DISTRIBUTIONS = (
     "crc32c",
     "cryptography",
     "fastavro",
+    "httpx",
     "numpy",
     "protobuf",
     "pyarrow",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mirror_lib.errors import NOWHERE, MirrorError, Where
+from mirror_lib.private_files import write_private
 
 if TYPE_CHECKING:
     from mirror_lib.relay.model import RunPlan
@@ -34,7 +35,7 @@ def write_report(path: Path, content: Mapping[str, Any]) -> None:
         content: of `error_report`, `plan_report` or `RunReport.to_dict`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_private(path, json.dumps(content, indent=2) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

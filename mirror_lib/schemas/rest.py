@@ -7,18 +7,25 @@ turn, as Java's `RestService` does. Credentials stand in no message, whatever an
 from __future__ import annotations
 
 import base64
-import http.client
 import json
 import ssl
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 from mirror_lib.errors import AuthenticationError, AuthorizationError, ConfigurationError, MirrorError
+from mirror_lib.http_client import (
+    HttpCertificateError,
+    HttpError,
+    HttpLimits,
+    HttpRequest,
+    HttpRequestInvalidError,
+    HttpResponse,
+    HttpResponseTooLargeError,
+    send,
+)
 from mirror_lib.schemas.errors import (
     SchemaMissingError,
     SchemaRefusedError,
@@ -32,7 +39,6 @@ _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE = 401, 403, 404, 409, 422
 _LARGEST_ANSWER = 64 * 1024 * 1024
-_LARGEST_ERROR = 64 * 1024
 _SHOWN_REASON = 300
 _LONGEST_PAUSE_SECONDS = 10.0
 
@@ -110,10 +116,8 @@ class RegistryConnection:
 
     def __init__(self, access: RegistryAccess, tls: ssl.SSLContext | None = None) -> None:
         self._access = access
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-        if tls is not None:
-            handlers.append(urllib.request.HTTPSHandler(context=tls))
-        self._opener = urllib.request.build_opener(*handlers)
+        self._tls = tls
+        self._limits = HttpLimits(access.timeout_seconds, _LARGEST_ANSWER)
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Ask, and again after errors that usually pass; what is asked here may be asked twice without harm.
@@ -141,7 +145,7 @@ class RegistryConnection:
                 return self._ask(url, method, path, body)
             except _Passing as passing:
                 if attempt + 1 == self._access.attempts:
-                    raise passing.error from passing.__cause__
+                    raise passing.error from None
                 time.sleep(min(max(pause, passing.retry_after), _LONGEST_PAUSE_SECONDS))
             pause *= 2
         raise AssertionError("no attempts are allowed")
@@ -149,89 +153,86 @@ class RegistryConnection:
     def _ask(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         what = f"{method} {path.partition('?')[0]}"
         try:
-            with self._opener.open(
-                self._request(url, method, path, body), timeout=self._access.timeout_seconds
-            ) as answer:
-                content = answer.read(_LARGEST_ANSWER)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refused(url, what, error) from None
-        except (http.client.InvalidURL, ValueError):
-            # Its text repeats what may be secret, such as a token with a line's end behind it.
+            response = send(self._request(url, method, path, body), self._limits, self._tls)
+        except HttpRequestInvalidError:
             raise ConfigurationError(
                 "a schema registry's URL or login has letters that cannot be sent.",
                 action="Write https://host:port, and a token without blanks or line ends.",
             ) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise self._failed(url, what, error) from error
+        except HttpError as error:
+            raise self._failed(url, what, error) from None
+        if not response.is_success:
+            raise self._refused(url, what, response)
         try:
-            return json.loads(content)
+            return response.json()
         except ValueError:
             raise SchemaRegistryError(
                 f"what {url} answered to {what} is no JSON.",
                 action="Check that the URL leads to a registry with Confluent's API.",
             ) from None
 
-    def _request(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> urllib.request.Request:
+    def _request(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> HttpRequest:
         headers = {"Accept": f"{_MEDIA_TYPE}, application/json;q=0.9"}
         data = None
         if body is not None:
             headers["Content-Type"] = _MEDIA_TYPE
             data = json.dumps(body).encode()
-        request = urllib.request.Request(url + path, data=data, headers=headers, method=method)
         if self._access.login is not None:
-            request.add_unredirected_header("Authorization", self._access.login.header)
-        return request
+            headers["Authorization"] = self._access.login.header
+        return HttpRequest(method, url + path, headers, data)
 
-    def _refused(self, url: str, what: str, error: urllib.error.HTTPError) -> Exception:
-        code, reason = self._said(error)
-        said = f"the schema registry {url} answered {what} with HTTP {error.code}"
-        if error.code == _UNAUTHORIZED:
+    def _refused(self, url: str, what: str, response: HttpResponse) -> Exception:
+        code, reason = self._said(response)
+        said = f"the schema registry {url} answered {what} with HTTP {response.status}"
+        if response.status == _UNAUTHORIZED:
             # Its text may repeat the request.
             return AuthenticationError(
                 f"{said}: it refuses the login.", action="Check user and password, or the token."
             )
-        if error.code == _FORBIDDEN:
+        if response.status == _FORBIDDEN:
             return AuthorizationError(f"{said}: the login may not do this.", action="Have it allowed in the registry.")
         said = f"{said}{f' ({code})' if code is not None else ''}: {reason or 'no reason given'}."
-        if error.code in _PASSING:
+        if response.status in _PASSING:
             found = SchemaRegistryUnreachableError(
                 said, action="It usually passes; look at the registry if it does not."
             )
-            return _Passing(found, _retry_after(error))
-        if error.code == _NOT_FOUND and (code is None or code == _NOT_FOUND):
+            return _Passing(found, _retry_after(response))
+        if response.status == _NOT_FOUND and (code is None or code == _NOT_FOUND):
             # Not one of the registry's own 404xx: nothing is known of the schema by that.
             return SchemaRegistryError(
                 said, action="Check the registry's URL, and whether its version knows this request."
             )
-        if error.code == _NOT_FOUND:
+        if response.status == _NOT_FOUND:
             return SchemaMissingError(
                 said, action="Check that this is the registry that the records were written with."
             )
-        if error.code in (_CONFLICT, _UNPROCESSABLE):
+        if response.status in (_CONFLICT, _UNPROCESSABLE):
             return SchemaRefusedError(said, action="Check the schema, and the compatibility and mode of its subject.")
         return SchemaRegistryError(said, action="Check that the URL leads to a registry with Confluent's API.")
 
-    def _failed(self, url: str, what: str, error: Exception) -> Exception:
-        reason = getattr(error, "reason", error)
-        if isinstance(reason, ssl.SSLCertVerificationError):
+    def _failed(self, url: str, what: str, error: HttpError) -> Exception:
+        if isinstance(error, HttpCertificateError):
             return AuthenticationError(
-                f"the schema registry {url} is not trusted: {reason.verify_message}.",
+                f"the schema registry {url} is not trusted: {error}.",
                 action="Give the authority that signed its certificate.",
             )
-        shown = self._scrubbed(str(reason) or type(reason).__name__)
+        if isinstance(error, HttpResponseTooLargeError):
+            return SchemaRegistryError(
+                f"the schema registry {url} answered {what} with more than can be read: {error}.",
+                action="Check that the URL leads to a registry with Confluent's API.",
+            )
         return _Passing(
             SchemaRegistryUnreachableError(
-                f"the schema registry {url} did not answer {what}: {shown}.",
+                f"the schema registry {url} did not answer {what}: {error}.",
                 action="Check the URL, and that this machine reaches it.",
             )
         )
 
-    def _said(self, answer: IO[bytes]) -> tuple[int | None, str]:
+    def _said(self, response: HttpResponse) -> tuple[int | None, str]:
         """The registry's own code and words."""
         try:
-            found = json.loads(answer.read(_LARGEST_ERROR))
-        except (ValueError, OSError, http.client.HTTPException):
+            found = response.json()
+        except ValueError:
             return None, ""
         if not isinstance(found, dict):
             return None, ""
@@ -256,16 +257,9 @@ class _Passing(Exception):
         self.retry_after = retry_after
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What is answered for another address is no answer of the registry that was configured."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-def _retry_after(error: urllib.error.HTTPError) -> float:
+def _retry_after(response: HttpResponse) -> float:
     """Seconds that the server asks to wait; 0 when it asks for none in seconds."""
-    asked = error.headers.get("Retry-After", "") if error.headers is not None else ""
+    asked = response.headers.get("retry-after", "")
     return float(asked) if asked.isascii() and asked.isdigit() else 0.0
 
 
@@ -275,7 +269,7 @@ def _without_login(url: str) -> tuple[str, BasicLogin | None]:
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         known = False
-    if not known or parts.query or parts.fragment:
+    if not known or parts.query or parts.fragment or "@" in parts.path:
         # Not repeated: it may hold a password.
         raise ConfigurationError("a schema registry URL is none of http or https.", action="Write https://host:port.")
     login = None

@@ -16,21 +16,29 @@ from mirror_lib.transform.spark_functions import (
     INFLUENCES,
     KNOWN_FUNCTIONS,
     ONLY_WITH_PARENTHESES,
+    REFUSED,
     SPECIAL_TIMES,
     TIME_WINDOWS,
     WINDOW_FUNCTIONS,
+    WITH_FILES_IN_OPTIONS,
     WITHOUT_PARENTHESES,
 )
 from mirror_lib.transform.sql_parser import Parsed
 from mirror_lib.transform.sql_text import Call, Finding, Word, calls, place_at
 
 ONE_RECORD = "a transform sees one record at a time"
+_NOTHING_ELSE = "a transform reaches nothing but its record; a Python function (`function`) may do more"
+#: Words by which other data is reached. They count where sqlglot could not read all of a text.
+_QUERY_WORDS = frozenset({"select", "values", "table", "using", "with", "|>"})
 
 _COLUMNS = {column.lower(): column for column in SOURCE_COLUMNS}
 #: What may stand as the first argument of timestampdiff and its kin.
 _UNITS = frozenset(
     ("microsecond", "millisecond", "second", "minute", "hour", "day", "dayofyear", "week", "month", "quarter", "year")
 )
+_QUERIES = (exp.Query, exp.Values)
+#: `SELECT TRANSFORM(...) USING 'program'` starts a program.
+_COMMANDS = (exp.QueryTransform, exp.Command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ class ExpressionCheck:
         if parsed.findings:
             # sqlglot may have dropped arguments that it does not know: their columns are found by their names.
             self._reads |= set(self._named())
+            self._look_at_words()
 
     def run(self, tree: exp.Expr | None) -> None:
         """Look at everything in a tree, or at the words alone when there is none."""
@@ -98,9 +107,13 @@ class ExpressionCheck:
         )
 
     def _look_at(self, node: exp.Expr, root: exp.Expr) -> None:
-        if isinstance(node, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)) and node is not root:
+        if isinstance(node, _QUERIES) and node is not root:
             word = self._word("select", "values", skip=isinstance(root, exp.Select))
             self._refuse("a subquery", word, f"{ONE_RECORD}, and no other data")
+        elif isinstance(node, _COMMANDS):
+            self._refuse("a script or a command", self._words[0], _NOTHING_ELSE)
+        elif isinstance(node, exp.Table) and not (isinstance(node.parent, exp.From) and node.parent.parent is root):
+            self._refuse("a table", None, f"{ONE_RECORD}, and no other data")
         elif isinstance(node, exp.Window):
             self._refuse("a window function", self._word("over"), ONE_RECORD)
         elif isinstance(node, (exp.Placeholder, exp.Parameter, exp.SessionParameter)):
@@ -153,6 +166,14 @@ class ExpressionCheck:
         # The path of a function, `company.masking.mask(key)`.
         return any(call.name.startswith(f"{name}.") for call in self._calls)
 
+    def _look_at_words(self) -> None:
+        """Refuse queries by their words: what sqlglot has passed over is in no tree."""
+        for index, word in enumerate(self._words):
+            before = self._words[index - 1].text if index else ""
+            opens = word.lower in _QUERY_WORDS or (word.lower == "from" and before == "(")
+            if opens and not word.is_string and before != "." and self._text[word.start] != "`":
+                self._refuse("a subquery", word, f"{ONE_RECORD}, and no other data")
+
     def _look_at_calls(self) -> None:
         for call in self._calls:
             if call.name in AGGREGATES:
@@ -163,6 +184,11 @@ class ExpressionCheck:
                 self._refuse_call(call, f"{call.name} looks at other records", ONE_RECORD)
             elif call.name in GENERATORS:
                 self._look_at_generator(call)
+            elif call.name in REFUSED:
+                self._refuse_call(call, f"{call.name} cannot stand here: {REFUSED[call.name]}", _NOTHING_ELSE)
+            elif len(call.arguments) > WITH_FILES_IN_OPTIONS.get(call.name, len(call.arguments)):
+                sentence = f"{call.name} cannot have options here: they can name files"
+                self._refuse_call(call, sentence, _NOTHING_ELSE)
             elif call.name not in KNOWN_FUNCTIONS:
                 self._unknown_function(call)
 
@@ -186,9 +212,9 @@ class ExpressionCheck:
 
     def _unknown_function(self, call: Call) -> None:
         guess = next(iter(difflib.get_close_matches(call.name, sorted(KNOWN_FUNCTIONS), 1, 0.75)), None)
-        advice = f"did you mean {guess}?" if guess else "it must be known to the Spark session of the run"
+        advice = f"did you mean {guess}?" if guess else "write what it does as a Python function (`function`)"
         sentence = f"Spark 4.2 has no function {call.name}"
-        self._add_at(Severity.WARNING, sentence, advice, call.start, call.end - call.start)
+        self._add_at(Severity.ERROR, sentence, advice, call.start, call.end - call.start)
 
     def _named(self) -> Iterator[str]:
         for index, word in enumerate(self._words):

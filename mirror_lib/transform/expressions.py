@@ -11,25 +11,28 @@ check before a run ask them. What is known to differ:
 - A text that is compared with `timestamp`, cast to a time, or stands behind DATE or TIMESTAMP is a special time when it
   is one of now, today, tomorrow, yesterday. Spark casts in more places.
 - `value:a.b`, `a >>> 1`, `a !< b`, `a !> b` and `X '1F'` with a blank are Spark's; sqlglot refuses them, and they get a
-  warning. So does a function that sqlglot knows with another number of arguments, and nesting too deep for it.
-- The functions are those of Spark 4.2. Others may come with a later Spark or be a user's: they get a warning.
+  warning in an expression. So does a function that sqlglot knows with another number of arguments, and nesting too deep
+  for it.
+- The functions are those of Spark 4.2, without those that reach files or Java; any other is refused.
+- A SELECT that sqlglot cannot read is refused; an expression is not, if no word in it begins a query.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from mirror_lib.problems import Severity
 from mirror_lib.transform.expression_check import CheckedSql, ExpressionCheck
-from mirror_lib.transform.model import RECORDS, SOURCE_COLUMNS, Influence, NonDeterminism
+from mirror_lib.transform.model import RECORDS
 from mirror_lib.transform.select_check import SelectCheck
 from mirror_lib.transform.sql_parser import parse_expression, parse_statements, parse_type, read_words
 from mirror_lib.transform.sql_text import Finding, Word, place_at
 
 __all__ = ["CheckedSchema", "CheckedSql", "check_column", "check_filter", "check_schema", "check_select"]
 
+_READABLE = "write it otherwise, such as `variant_get(value, '$.a')` for `value:a`, or as the expression of a column"
 _STATEMENTS = frozenset(
     ["select", "with", "from", "insert", "update", "delete", "merge", "create", "drop", "alter", "values", "table"]
 )
@@ -72,8 +75,9 @@ def check_select(text: str) -> CheckedSql:
     if parsed.has_errors:
         return CheckedSql(text, parsed.findings)
     if not parsed.trees:
-        unseen = NonDeterminism("the SELECT", Influence.UNKNOWN)
-        return CheckedSql(text, parsed.findings, frozenset(SOURCE_COLUMNS), non_determinism=(unseen,))
+        # A query that is not read could read anything.
+        findings = tuple(replace(each, severity=Severity.ERROR, advice=_READABLE) for each in parsed.findings)
+        return CheckedSql(text, findings)
     if len(parsed.trees) > 1:
         return CheckedSql(text, (_several_statements(text, parsed.words),))
     check = SelectCheck(text, parsed)

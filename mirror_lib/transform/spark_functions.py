@@ -77,6 +77,18 @@ INFLUENCES: Mapping[str, Influence] = {
     **dict.fromkeys(("reflect", "java_method", "try_reflect"), Influence.UNKNOWN),
 }
 
+_JAVA = "it calls Java"
+_FILES = "it can read files"
+#: Functions that no transform may call, and why. `identifier` names a function or a table by a text.
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("reflect", "java_method", "try_reflect"), _JAVA),
+    **dict.fromkeys(("from_protobuf", "to_protobuf"), _FILES),
+    "identifier": "it names by a text what cannot be checked",
+}
+#: Functions whose options can name files (`avroSchemaUrl`, `rowValidationXSDPath`), and how many arguments come before
+#: those.
+WITH_FILES_IN_OPTIONS: Mapping[str, int] = {"from_avro": 2, "schema_of_avro": 1, "from_xml": 2, "schema_of_xml": 1}
+
 #: What Spark also takes without parentheses, unless a column has the name (`LiteralFunctionResolution`).
 WITHOUT_PARENTHESES = _names("current_date current_timestamp current_time current_user user session_user")
 #: What sqlglot takes without parentheses and Spark does not.

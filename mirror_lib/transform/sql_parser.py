@@ -15,6 +15,7 @@ from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from mirror_lib.problems import Severity
+from mirror_lib.transform.sql_lexing import unlike_in_spark
 from mirror_lib.transform.sql_text import Finding, Place, Word, comma_too_many, is_name, place_at, unbalanced
 
 DIALECT = "spark"
@@ -55,6 +56,11 @@ def read_words(text: str) -> Parsed:
     except Exception as error:  # sqlglot's own faults must not end a check: Spark has the last word.
         return Parsed(findings=(_gave_up(error),))
     words = tuple(_word(text, token) for token in tokens)
+    unlike = unlike_in_spark(text, words)
+    if unlike is not None:
+        sentence = "Spark may read this comment, string or character otherwise than it is checked here"
+        advice = "write plain strings, and comments that hold neither another comment nor a backslash at their end"
+        return Parsed(words, (), (Finding(Severity.ERROR, sentence, advice, place_at(text, *unlike)),))
     wrong = unbalanced(words)
     if wrong is not None:
         word, what = wrong

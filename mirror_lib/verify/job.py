@@ -14,6 +14,7 @@ from typing import Any
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.ledger.location import open_ledger
+from mirror_lib.private_files import write_private
 from mirror_lib.verify.html import to_html
 from mirror_lib.verify.model import Budget, VerifyMode
 from mirror_lib.verify.report import VerifyReport
@@ -115,14 +116,14 @@ def run_job(arguments: VerifyArguments, make_runner: Callable[[str], VerifyRunne
     _write(arguments.report, report.to_dict())
     if arguments.html is not None:
         arguments.html.parent.mkdir(parents=True, exist_ok=True)
-        arguments.html.write_text(to_html(report), encoding="utf-8")
+        write_private(arguments.html, to_html(report))
     return report
 
 
 def _write(path: Path | None, content: Mapping[str, Any]) -> None:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_private(path, json.dumps(content, indent=2) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,7 +25,7 @@ from mirror_lib.dev.ports import LOOPBACK, free_ports, is_free
 from tests.support.airflow_parts import SELDOM_PARSED, Parts, RunningAirflow
 from tests.support.class_archives import jvm_options
 from tests.support.clusters import KafkaPair
-from tests.support.compose import ComposeFile, Service
+from tests.support.compose import ComposeFile, Service, new_secrets
 from tests.support.kafka import consume, create_topic, produce, records
 from tests.support.names import unique_name
 from tests.support.postgres import postgres_server
@@ -35,7 +35,6 @@ pytestmark = pytest.mark.timeout(900)
 _PROJECT = Path(__file__).resolve().parents[2]
 DAG_ID = "mirror__A__B"
 RECORDS = 300
-_TOKEN = "only-for-this-test"
 AIRFLOW_PARTS = ("airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
 
 
@@ -48,6 +47,7 @@ class Composed:
     environment: dict[str, str]
     ledger_url: str
     topic: str
+    token: str
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,7 @@ def composed(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) ->
     topic = unique_name("sales")
     create_topic(kafka_pair.source, topic, partitions=2)
     produce(kafka_pair.source, topic, records(RECORDS, size=200))
+    generated, secrets = new_secrets(folder / "project")
     with postgres_server() as url, Parts(folder) as parts:
         server = urlsplit(url)
         _make_databases(url, str(server.username))
@@ -69,13 +70,16 @@ def composed(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) ->
             "7077": str(spark),
             "8081": str(free_ports(1)[0]),
             "/etc/mirror/mirror.properties": str(_flow_file(folder, kafka_pair, topic)),
-            "/run/secrets/mirror-metrics-token": str(_metrics_token(folder)),
+            "/run/secrets/mirror-metrics-token": str(secrets / "metrics-token"),
+            "/opt/mirror/spark-conf": str(secrets),
+            "/opt/spark-work": str(folder / "spark"),
             "/opt/airflow": str(folder / "airflow"),
             "/opt/mirror/dags": str(_PROJECT / "dags"),
             "/opt/mirror/venv/bin/python": sys.executable,
             "/opt/mirror/venv/lib/python3.12/site-packages/pyspark": str(_spark_home()),
         }
         variables = {
+            **generated,
             "POSTGRES_USER": str(server.username),
             "AIRFLOW_UID": str(os.getuid()),
             "SPARK_WORKER_CORES": "1",
@@ -96,7 +100,6 @@ def composed(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) ->
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
             "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_DAEMON_MEMORY": "192m",
-            "SPARK_WORKER_DIR": str(folder / "spark"),
             "SPARK_WORKER_WEBUI_PORT": str(worker_pages),
         }
         environment = {**_plain_environment(), **own}
@@ -112,7 +115,7 @@ def composed(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) ->
         airflow = RunningAirflow(parts, f"http://{LOOPBACK}:{api}", lambda: _password(folder))
         airflow.wait_ready([DAG_ID])
         ledger = compose.service("airflow-scheduler").environment["MIRROR_LEDGER_URL"]
-        yield Composed(airflow, compose, environment, ledger, topic)
+        yield Composed(airflow, compose, environment, ledger, topic, (secrets / "metrics-token").read_text())
 
 
 def _start(parts: Parts, name: str, service: Service, environment: dict[str, str]) -> None:
@@ -151,13 +154,6 @@ def _flow_file(folder: Path, pair: KafkaPair, topic: str) -> Path:
     # Every flow of other tests between these brokers would take heartbeats along.
     own = f"offset.storage.topic = mm2-offsets.{topic}.internal\nemit.heartbeats.enabled = false\n"
     path.write_text(f"{text}\n{own}")
-    return path
-
-
-def _metrics_token(folder: Path) -> Path:
-    """The secret that the file gives to Airflow and to Prometheus."""
-    path = folder / "metrics-token"
-    path.write_text(_TOKEN)
     return path
 
 
@@ -227,7 +223,7 @@ def test_the_run_is_in_the_ledger_of_postgres(composed: Composed) -> None:
 def test_prometheus_reads_the_metrics_with_its_token_and_nobody_without_one(composed: Composed) -> None:
     url = f"{composed.airflow.url}/replication/metrics"
 
-    shown = httpx.get(url, headers={"Authorization": f"Bearer {_TOKEN}"}, timeout=60, trust_env=False)
+    shown = httpx.get(url, headers={"Authorization": f"Bearer {composed.token}"}, timeout=60, trust_env=False)
     refused = httpx.get(url, timeout=60, trust_env=False)
 
     assert shown.status_code == 200

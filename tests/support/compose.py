@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,13 +69,29 @@ class ComposeFile:
         return text
 
 
+def new_secrets(project: Path) -> tuple[dict[str, str], Path]:
+    """Run the project's script in a copy of what it reads.
+
+    Returns:
+        The variables of `.env`, and the folder of the files.
+    """
+    shutil.copytree(_PROJECT / "deploy", project / "deploy", ignore=shutil.ignore_patterns("secrets"))
+    shutil.copy(_PROJECT / ".env.example", project)
+    subprocess.run(["sh", str(project / "deploy" / "new-secrets.sh")], check=True, timeout=60)
+    return _variables(project / ".env"), project / "deploy" / "secrets"
+
+
 def _check(check: Mapping[str, Any]) -> Sequence[str]:
     kind, *words = check.get("test", ["NONE"])
     return words if kind == "CMD" else shlex.split(words[0]) if kind == "CMD-SHELL" else ()
 
 
 def _example() -> dict[str, str]:
-    lines = (_PROJECT / ".env.example").read_text().splitlines()
+    return _variables(_PROJECT / ".env.example")
+
+
+def _variables(path: Path) -> dict[str, str]:
+    lines = path.read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 

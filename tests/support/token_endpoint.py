@@ -10,9 +10,9 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +47,12 @@ class Behaviour:
     failures: list[int] = field(default_factory=list)
     #: What is answered in place of a token.
     answer: Mapping[str, Any] | None = None
+    #: The same as text, which may be no JSON.
+    raw: str | None = None
+    #: Of `answer`.
+    status: int = 200
+    #: Answers byte by byte, without an end.
+    drip: bool = False
     #: Where the request is sent on to.
     redirect: str | None = None
 
@@ -64,7 +70,7 @@ class TokenEndpoint:
         self.clients = dict(clients)
         self.behaviour = Behaviour()
         self.asked: list[Asked] = []
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._key = _key()
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -165,16 +171,41 @@ class TokenEndpoint:
             _send(request, self.behaviour.failures.pop(0), {"error": "temporarily_unavailable"})
         elif not right:
             _send(request, 401, {"error": "invalid_client", "error_description": f"{client_id}:{secret} is wrong"})
+        elif self.behaviour.drip:
+            _drip(request)
+        elif self.behaviour.raw is not None:
+            _send_text(request, 200, self.behaviour.raw)
         elif self.behaviour.answer is not None:
-            _send(request, 200, self.behaviour.answer)
+            _send(request, self.behaviour.status, self.behaviour.answer)
         else:
             lifetime = self.behaviour.lifetime_seconds
             token = self.token(client_id)
             _send(request, 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(lifetime)})
 
 
+@cache
+def _key() -> rsa.RSAPrivateKey:
+    """One for all endpoints of a process: to make it takes half a second."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 def _send(request: BaseHTTPRequestHandler, code: int, value: object) -> None:
-    body = json.dumps(value).encode()
+    _send_text(request, code, json.dumps(value))
+
+
+def _drip(request: BaseHTTPRequestHandler) -> None:
+    """Until the other side is gone."""
+    request.send_response(200)
+    request.send_header("Content-Length", "100000000")
+    request.end_headers()
+    with suppress(OSError):
+        while True:
+            request.wfile.write(b" ")
+            threading.Event().wait(0.02)
+
+
+def _send_text(request: BaseHTTPRequestHandler, code: int, text: str) -> None:
+    body = text.encode()
     request.send_response(code)
     request.send_header("Content-Type", "application/json")
     request.send_header("Content-Length", str(len(body)))

@@ -23,7 +23,7 @@ function fill(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     // The page's policy forbids style attributes; properties are not text that somebody could smuggle in.
     else if (name === "style") Object.assign(element.style, value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : SHOWN.has(name) ? printable(String(value)) : String(value));
   }
   element.append(...flat(children));
   return element;
@@ -33,5 +33,18 @@ function flat(children) {
   return children
     .flat(Infinity)
     .filter((child) => child !== null && child !== undefined && child !== false)
-    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+    .map((child) => (child instanceof Node ? child : document.createTextNode(printable(String(child)))));
+}
+
+/** Attributes that people read. */
+const SHOWN = new Set(["aria-label", "title", "placeholder"]);
+/** What is no letter, mark, number, sign or blank: control characters, and those that turn the direction of writing. */
+const HIDDEN = /[^\P{C}\n\t]|[\u2028\u2029]/gu;
+
+/** A text that others chose, with everything that is not printable written as an escape, as on the command line. */
+export function printable(text) {
+  return text.replace(HIDDEN, (each) => {
+    const code = each.codePointAt(0);
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  });
 }

@@ -37,7 +37,8 @@ export function showOverview(main, data) {
 function nothing(data) {
   if (data.hidden) return empty("No flow for you", `${count(data.hidden)} flows are configured, and you may read the DAG of none of them. ` +
     "Ask who gives permissions in Airflow for the DAGs whose names begin with mirror__.");
-  return empty("No flow can be shown", `Airflow serves the flows of ${data.files.join(", ")}; MIRROR_CONFIG names these files. ` +
+  const files = data.files.length ? data.files.join(", ") : "files that you may not see";
+  return empty("No flow can be shown", `Airflow serves the flows of ${files}; MIRROR_CONFIG names these files. ` +
     'A line such as "primary->backup.enabled = true" makes a flow.', "This page reads the files again by itself.");
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -423,3 +425,22 @@ def test_a_select_leaves_nothing_in_the_session(spark: SparkSession) -> None:
     transformed(spark, [VIENNA], select("SELECT key FROM records"))
 
     assert spark.catalog.listTables() == before
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda path: expressions(value=f"(SELECT max(value) FROM text.`{path}`)"),
+        lambda path: expressions(filter=f"EXISTS (SELECT 1 FROM csv.`{path}`)"),
+        lambda path: select(f"SELECT (SELECT max(value) FROM text.`{path}`) AS value FROM records"),
+    ],
+    ids=["a column", "a filter", "a SELECT"],
+)
+def test_a_file_cannot_be_read_as_a_table(
+    spark: SparkSession, tmp_path: Path, transform: Callable[[Path], Transform]
+) -> None:
+    """It is refused before Spark sees it (`tests/unit/transform/test_transform_attacks.py`), and then by Spark."""
+    (tmp_path / "secret").write_text("s3cret\n")
+
+    with pytest.raises(ConfigurationError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        transformed(spark, [VIENNA], transform(tmp_path / "secret"))

@@ -75,6 +75,14 @@ def test_expressions(spark: SparkSession) -> None:
     ]
 
 
+def test_a_file_cannot_be_read_as_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    reading = expressions(value=f"(SELECT max(value) FROM text.`{tmp_path / 'secret'}`)")
+
+    with pytest.raises(ConfigurationError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        transformed(spark, [VIENNA], reading)
+
+
 def test_a_select(spark: SparkSession) -> None:
     text = "SELECT n AS partition, '{}' AS key FROM records LATERAL VIEW explode(array(0, 5)) AS n WHERE value IS NULL"
 

@@ -12,24 +12,30 @@ import time
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, Queue
 
 import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
 
 from mirror_lib.cluster import oauth_tokens
+from mirror_lib.cluster.client_errors import ClientErrors
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.oauth_tokens import ClientCredentials, Token, TokenSource, forget_token, jwt_claims, token_of
 from mirror_lib.cluster.sasl import OAuthLogin
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.dev.ports import LOOPBACK, free_ports
-from mirror_lib.errors import AuthenticationError, ConfigurationError, TransientError, Where
+from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 from tests.support.pki import PASSWORD, Certified
 from tests.support.token_endpoint import TokenEndpoint
 
 CLIENT, SECRET = "me", "s3cret+/="
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 WHERE = Where(cluster="A")
+NO_NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", '"1e12"', "true", "null", "[]", "9" * 400)
 
 
 @pytest.fixture
@@ -61,6 +67,11 @@ def login(options: str, **properties: str) -> OAuthLogin:
 def by_credentials(endpoint: TokenEndpoint, options: str = "", **properties: str) -> OAuthLogin:
     named = f'clientId="{CLIENT}" clientSecret="{SECRET}" {options}'
     return login(named, **{"sasl_oauthbearer_token_endpoint_url": endpoint.url, **properties})
+
+
+def unsigned(claims: str) -> str:
+    """A token whose claims are this text."""
+    return f"e30.{base64.urlsafe_b64encode(claims.encode()).rstrip(b'=').decode()}."
 
 
 def fetch(source: TokenSource) -> Token:
@@ -182,6 +193,86 @@ class TestClientCredentials:
         endpoint.behaviour.lifetime_seconds = -60
         with pytest.raises(AuthenticationError, match=r"ended 6\d s ago.*check the clocks"):
             fetch(by_credentials(endpoint).source)
+
+    @pytest.mark.parametrize("end", NO_NUMBERS)
+    @pytest.mark.parametrize("place", ["exp", "expires_in"])
+    def test_given_an_end_that_is_no_number_then_the_token_is_refused(
+        self, endpoint: TokenEndpoint, place: str, end: str
+    ) -> None:
+        value, lasts = (unsigned(f'{{"exp": {end}}}'), "null") if place == "exp" else ("opaque", end)
+        endpoint.behaviour.raw = f'{{"access_token": "{value}", "expires_in": {lasts}}}'
+        with pytest.raises(AuthenticationError, match=r"claim exp|without an access_token"):
+            fetch(by_credentials(endpoint).source)
+
+    @pytest.mark.parametrize("end", ["-1e300", "-1", "0", "-" + "9" * 300])
+    def test_given_an_end_long_ago_then_the_token_is_refused(self, endpoint: TokenEndpoint, end: str) -> None:
+        endpoint.behaviour.answer = {"access_token": unsigned(f'{{"exp": {end}}}')}
+        with pytest.raises(AuthenticationError, match="ended"):
+            fetch(by_credentials(endpoint).source)
+
+    @pytest.mark.parametrize("end", ["1e300", "9" * 300, "99999999999"])
+    def test_given_an_end_far_away_then_the_token_is_fetched_anew_within_a_day(
+        self, endpoint: TokenEndpoint, end: str
+    ) -> None:
+        endpoint.behaviour.answer = {"access_token": unsigned(f'{{"exp": {end}}}')}
+        assert fetch(by_credentials(endpoint).source).fresh_until < time.time() + 86_400
+
+    @pytest.mark.parametrize("value", ["a.b.c\x01auth=x", "two words", "a\nb", "\u00e9", "=", "a=b"])
+    def test_given_a_token_with_characters_of_no_token_then_it_is_refused(
+        self, endpoint: TokenEndpoint, value: str
+    ) -> None:
+        """A control character ends the token's field in the SASL message: what follows would count as a field."""
+        endpoint.behaviour.answer = {"access_token": value, "expires_in": 60}
+        with pytest.raises(AuthenticationError, match="RFC 6750"):
+            fetch(by_credentials(endpoint).source)
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 503])
+    def test_given_an_endpoint_that_echoes_the_secret_everywhere_then_the_error_does_not(
+        self, endpoint: TokenEndpoint, status: int
+    ) -> None:
+        echo = f"{CLIENT}:{SECRET} " + base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+        endpoint.behaviour.status = status
+        endpoint.behaviour.answer = {"error": echo, "error_description": echo, "error_uri": echo}
+        with pytest.raises(MirrorError, match=f"HTTP {status}[.]") as refusal:
+            fetch(by_credentials(endpoint, sasl_login_retry_backoff_max_ms="100").source)
+        shown = "".join(traceback.format_exception(refusal.value)) + repr(refusal.value)
+        assert not [each for each in echo.split() if each in shown]
+
+    def test_given_an_answer_without_an_end_then_the_timeout_ends_it(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.drip = True
+        source = by_credentials(
+            endpoint, sasl_login_read_timeout_ms="300", sasl_login_retry_backoff_max_ms="100"
+        ).source
+        with pytest.raises(TransientError, match=r"no complete response within 0.3 s"):
+            fetch(source)
+
+    def test_given_json_without_a_bottom_then_the_answer_counts_as_none(self, endpoint: TokenEndpoint) -> None:
+        endpoint.behaviour.raw = "[" * 100_000
+        with pytest.raises(AuthenticationError, match="without an access_token"):
+            fetch(by_credentials(endpoint).source)
+
+    def test_given_librdkafka_when_the_endpoint_echoes_the_secret_then_its_error_does_not(
+        self, endpoint: TokenEndpoint
+    ) -> None:
+        """librdkafka's own text ends with the response's body."""
+        options = by_credentials(endpoint).librdkafka(WHERE)
+        endpoint.clients.clear()
+        heard: Queue[KafkaError] = Queue()
+        protocol = {"bootstrap.servers": f"{LOOPBACK}:1", "security.protocol": "SASL_PLAINTEXT"}
+        client = AdminClient({**protocol, **options, "error_cb": heard.put})
+        deadline, error = time.monotonic() + 60, None
+        while error is None or SECRET not in error.str():
+            assert time.monotonic() < deadline, f"librdkafka repeats no secret: {error}"
+            client.poll(0.1)
+            with suppress(Empty):
+                error = heard.get_nowait()
+
+        noted = ClientErrors(Connection("A", (f"{LOOPBACK}:1",)))
+        noted.note(error)
+
+        with pytest.raises(AuthenticationError, match="Failed to acquire SASL OAUTHBEARER token") as refusal:
+            noted.raise_refusal()
+        assert SECRET not in str(refusal.value)
 
     def test_given_an_opaque_token_then_its_lifetime_comes_with_it(self, endpoint: TokenEndpoint) -> None:
         endpoint.behaviour.answer = {"access_token": "opaque", "expires_in": 60}

@@ -11,7 +11,7 @@ from mirror_lib.config.secret_keys import is_secret
     ("text", "expected"),
     [
         ("postgresql+psycopg://me:pa:ss@host/db", "postgresql+psycopg://me:[hidden]@host/db"),
-        ("postgresql://me@host/db?password=x&a=b", "postgresql://me@host/db?password=[hidden]&a=b"),
+        ("postgresql://me@host/db?password=x&a=b", "postgresql://[hidden]@host/db?password=[hidden]&a=b"),
         ("sqlite:///ledger.sqlite3", "sqlite:///ledger.sqlite3"),
         ('org.x.ScramLoginModule required username="a" password="b";', "[hidden]"),
         ("host1:9092,host2:9092", "host1:9092,host2:9092"),
@@ -19,6 +19,53 @@ from mirror_lib.config.secret_keys import is_secret
 )
 def test_texts_lose_their_passwords(text: str, expected: str) -> None:
     assert masked_text(text) == expected
+
+
+SECRET = "S3CRET"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://u:a/S3CRET@h",
+        "http://S3CRET@h",
+        "http://S3CRET@h/path?a=b",
+        "http://u:S3CRET@h",
+        "http://u:a@S3CRET@h:80/p",
+        "http://u:1/S3CRET@h",
+        "http://u:a?S3CRET@h",
+        "http://u:a#S3CRET@h",
+        "http://:S3CRET@h",
+        "https://h/p?api-key=S3CRET",
+        "https://h/p?apikey=S3CRET&a=b",
+        "https://h/p?a=b&X-Amz-Signature=S3CRET",
+        "https://h/p?sig=S3CRET",
+        "https://h/p?Authorization=S3CRET",
+        "https://h/p#token=S3CRET",
+        "https://h/p#a=b&access_token=S3CRET",
+        "sc://h:15002/;token=S3CRET;user_id=me",
+        "jdbc:postgresql://h/db?user=me&password=S3CRET",
+        "see https://u:S3CRET@h, or 'http://u:S3CRET@h2'.",
+        "airflow+x://u:p%40S3CRET@h",
+    ],
+)
+def test_no_form_of_a_url_shows_its_secret(url: str) -> None:
+    assert SECRET not in masked_text(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h:8081/path?subject=a&version=1",
+        "hdfs://h/env.tar.gz#environment",
+        "postgresql://h/db?sslmode=require",
+        "spark://a:7077,b:7077",
+        "mailto:me@h",
+        "http://[::1]:80/",
+    ],
+)
+def test_a_url_without_a_secret_is_shown_as_it_is(url: str) -> None:
+    assert masked_text(url) == url
 
 
 @pytest.mark.parametrize(

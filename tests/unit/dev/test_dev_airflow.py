@@ -1,6 +1,10 @@
 import json
+import os
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +44,31 @@ def test_settings_of_another_airflow_are_not_inherited(airflow, monkeypatch):
 def test_a_proxy_does_not_stand_between_airflows_parts(airflow, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "intern.example")
     assert airflow.environment({})["NO_PROXY"] == "127.0.0.1,localhost,intern.example"
+
+
+@pytest.mark.parametrize(
+    ("asked", "run"),
+    [
+        ("scheduler", "scheduler --skip-serve-logs"),
+        ("triggerer", "triggerer --skip-serve-logs"),
+        ("api-server", "api-server"),
+        ("dag-processor", "dag-processor"),
+        ("db migrate", "db migrate"),
+    ],
+)
+def test_airflows_parts_serve_no_logs_to_other_machines(airflow, tmp_path, asked, run):
+    """Their servers listen on all interfaces; `airflow standalone` finds its parts by PATH."""
+    airflow._write_programs()
+    first = Path(airflow.environment({})["PATH"].split(os.pathsep)[0])
+    real = Path(sys.executable).with_name("airflow")
+    text = (first / "airflow").read_text()
+    assert str(real) in text
+    (tmp_path / "airflow").write_text(text.replace(str(real), "echo"))
+
+    said = subprocess.run(["sh", tmp_path / "airflow", *asked.split()], capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == run
+    assert os.access(first / "airflow", os.X_OK)
 
 
 def test_stopping_what_does_not_run_is_no_error(airflow):

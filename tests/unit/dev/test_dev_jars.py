@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mirror_lib.dev import jars
-from mirror_lib.dev.jars import Artifact, FetchProgress, IvyLog
+from mirror_lib.dev.jars import Artifact, FetchProgress, IvyLog, JarsUnavailableError
 
 FIRST = "org.apache.kafka#kafka_2.13;4.3.1"
 SECOND = "org.xerial.snappy#snappy-java;1.1.10.7"
@@ -104,3 +105,39 @@ def test_pysparks_jars_are_found_without_importing_pyspark() -> None:
 
 def test_the_classpath_names_all_jars_of_the_folder() -> None:
     assert jars.classpath(Path("/x/4.3.1")) == "/x/4.3.1/*"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        pytest.param("4.3.1", "lz4-java-1.10.2.jar", id="a jar whose digest is another one"),
+        pytest.param("4.3.1", "nobody-knows-1.0.jar", id="a jar that came along"),
+        pytest.param("9.9.9", "lz4-java-1.10.2.jar", id="a known jar of a version that nobody knows"),
+    ],
+)
+def test_fetched_jars_that_are_not_what_they_were_are_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, name: str
+) -> None:
+    wanted = replace(jars.kafka_broker(version), artifacts=(Artifact("org.apache.kafka", "kafka_2.13", version),))
+    monkeypatch.setattr(jars, "_run_ivy", lambda _set, work, _report: bring(work, version, name))
+
+    with pytest.raises(JarsUnavailableError, match=name):
+        jars.fetch(wanted, into=tmp_path)
+
+    assert not (tmp_path / wanted.name).exists()
+
+
+def test_a_version_that_nobody_knows_is_installed_as_the_repository_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = replace(jars.kafka_broker("9.9.9"), artifacts=(Artifact("org.apache.kafka", "kafka_2.13", "9.9.9"),))
+    monkeypatch.setattr(jars, "_run_ivy", lambda _set, work, _report: bring(work, "9.9.9", "new-1.0.jar"))
+
+    assert (jars.fetch(wanted, into=tmp_path) / "new-1.0.jar").is_file()
+
+
+def bring(work: Path, version: str, name: str) -> None:
+    """What Ivy might bring."""
+    (work / "jars").mkdir()
+    for each in (f"kafka_2.13-{version}.jar", name):
+        (work / "jars" / each).write_bytes(b"other")

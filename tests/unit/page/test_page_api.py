@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -238,6 +239,38 @@ def test_a_broken_configuration_file_is_a_problem_and_is_read_again_when_it_chan
     assert broken["flows"] == []
     assert len(broken["problems"]) == 1
     assert len(client.get("/api/overview").json()["flows"]) == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("{good}\n{flow}.enabledd = true\n", id="one line of a file"),
+        pytest.param("clusters = a\na->a.enabled = true\nclusters\n", id="the whole file"),
+    ],
+)
+def test_a_broken_file_names_no_flow_to_somebody_who_may_not_read_all_its_flows(tmp_path: Path, broken: str) -> None:
+    mine, other = STORIES[:2]
+    config = write_config(tmp_path, STORIES[:2])
+    config.write_text(broken.format(good=config.read_text(), flow=other.flow))
+    everybody, one = Airflow(), Airflow(person=Person(reads=frozenset({mine.dag_id})))
+
+    seen, hidden = (Client(page_app(config, each)).get("/api/overview").json() for each in (everybody, one))
+
+    assert len(seen["problems"]) == len(hidden["problems"]) == 1
+    assert str(config) in json.dumps(seen["problems"])
+    assert not [text for text in (other.flow, str(config), other.dag_id) if text in json.dumps(hidden)]
+
+
+def test_the_file_of_the_metrics_token_is_named_to_nobody(
+    seeded_config: Path, airflow: Airflow, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client(page_app(seeded_config, airflow, MIRROR_METRICS_TOKEN_FILE="/s3cret/token"))
+
+    answer = client.get("/metrics", headers={"Authorization": "Bearer x"})
+
+    assert answer.status_code >= 400
+    assert "s3cret" not in answer.text
+    assert "/s3cret/token cannot be read" in caplog.text
 
 
 def test_answers_are_kept_by_nobody_and_scripts_come_from_the_page_alone(client: Client) -> None:

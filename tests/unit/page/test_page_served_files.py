@@ -79,7 +79,7 @@ def test_the_flows_of_a_broken_file_are_shown_with_what_is_wrong(file: Path) -> 
     served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
 
     assert [(flow.name, flow.broken) for flow in served.flows] == [("berlin->paris", True)]
-    assert "did you mean berlin->paris.topics" in str(served.problems[0])
+    assert "did you mean berlin->paris.topics" in str(served.problems[0].error)
 
 
 def test_the_flows_of_a_file_whose_ledger_cannot_be_told_are_not_shown_with_another_one(file: Path) -> None:
@@ -87,4 +87,4 @@ def test_the_flows_of_a_file_whose_ledger_cannot_be_told_are_not_shown_with_anot
     served = FlowSource({"MIRROR_CONFIG": str(file)}, file.parent).read()
 
     assert served.flows == ()
-    assert "ledger" in str(served.problems[0])
+    assert "ledger" in str(served.problems[0].error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import pickle
 
@@ -9,9 +10,14 @@ import pytest
 from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from rich.console import Console
 
+from mirror_lib.cli.output import ConsoleOutput
 from mirror_lib.cluster.kafka_errors import error_for_code
 from mirror_lib.errors import MirrorError, Where
+from mirror_lib.observe.metrics import Kind, Metric, Sample
+from mirror_lib.observe.prometheus import _Collected
 from mirror_lib.printable import LINES, PrintableFormatter, printable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -58,3 +64,30 @@ def test_a_log_line_has_no_control_characters() -> None:
     formatted = PrintableFormatter("%(levelname)s %(message)s").format(record)
     assert formatted == r"WARNING Group a\x1b[2J\u202e\x00\r\nb." + "\nMore."
     assert record.args == (HOSTILE,)
+
+
+def test_a_progress_bar_and_a_table_show_names_and_no_markup() -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, highlight=False, width=200, force_terminal=True, color_system=None)
+    output = ConsoleOutput(console, console)
+
+    with output.progress(f"[bold]{HOSTILE}[/bold]") as bar:
+        bar.update(1, 2, f"[link=x]{HOSTILE}[/link]")
+    output.table("groups", ["group"], [[HOSTILE]])
+
+    text = shown.getvalue()
+    # The escapes that rich itself writes move the cursor and erase lines.
+    assert "\x1b[2J" not in text
+    assert not set("\u202e\0") & set(text)
+    assert r"[link=x]a\x1b[2J\u202e\x00\r\nb[/link]" in text
+
+
+def test_a_label_of_a_metric_has_no_control_characters() -> None:
+    metric = Metric("x", Kind.GAUGE, "x", ("group",))
+    registry = CollectorRegistry()
+    registry.register(_Collected([(metric, [Sample(tuple(HOSTILE for _ in metric.all_labels), 1.0)])]))
+
+    text = generate_latest(registry).decode()
+
+    assert not set("\x1b\u202e\0\r") & set(text)
+    assert len(text.splitlines()) == 3

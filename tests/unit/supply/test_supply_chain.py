@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mirror_lib.dev.jar_digests import CheckedJars, check_jars, known_jars
 from supply import __main__ as command
 from supply.bill_of_materials import bill_of_materials
-from supply.jars import KNOWN_JARS, CheckedJars, check_jars, read_known
 from supply.licences import ALLOWED, is_allowed, licences
 from supply.lockfile import LOCK, LockError, read_lock
 from supply.vulnerabilities import Audit, Vulnerable, judged
@@ -157,7 +157,7 @@ def test_the_exit_code_tells_fine_wrong_and_not_asked_apart(
         return audits[service]
 
     monkeypatch.setattr(command, "audit", answered)
-    monkeypatch.setattr(command, "check_jars", lambda _known: CheckedJars(0, ()))
+    monkeypatch.setattr(command, "check_jars", lambda _known, _folder: CheckedJars(0, ()))
 
     assert command.main(["audit"]) == code
     assert says in capsys.readouterr().err
@@ -176,7 +176,7 @@ def test_a_jar_that_changed_or_that_nobody_knows_is_named(tmp_path: Path) -> Non
 
 
 def test_the_digests_of_jars_are_written_down_for_brokers_and_mirror_maker() -> None:
-    known = read_known(KNOWN_JARS.read_text(encoding="utf-8"))
+    known = known_jars()
 
     assert {"kafka_2.13-4.3.1.jar", "connect-mirror-4.3.1.jar", "kafka_2.13-2.8.2.jar"} <= set(known)
     assert all(len(digest) == 64 for digest in known.values())

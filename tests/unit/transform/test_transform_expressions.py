@@ -196,11 +196,10 @@ def test_a_finding_says_what_to_do(text: str, advice: str) -> None:
     assert advice in check_filter(text).findings[0].advice
 
 
-def test_a_function_that_spark_does_not_have_is_a_warning_for_a_session_may_know_it() -> None:
+def test_a_function_that_spark_does_not_have_is_refused() -> None:
     checked = check_column("company_mask(value.card)")
 
-    assert checked.is_valid
-    assert warnings(checked) == ["Spark 4.2 has no function company_mask"]
+    assert errors(checked) == ["Spark 4.2 has no function company_mask"]
     assert influences(checked) == {"company_mask()": Influence.UNKNOWN}
 
 

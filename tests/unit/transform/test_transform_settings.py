@@ -262,7 +262,6 @@ def test_a_password_needs_a_user() -> None:
         ({"mirror.transform.mask.filter": "true"}, "mask.filter", "add mask to mirror.transforms"),
         (one(filter="true", schema_value="a INT"), "a.schema.value", "set decode.value=json"),
         (one(filter="true", topics=" "), "a.topics", "remove it"),
-        (one(value="company_mask(value)"), "a.value", "session of the run"),
         (one(value="rand()", deterministic="true"), "a.deterministic", "remove rand()"),
         ({"mirror.transform.registry.target.user": "me"}, "registry.target.user", "registry.target.url"),
     ],

@@ -11,15 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirror_lib.dev.state import jars_dir
-
 KNOWN_JARS = Path(__file__).with_name("jars.sha256")
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedJars:
-    """What was found in the folder of jars."""
+    """What was found in a folder of jars."""
 
     checked: int
     #: Jars that are not what they were; each a sentence.
@@ -32,14 +30,25 @@ def read_known(text: str) -> Mapping[str, str]:
     return {name: digest for digest, name in lines}
 
 
-def check_jars(known: Mapping[str, str], folder: Path | None = None) -> CheckedJars:
-    """Compare what was fetched; a file that nobody knows is a problem, one that was not fetched is none."""
+def known_jars() -> Mapping[str, str]:
+    """The digests that this project knows."""
+    return read_known(KNOWN_JARS.read_text(encoding="utf-8"))
+
+
+def check_jars(known: Mapping[str, str], folder: Path, *, refuse_unknown: bool = True) -> CheckedJars:
+    """Compare the jars in a folder and in those below it.
+
+    Args:
+        known: file name -> SHA-256.
+        refuse_unknown: whether a file that nobody knows is a problem.
+    """
     checked, problems = 0, []
-    for path in _jars(jars_dir() if folder is None else folder):
+    for path in _jars(folder):
         checked += 1
         wanted = known.get(path.name)
         if wanted is None:
-            problems.append(f"{path.name} has no digest in {KNOWN_JARS.name}")
+            if refuse_unknown:
+                problems.append(f"{path.name} has no digest in {KNOWN_JARS.name}")
         elif digest_of(path) != wanted:
             problems.append(f"{path} is not the file that it was: fetch it again, and find out who changed it")
     return CheckedJars(checked, tuple(problems))
@@ -55,4 +64,4 @@ def digest_of(path: Path) -> str:
 
 
 def _jars(folder: Path) -> Iterator[Path]:
-    return iter(sorted(folder.glob("*/*.jar")))
+    return iter(sorted([*folder.glob("*.jar"), *folder.glob("*/*.jar")]))

@@ -1,0 +1,184 @@
+"""The one HTTP client against servers that mean harm."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror_lib.dev.ports import LOOPBACK, free_ports
+from mirror_lib.http_client import (
+    HttpError,
+    HttpLimits,
+    HttpRequest,
+    HttpRequestInvalidError,
+    HttpResponse,
+    HttpResponseTooLargeError,
+    HttpUnreachableError,
+    send,
+)
+from mirror_lib.outside_json import LARGEST_DEPTH, parse_json
+
+SECRET = "s3cret"
+LIMITS = HttpLimits(deadline_seconds=60.0, largest_bytes=1000)
+
+
+@contextmanager
+def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
+    """One that reads the head of a request and then does what it is given."""
+    with socket.create_server((LOOPBACK, 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connected, _ = listening.accept()
+                with connected:
+                    connected.recv(65536)
+                    talk(connected)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def fetch(url: str, limits: HttpLimits = LIMITS, headers: dict[str, str] | None = None) -> HttpResponse:
+    return send(HttpRequest("GET", url, headers or {}), limits, use_proxies=False)
+
+
+def drip(head: bytes) -> Callable[[socket.socket], None]:
+    """A byte at a time, for as long as the other side is there: no single read waits long."""
+
+    def talk(connected: socket.socket) -> None:
+        connected.sendall(head)
+        while True:
+            connected.sendall(b"1")
+            threading.Event().wait(0.02)
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n"]
+)
+def test_given_a_server_that_drips_then_the_deadline_of_the_whole_response_ends_it(head: bytes) -> None:
+    with server(drip(head)) as url, pytest.raises(HttpUnreachableError, match=r"no complete response within 0.5 s"):
+        fetch(url, HttpLimits(deadline_seconds=0.5, largest_bytes=10_000_000))
+
+
+def test_given_more_bytes_than_allowed_then_reading_stops() -> None:
+    def talk(connected: socket.socket) -> None:
+        connected.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            connected.sendall(b"x" * 1000)
+
+    with server(talk) as url, pytest.raises(HttpResponseTooLargeError, match="more than 1,000 bytes"):
+        fetch(url)
+
+
+def answers(*lines: str, body: bytes = b"") -> Callable[[socket.socket], None]:
+    head = "".join(f"{line}\r\n" for line in (*lines, f"Content-Length: {len(body)}", "Connection: close"))
+    return lambda connected: connected.sendall(head.encode() + b"\r\n" + body)
+
+
+def test_given_a_redirect_then_it_is_the_answer_and_is_not_followed() -> None:
+    asked = threading.Event()
+    with server(lambda _: asked.set()) as elsewhere:
+        with server(answers("HTTP/1.1 302 Found", f"Location: {elsewhere}/", f"Set-Cookie: a={SECRET}")) as url:
+            assert fetch(url, headers={"Authorization": SECRET}).status == 302
+        assert not asked.is_set()
+        # Let the other one end.
+        with pytest.raises(HttpError):
+            fetch(elsewhere)
+
+
+def test_given_compressed_content_then_it_is_refused_and_not_expanded() -> None:
+    body = b"\x1f\x8b" + b"\0" * 100
+    with (
+        server(answers("HTTP/1.1 200 OK", "Content-Encoding: gzip", body=body)) as url,
+        pytest.raises(HttpUnreachableError, match="compressed"),
+    ):
+        fetch(url)
+
+
+def test_given_what_is_no_http_then_the_error_repeats_nothing_of_it() -> None:
+    talk = answers(SECRET)
+    with server(talk) as url, pytest.raises(HttpUnreachableError) as failure:
+        fetch(f"{url}/?key={SECRET}")
+    assert SECRET not in "".join(traceback.format_exception(failure.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://h/x",
+        f"http://u:{SECRET}@{LOOPBACK}:1/",
+        f"http://{LOOPBACK}:{SECRET}/",
+        f"http://{LOOPBACK}:1/{SECRET} x",
+        f"http://{LOOPBACK}:1/{SECRET}\u00e9",
+        f"http://{LOOPBACK}:1/{SECRET}\nx",
+        f"http://[{SECRET}/",
+        SECRET,
+    ],
+)
+def test_given_an_url_that_is_no_plain_http_then_it_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(HttpRequestInvalidError) as refusal:
+        fetch(url)
+    assert SECRET not in "".join(traceback.format_exception(refusal.value)) + repr(HttpRequest("GET", url, {}))
+
+
+@pytest.mark.parametrize("value", [f"{SECRET}\r\nX: y", f"{SECRET}\u20ac"])
+def test_given_a_header_that_cannot_be_sent_then_it_is_refused_and_not_repeated(value: str) -> None:
+    with socket.create_server((LOOPBACK, 0)) as listening, pytest.raises(HttpRequestInvalidError) as refusal:
+        fetch(f"http://{LOOPBACK}:{listening.getsockname()[1]}/", headers={"Authorization": value})
+    assert SECRET not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_given_nobody_there_then_the_error_says_why() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(HttpUnreachableError, match="Connection refused"):
+        fetch(f"http://{LOOPBACK}:{port}")
+
+
+def test_given_a_proxy_that_cannot_be_used_then_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", f"nonsense://{SECRET}")
+    with pytest.raises(HttpUnreachableError, match="proxy") as failure:
+        send(HttpRequest("GET", f"http://{LOOPBACK}:1", {}), LIMITS)
+    assert SECRET not in "".join(traceback.format_exception(failure.value))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(JSON)
+def test_json_is_read_as_it_is(value: object) -> None:
+    assert parse_json(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize("depth", [LARGEST_DEPTH + 1, 1000, 100_000, 1_000_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_deeply_nested_json_is_a_value_error(depth: int, opening: str, closing: str) -> None:
+    with pytest.raises(ValueError, match=r"no JSON|levels"):
+        parse_json(opening * depth + "1" + closing * depth)
+
+
+def test_json_of_the_largest_depth_is_read() -> None:
+    assert parse_json("[" * LARGEST_DEPTH + "1" + "]" * LARGEST_DEPTH)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}', "", "\x00", b"\xff", "[1", "9" * 5000])
+def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError, match="no JSON"):
+        parse_json(text)

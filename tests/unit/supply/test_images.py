@@ -1,0 +1,66 @@
+"""Pinning images; no registry is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supply.images import FILES, Image, NoDigestError, images, pin, pinned
+
+DIGEST, OTHER = f"sha256:{'0' * 64}", f"sha256:{'f' * 64}"
+
+
+def test_the_project_s_files_name_images_of_others_by_tag_and_its_own_stays() -> None:
+    compose, dockerfile = (path.read_text() for path in FILES)
+
+    named = {each.reference.partition(":")[0] for each in (*images(compose), *images(dockerfile))}
+
+    assert named == {"apache/kafka", "postgres", "prom/prometheus", "grafana/grafana", "python"}
+    assert all(":" in each.reference for each in (*images(compose), *images(dockerfile)))
+
+
+def test_a_digest_is_put_behind_the_tag_and_replaced_by_the_next() -> None:
+    text = "services:\n  a:\n    image: postgres:17\n    image: batch-mirror:local\n  # image: postgres:17\n"
+
+    once = pinned(text, {"postgres:17": DIGEST})
+
+    assert once == text.replace("    image: postgres:17\n", f"    image: postgres:17@{DIGEST}\n", 1)
+    assert images(once) == (Image("postgres:17", DIGEST),)
+    assert pinned(once, {"postgres:17": OTHER}) == once.replace(DIGEST, OTHER)
+
+
+def test_a_dockerfile_keeps_the_name_of_its_stage() -> None:
+    assert pinned("FROM python:3.12 AS base\n", {"python:3.12": DIGEST}) == f"FROM python:3.12@{DIGEST} AS base\n"
+
+
+@pytest.mark.parametrize("digest", ["", "sha256:", "latest", f"{DIGEST}\n", f"{DIGEST} x", DIGEST[:-1]])
+def test_what_is_no_digest_is_written_nowhere(digest: str) -> None:
+    with pytest.raises(ValueError, match="is no digest"):
+        pinned("FROM python:3.12\n", {"python:3.12": digest})
+
+
+def test_each_image_is_asked_for_once_and_one_without_a_digest_stops_all() -> None:
+    files = {Path("a"): "image: x:1\nimage: y:2\n", Path("b"): "FROM x:1\n"}
+    asked: list[str] = []
+
+    def ask(reference: str) -> str:
+        asked.append(reference)
+        return DIGEST
+
+    assert pin(files, ask)[Path("b")] == f"FROM x:1@{DIGEST}\n"
+    assert asked == ["x:1", "y:2"]
+
+    def refuse(reference: str) -> str:
+        raise NoDigestError(reference)
+
+    with pytest.raises(NoDigestError):
+        pin(files, refuse)
+
+
+@given(st.text())
+def test_a_text_without_images_stays(text: str) -> None:
+    if "image:" not in text and "FROM" not in text:
+        assert pinned(text, {"x:1": DIGEST}) == text
