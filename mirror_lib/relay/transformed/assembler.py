@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from mirror_lib.cluster.batches.arrow_read import ArrowPart, read_arrow
 from mirror_lib.cluster.batches.arrow_rows import InexactRowError
-from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.damage import measure_damage
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CODEC_BITS, LOG_OVERHEAD, MAGIC, MAGIC_AT, Codec
 from mirror_lib.cluster.batches.left_out import LeftOut, left_out_damage, left_out_record
 from mirror_lib.cluster.batches.records import Record
