@@ -180,6 +180,13 @@ class OversizedBatchError(ClusterError):
     exit_code = 3
 
 
+class BeyondMemoryError(OversizedBatchError):
+    """A record, or a batch, of a transformed topic does not fit into its part of `mirror.task.memory.bytes`."""
+
+    reason = "beyond-task-memory"
+    exit_code = 3
+
+
 class RecordTooLargeError(ClusterError):
     """The target refuses a record because of its size."""
 

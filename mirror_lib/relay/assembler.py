@@ -37,6 +37,13 @@ class Assembler(Protocol):
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> Sequence[Part]:
         """Take what a fetch returned, and give what became ready."""
 
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be more in what was fed, which is only made once `more` is called."""
+
+    def more(self) -> Sequence[Part]:
+        """Give what comes next of what was fed."""
+
     def take_left_out(self) -> list[LeftOut]:
         """What was left out since the last call."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from mirror_lib.cluster.batches.last_record import last_record
 from mirror_lib.cluster.batches.left_out import LeftOut
@@ -43,12 +43,14 @@ class FetchAnswers:
         replicas: ReadReplicas,
         lost_leader: Callable[[], None],
         wake: Callable[[], None],
+        room: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Args:
         deliver: gets each partition with the parts that became ready.
         settled: told of a partition that may have ended.
         lost_leader: has the leaders looked for again.
         wake: has fetches sent again, after a pause.
+        room: waits until there is memory for another part, of assemblers that make them one by one.
         """
         self._client = client
         self._read_committed = read_committed
@@ -58,6 +60,7 @@ class FetchAnswers:
         self._replicas = replicas
         self._lost_leader = lost_leader
         self._wake = wake
+        self._room = room
 
     async def work_on(
         self, place: Place, copies: list[PartitionCopy], answers: list[FetchedPartition], failure: MirrorError | None
@@ -105,17 +108,34 @@ class FetchAnswers:
         if answer.error_code:
             self._refused(copy, answer)
             return
+        if not await self._has_room(copy):
+            return
         assembler = copy.assembler
         before = assembler.next_offset
         ready: Sequence[Part] = assembler.feed(answer.records, answer.aborted)
+        if assembler.next_offset == before and assembler.failure is None:
+            self._incomplete(copy, alone=alone)
+        while await self._go_on(copy, answer, ready, before) and assembler.has_more and await self._has_room(copy):
+            before = assembler.next_offset
+            ready = assembler.more()
+
+    async def _has_room(self, copy: PartitionCopy) -> bool:
+        """Wait for memory; False where the partition has ended meanwhile."""
+        if self._room is not None:
+            await self._room()
+        return not copy.read_done
+
+    async def _go_on(self, copy: PartitionCopy, answer: FetchedPartition, ready: Sequence[Part], before: int) -> bool:
+        """Deliver what was made of an answer, of which all before the offset `before` was delivered; False at the end
+        of the partition.
+        """
+        assembler = copy.assembler
         if assembler.finished and assembler.failure is None:
             # Before anything is sent, which writes into the batches.
             copy.read_last = last_record(answer.records, end=copy.opened.plan.end) or copy.read_last
         if assembler.next_offset > before:
             copy.backoff.progressed()
             copy.empty_fetches = 0
-        elif assembler.failure is None:
-            self._incomplete(copy, alone=alone)
         left_out = assembler.take_left_out()
         # Nothing may wait in the assembler while something is left out: an acknowledgement would let it overtake.
         if left_out or assembler.finished or assembler.failure is not None or copy.unacknowledged_batches == 0:
@@ -123,13 +143,14 @@ class FetchAnswers:
             if held is not None:
                 ready = [*ready, held]
         if left_out and not await self._left_out(copy, ready, left_out):
-            return
+            return False
         self._deliver(copy, ready)
         if assembler.failure is not None:
             copy.fail(assembler.failure)
         elif assembler.finished:
             copy.read_done = True
         self._settled(copy)
+        return not copy.read_done
 
     async def _left_out(self, copy: PartitionCopy, ready: Sequence[Part], left_out: list[LeftOut]) -> bool:
         """See to what is left out before anything behind it is sent; returns whether the partition goes on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
@@ -80,6 +80,7 @@ class SourceReader:
         throttle: Throttle | None = None,
         replicas: ReadReplicas | None = None,
         tasks: int = 1,
+        room: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._tasks = tasks
         self._replicas = replicas or ReadReplicas("", 0)
@@ -102,6 +103,7 @@ class SourceReader:
             replicas=self._replicas,
             lost_leader=self._refresh_leaders,
             wake=self.wake,
+            room=room,
         )
         #: By leader: the requests under way on each of the connections to it.
         self._outstanding: dict[int, list[int]] = {}

@@ -8,30 +8,27 @@ numpy and Arrow are not for the copy task: nothing that it imports may import th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from mirror_lib.cluster.batches.arrow_bodies import OffsetsWanted, of_batches
 from mirror_lib.cluster.batches.arrow_rows import (
     CREATE_TIME,
     LOG_APPEND_TIME,
     NO_TIMESTAMP_TYPE,
-    Bytes,
+    Columns,
     InexactRowError,
     Rows,
-    chained,
     first_inexact,
-    octets_of,
     record_batch,
-    taken_apart,
+    taken_apart_in_parts,
 )
-from mirror_lib.cluster.batches.codecs import CodecError, decompress
+from mirror_lib.cluster.batches.codecs import CodecError
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import (
-    CODEC_BITS,
     CONTROL_BIT,
     HEADER_SIZE,
     LOG_APPEND_TIME_BIT,
@@ -40,16 +37,18 @@ from mirror_lib.cluster.batches.header import (
     MAGIC_AT,
     BatchHeader,
 )
-from mirror_lib.cluster.batches.oversized import oversized
-from mirror_lib.cluster.batches.record_blocks import _HEADERS, Int64s, _headers, _varints
-from mirror_lib.cluster.batches.records import MOST_RECORDS, RecordError
+from mirror_lib.cluster.batches.record_blocks import _HEADERS, _headers
+from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
 from mirror_lib.errors import CorruptBatchError, OversizedBatchError, Where
 
-#: Bytes that the rows of one part take, about.
-PART_BYTES = 8 * 1024 * 1024
+DEFAULT_LIMITS = DecodeLimits()
 #: What a row takes beside its key, value, headers and topic.
 _ROW_BYTES = 48
+#: And a header beside its name and value.
+_HEADER_BYTES = 16
+#: Rows of one part: what handles them one by one makes some objects of each.
+_MOST_ROWS = 1 << 14
 
 
 class ArrowPart(NamedTuple):
@@ -73,7 +72,7 @@ def read_arrow(
     start: int,
     end: int,
     read_committed: bool,
-    part_bytes: int = PART_BYTES,
+    limits: DecodeLimits = DEFAULT_LIMITS,
 ) -> Iterator[ArrowPart]:
     """The records of offsets [start, end), in parts of bounded size; no part means that there is no whole batch.
 
@@ -88,17 +87,18 @@ def read_arrow(
     Args:
         data: batches in a row as they were fetched from `start`; the last one may be incomplete.
         aborted: (producer id, first offset) of the aborted transactions in it.
-        part_bytes: what the rows of a part may take, but for a single row that takes more.
+        limits: what rows may take, and what they are made of meanwhile.
 
     Raises:
         CorruptBatchError: while iterating, the batch at `start` is damaged.
-        OversizedBatchError: while iterating, the batch at `start` would take too much memory.
+        OversizedBatchError: while iterating, the batch at `start` would take too much memory, or the record at the
+            offset of its `where` (`BeyondMemoryError`).
         InexactRowError: while iterating, the record at the offset of its `where` has no exact row.
     """
     reached = start
     try:
-        for rows in _fetched(data, aborted, _Range(start, end), read_committed=read_committed, largest=part_bytes):
-            for part in _parts(rows, topic, partition, part_bytes):
+        for rows in _fetched(data, aborted, OffsetsWanted(start, end), read_committed=read_committed, limits=limits):
+            for part in _parts(rows, topic, partition, limits.part):
                 if part.records.num_rows or part.next_offset > reached:
                     reached = part.next_offset
                     yield part
@@ -113,37 +113,21 @@ def read_arrow(
             ) from error
     except OversizedBatchError as error:
         if reached == start:
-            error.where = Where(topic=topic, partition=partition, offset=start)
+            at = start if error.where.offset is None else error.where.offset
+            error.where = Where(topic=topic, partition=partition, offset=at)
             raise
     except InexactRowError:
         if reached == start:
             raise
 
 
-class _Range(NamedTuple):
-    """Offsets [start, end)."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bodies:
-    """Batches with their uncompressed bodies; `nexts` says for each from which offset to go on."""
-
-    headers: NDArray[np.void]
-    nexts: Int64s
-    content: Bytes
-    starts: Int64s
-    ends: Int64s
-
-    def single(self, number: int) -> _Bodies:
-        one = slice(number, number + 1)
-        return _Bodies(self.headers[one], self.nexts[one], self.content, self.starts[one], self.ends[one])
-
-
 def _fetched(
-    data: memoryview, aborted: Sequence[tuple[int, int]], wanted: _Range, *, read_committed: bool, largest: int
+    data: memoryview,
+    aborted: Sequence[tuple[int, int]],
+    wanted: OffsetsWanted,
+    *,
+    read_committed: bool,
+    limits: DecodeLimits,
 ) -> Iterator[Rows]:
     position = 0
     # Which batches of a fetch are aborted is told by all of its batches in their order.
@@ -152,16 +136,16 @@ def _fetched(
         position = bounds[-1]
         if len(headers):
             at = np.array(bounds, dtype=np.int64)
-            yield from _of_batches(data, headers, at[:-1] + HEADER_SIZE, at[1:], wanted, largest)
+            yield from of_batches(data, headers, at[:-1] + HEADER_SIZE, at[1:], wanted, limits)
     if position < len(data):
         # An incomplete batch, an old format, aborted transactions, or damage.
         rest = data[position:]
         stretches, _ = read_stretches(rest, aborted, read_committed=read_committed)
         for old, run in groupby(_with_timestamp_types(rest, stretches), key=lambda each: bool(each[0].old)):
             if old:
-                yield from _of_messages(run, wanted, largest)
+                yield from _of_messages(run, wanted, limits)
             else:
-                yield from _of_stretches([stretch for stretch, _ in run], wanted, largest)
+                yield from _of_stretches([stretch for stretch, _ in run], wanted, limits)
 
 
 def _with_timestamp_types(data: memoryview, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, int]]:
@@ -177,7 +161,7 @@ def _with_timestamp_types(data: memoryview, stretches: Sequence[Stretch]) -> Ite
         position += LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big")
 
 
-def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: _Range, largest: int) -> Iterator[Rows]:
+def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
     """Rows of old formats, where each uncompressed message is a stretch of its own."""
     offsets: list[int] = []
     times: list[int] = []
@@ -185,10 +169,10 @@ def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: _Range, largest: in
     tails: list[bytes] = []
     size, next_offset = 0, wanted.start
 
-    def gathered() -> Rows:
+    def gathered() -> Iterator[Rows]:
         ends = np.cumsum([len(tail) for tail in tails], dtype=np.int64)
         starts = ends - np.array([len(tail) for tail in tails], dtype=np.int64)
-        return taken_apart(
+        columns = Columns(
             min(next_offset, wanted.end),
             np.array(offsets, dtype=np.int64),
             np.array(times, dtype=np.int64),
@@ -197,6 +181,7 @@ def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: _Range, largest: in
             starts,
             ends,
         )
+        return taken_apart_in_parts(columns, largest=limits.record)
 
     for stretch, kind in run:
         for record in stretch.old:
@@ -207,20 +192,20 @@ def _of_messages(run: Iterator[tuple[Stretch, int]], wanted: _Range, largest: in
                 tails.append(record.tail)
                 size += len(record.tail) + _ROW_BYTES
         next_offset = max(next_offset, stretch.next_offset)
-        if size >= largest:
-            yield gathered()
+        if size >= limits.part:
+            yield from gathered()
             size = 0
             for each in (offsets, times, types, tails):
                 each.clear()
-    yield gathered()
+    yield from gathered()
 
 
-def _of_stretches(run: Sequence[Stretch], wanted: _Range, largest: int) -> Iterator[Rows]:
+def _of_stretches(run: Sequence[Stretch], wanted: OffsetsWanted, limits: DecodeLimits) -> Iterator[Rows]:
     headers = np.array([_header_of(stretch) for stretch in run], dtype=_HEADERS)
     sizes = np.array([len(stretch.body) for stretch in run], dtype=np.int64)
     ends = np.cumsum(sizes)
     data = memoryview(b"".join(stretch.body for stretch in run))
-    yield from _of_batches(data, headers, ends - sizes, ends, wanted, largest)
+    yield from of_batches(data, headers, ends - sizes, ends, wanted, limits)
 
 
 def _header_of(stretch: Stretch) -> BatchHeader:
@@ -229,117 +214,6 @@ def _header_of(stretch: Stretch) -> BatchHeader:
         return stretch.header
     covered = stretch.next_offset - stretch.first - 1
     return BatchHeader(stretch.first, 0, -1, MAGIC, 0, CONTROL_BIT, covered, -1, -1, -1, -1, -1, 0)
-
-
-def _of_batches(
-    data: memoryview, headers: NDArray[np.void], starts: Int64s, ends: Int64s, wanted: _Range, largest: int
-) -> Iterator[Rows]:
-    """Rows of batches whose checksums were looked at, none of which is aborted."""
-    firsts = headers["base"].astype(np.int64)
-    nexts = firsts + headers["last_delta"] + 1
-    shown = (headers["attributes"] & CONTROL_BIT == 0) & (nexts > wanted.start) & (firsts < wanted.end)
-    nexts = np.clip(nexts, wanted.start, wanted.end)
-    numbers = np.flatnonzero(shown)
-    if not len(numbers):
-        yield _no_rows(int(nexts[-1]))
-        return
-    # What shows nothing is done with the batch before it.
-    nexts = nexts[np.append(numbers[1:], len(headers)) - 1]
-    for bodies in _laid_out(data, headers[numbers], nexts, starts[numbers], ends[numbers], largest):
-        try:
-            rows = [_decoded(bodies, wanted)]
-        except RecordError:
-            rows = []
-        yield from rows
-        if not rows:
-            # One of them cannot be read: those before it can.
-            for number in range(len(bodies.headers)):
-                yield _decoded(bodies.single(number), wanted)
-
-
-def _laid_out(
-    data: memoryview, headers: NDArray[np.void], nexts: Int64s, starts: Int64s, ends: Int64s, largest: int
-) -> Iterator[_Bodies]:
-    """Bodies, uncompressed, as many at once as are not too large together; uncompressed ones stay where they are."""
-    codecs, counts = (headers["attributes"] & CODEC_BITS).tolist(), headers["count"].tolist()
-    found: list[Bytes] = []
-    first = size = 0
-
-    def gathered() -> _Bodies:
-        stop = first + len(found)
-        if any(codecs[first:stop]):
-            sizes = np.array([len(body) for body in found], dtype=np.int64)
-            after = np.cumsum(sizes)
-            content: Bytes = found[0] if len(found) == 1 else b"".join(found)
-            return _Bodies(headers[first:stop], nexts[first:stop], content, after - sizes, after)
-        origin = int(starts[first])
-        content = data[origin : int(ends[stop - 1])]
-        own_starts, own_ends = starts[first:stop] - origin, ends[first:stop] - origin
-        return _Bodies(headers[first:stop], nexts[first:stop], content, own_starts, own_ends)
-
-    places = zip(codecs, counts, starts.tolist(), ends.tolist(), strict=True)
-    for number, (codec, count, start, end) in enumerate(places):
-        try:
-            body = _body(data[start:end], codec, count)
-        except (RecordError, CodecError, OversizedBatchError):
-            if found:
-                yield gathered()
-            raise
-        if found and size + len(body) > largest:
-            yield gathered()
-            found, first, size = [], number, 0
-        found.append(body)
-        size += len(body)
-    yield gathered()
-
-
-def _body(body: Bytes, codec: int, count: int) -> Bytes:
-    if codec:
-        body = decompress(codec, body)
-    if not 0 <= count <= len(body):
-        raise RecordError(f"it claims to have {count} records in {len(body)} bytes")
-    if count > MOST_RECORDS:
-        raise oversized(f"has {count} records, more than the {MOST_RECORDS} that are looked at")
-    return body
-
-
-def _decoded(bodies: _Bodies, wanted: _Range) -> Rows:
-    """The rows of all bodies.
-
-    Raises:
-        RecordError: one of them is not what its header says.
-    """
-    headers, content = bodies.headers, bodies.content
-    counts = headers["count"].astype(np.int64)
-    octets = octets_of(content)
-    try:
-        starts, lengths = chained(content, octets, bodies.starts, bodies.ends, counts)
-        ends = starts + lengths
-        # The attributes of a record, a byte, have no meaning yet.
-        times, at = _varints(octets, starts + 1)
-        offsets, at = _varints(octets, at)
-    except IndexError as error:
-        raise RecordError("a record does not fit its batch") from error
-    if (at >= ends).any():
-        raise RecordError("a record does not fit its batch")
-    offsets += np.repeat(headers["base"].astype(np.int64), counts)
-    if (offsets[1:] <= offsets[:-1]).any():
-        raise RecordError("offsets do not ascend")
-    appended = np.repeat(headers["attributes"] & LOG_APPEND_TIME_BIT != 0, counts)
-    times = np.where(
-        appended,
-        np.repeat(headers["max_timestamp"].astype(np.int64), counts),
-        times + np.repeat(headers["first_timestamp"].astype(np.int64), counts),
-    )
-    types = np.where(appended, LOG_APPEND_TIME, CREATE_TIME).astype(np.int32)
-    first, stop = np.searchsorted(offsets, wanted).tolist()
-    part = slice(first, stop)
-    return taken_apart(int(bodies.nexts[-1]), offsets[part], times[part], types[part], content, at[part], ends[part])
-
-
-def _no_rows(next_offset: int) -> Rows:
-    none = np.empty(0, dtype=np.int64)
-    return taken_apart(next_offset, none, none, none.astype(np.int32), b"", none, none)
 
 
 def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[ArrowPart]:
@@ -351,11 +225,11 @@ def _parts(rows: Rows, topic: str, partition: int, part_bytes: int) -> Iterator[
     whole = len(rows.offsets)
     if not whole:
         yield ArrowPart(record_batch(rows, topic, partition), rows.next_offset)
-    taken = np.cumsum(rows.sizes + _ROW_BYTES + len(topic))
+    taken = np.cumsum(rows.sizes + _ROW_BYTES + len(topic) + rows.header_counts * _HEADER_BYTES)
     first = 0
     while first < whole:
         limit = part_bytes + (int(taken[first - 1]) if first else 0)
-        stop = max(int(np.searchsorted(taken, limit, side="right")), first + 1)
+        stop = min(max(int(np.searchsorted(taken, limit, side="right")), first + 1), first + _MOST_ROWS)
         part = rows.part(first, stop)
         table = record_batch(part, topic, partition)
         inexact = first_inexact(part, table)

@@ -7,6 +7,8 @@ gathers the bytes into its arrays, which share nothing with where they came from
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mirror_lib.cluster.batches.oversized import record_beyond_memory
 from mirror_lib.cluster.batches.record_blocks import Int64s, _varints
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.varint import decode_varint
@@ -41,6 +44,9 @@ _MICROSECONDS = 1000
 _LATEST = (2**63 - 1) // _MICROSECONDS
 #: Where fewer chains of fields than these go on, each is walked through alone.
 _FEWEST_CHAINS = 128
+#: What a header takes beside its own bytes, from the arrays of numbers in which it is found to those of Arrow.
+HEADER_BYTES = 128
+_HEADERS_AT_ONCE = 1 << 16
 _ONE_BYTE = 0x80
 _BITS = 0x7F
 _LONGEST_VARINT = 10
@@ -108,16 +114,31 @@ class Rows:
         )
 
 
-def taken_apart(
-    next_offset: int, offsets: Int64s, times: Int64s, types: Int32s, content: Bytes, starts: Int64s, ends: Int64s
-) -> Rows:
-    """Rows, given where the tails of records (`records.Record.tail`) begin and end.
+class Columns(NamedTuple):
+    """Records, and where their tails (`records.Record.tail`) lie in the content; all else is as of `Rows`."""
+
+    next_offset: int
+    offsets: Int64s
+    times: Int64s
+    types: Int32s
+    content: Bytes
+    starts: Int64s
+    ends: Int64s
+
+
+def taken_apart_in_parts(columns: Columns, *, largest: int = sys.maxsize) -> Iterator[Rows]:
+    """Records as rows, of which no more have headers at once than there is memory for; one part at least.
 
     A length below zero is null for keys and values of any kind, as in Java's `DefaultRecord`.
 
+    Args:
+        largest: bytes that a record may take, with what its headers take beside their own bytes.
+
     Raises:
-        RecordError: a tail is not what its lengths say.
+        RecordError: while iterating, a tail is not what its lengths say.
+        BeyondMemoryError: while iterating, a record takes more; its offset is the error's.
     """
+    next_offset, offsets, times, types, content, starts, ends = columns
     octets = octets_of(content)
     try:
         key_lengths, key_starts = _varints(octets, starts)
@@ -126,28 +147,55 @@ def taken_apart(
         # The smallest header takes two bytes.
         if (counts < 0).any() or (counts > ends - at).any():
             raise RecordError("a record claims to have more headers than bytes")
-        some = counts > 0
-        if (at != ends)[~some].any():
+        if (at != ends)[counts == 0].any():
             raise RecordError("bytes are left in a record")
+    except IndexError as error:
+        raise RecordError("a field does not fit its record") from error
+    weights = ends - starts + counts * HEADER_BYTES
+    whole = len(offsets)
+    beyond = int(np.argmax(weights > largest)) if (weights > largest).any() else whole
+    for first, stop in _parts_by(np.cumsum(counts[:beyond])) if beyond or not whole else ():
+        rows = slice(first, stop)
+        names, header_values = _header_fields(content, octets, at[rows], ends[rows], counts[rows])
+        yield Rows(
+            int(offsets[stop]) if stop < whole else next_offset,
+            offsets[rows],
+            times[rows],
+            types[rows],
+            (ends - starts)[rows],
+            content,
+            Fields(key_starts[rows], key_lengths[rows]),
+            Fields(value_starts[rows], value_lengths[rows]),
+            counts[rows],
+            names,
+            header_values,
+        )
+    if beyond < whole:
+        raise record_beyond_memory(int(weights[beyond]), largest, int(offsets[beyond]))
+
+
+def _parts_by(headers: Int64s) -> Iterator[tuple[int, int]]:
+    """(first, stop) of rows that have few headers together, but for a single one; given their numbers added up."""
+    first, whole = 0, len(headers)
+    if not whole:
+        yield 0, 0
+    while first < whole:
+        before = int(headers[first - 1]) if first else 0
+        stop = max(int(np.searchsorted(headers, before + _HEADERS_AT_ONCE, side="right")), first + 1)
+        yield first, stop
+        first = stop
+
+
+def _header_fields(content: Bytes, octets: Octets, at: Int64s, ends: Int64s, counts: Int64s) -> tuple[Fields, Fields]:
+    some = counts > 0
+    try:
         parts = chained(content, octets, at[some], ends[some], 2 * counts[some])
     except IndexError as error:
         raise RecordError("a field does not fit its record") from error
     names, header_values = (Fields(parts.starts[which::2], parts.lengths[which::2]) for which in (0, 1))
     if (names.lengths < 0).any():
         raise RecordError("a header has no name")
-    return Rows(
-        next_offset,
-        offsets,
-        times,
-        types,
-        ends - starts,
-        content,
-        Fields(key_starts, key_lengths),
-        Fields(value_starts, value_lengths),
-        counts,
-        names,
-        header_values,
-    )
+    return names, header_values
 
 
 def octets_of(content: Bytes) -> Octets:

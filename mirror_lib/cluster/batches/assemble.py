@@ -174,6 +174,15 @@ class BatchAssembler:
         self._batch_max = self._passthrough_min = max(size, self._batch_max)
         self._waiting.fill_up_to(self._batch_max)
 
+    @property
+    def has_more(self) -> bool:
+        """Never: `feed` gives all that is ready."""
+        return False
+
+    def more(self) -> list[ReadyBatch]:
+        """Nothing: `feed` gives all that is ready."""
+        return []
+
     def take_left_out(self) -> list[LeftOut]:
         """What was left out since the last call, in order. Keep it before anything that `feed` gave with it is sent."""
         return self._poison.take_left_out()

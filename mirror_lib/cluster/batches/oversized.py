@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_lib.errors import OversizedBatchError
+from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 
 _ACTION = (
     "A copy that begins at the batch's own first offset (`mirror position set`) passes it on as it is, unless its "
@@ -17,3 +17,26 @@ def oversized(what: str) -> OversizedBatchError:
         what: how large it is, to be read after "a batch".
     """
     return OversizedBatchError(f"a batch {what}, and somebody has to look inside.", action=_ACTION)
+
+
+def beyond_memory(what: str) -> BeyondMemoryError:
+    """The error for what cannot be held within `mirror.task.memory.bytes`.
+
+    Args:
+        what: a whole sentence.
+    """
+    return BeyondMemoryError(
+        what,
+        action="Raise mirror.task.memory.bytes of the flow, and the memory of Spark's executors with it. Nothing is "
+        "left out, whatever mirror.poison.policy says: the record may be sound.",
+    )
+
+
+def record_beyond_memory(size: int, largest: int, offset: int) -> BeyondMemoryError:
+    """The error for a record that is too large to be a row; its place has the offset only."""
+    error = beyond_memory(
+        f"a record takes {size} bytes of memory when it is decompressed, and a task that transforms records has "
+        f"{largest} for one."
+    )
+    error.where = Where(offset=offset)
+    return error

@@ -5,15 +5,16 @@ numpy and Arrow are not for the copy task: nothing that it imports may import th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow_read import read_arrow
+from mirror_lib.cluster.batches.arrow_read import ArrowPart, read_arrow
 from mirror_lib.cluster.batches.arrow_rows import InexactRowError
 from mirror_lib.cluster.batches.damage import measure_damage
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import ATTRIBUTES_AT, CODEC_BITS, LOG_OVERHEAD, MAGIC, MAGIC_AT, Codec
 from mirror_lib.cluster.batches.left_out import LeftOut, left_out_damage, left_out_record
 from mirror_lib.cluster.batches.records import Record
@@ -37,6 +38,15 @@ class RowPart:
     codec: Codec
 
 
+@dataclass(frozen=True, slots=True)
+class _Fed:
+    """A fetch, the codec of its first batch, and what of its rows was not given yet."""
+
+    data: memoryview
+    codec: Codec
+    parts: Iterator[ArrowPart]
+
+
 class RowAssembler:
     """Turns [start, end) of one source partition into rows, fetch by fetch; members as of `relay.assembler.Assembler`.
 
@@ -52,12 +62,14 @@ class RowAssembler:
         end: int,
         read_committed: bool,
         leave_out: bool,
+        limits: DecodeLimits,
         failed: Sequence[FailedRecord] = (),
     ) -> None:
         """Begin at source offset `start`.
 
         Args:
             leave_out: whether what cannot be read is left out, instead of being a failure.
+            limits: what rows may take while they are made.
             failed: records that a transform cannot take, ascending: left out likewise, or the failure before them.
         """
         self._topic = topic
@@ -65,6 +77,9 @@ class RowAssembler:
         self._end = end
         self._read_committed = read_committed
         self._leave_out = leave_out
+        self._limits = limits
+        #: What is left of the fetch that was fed last; None where nothing is.
+        self._fed: _Fed | None = None
         self._failed = {each.offset: each.error for each in failed if each.offset >= start}
         self._stop = first_stop(failed, leave_out=leave_out, start=start, end=end)
         self._left_out: list[LeftOut] = []
@@ -80,29 +95,47 @@ class RowAssembler:
         return self.next_offset >= self._end
 
     def feed(self, data: bytes | bytearray | memoryview, aborted: Sequence[tuple[int, int]] = ()) -> list[RowPart]:
-        """Take what one fetch returned, and give its rows."""
+        """Take what one fetch returned, and give the first part of its rows; `more` gives the others."""
+        self._fed = None
         if self.failure is not None:
             return []
-        view, out = memoryview(data), []
-        codec = _first_codec(view)
+        view = memoryview(data)
+        parts = read_arrow(
+            view,
+            aborted,
+            topic=self._topic,
+            partition=self._partition,
+            start=self.next_offset,
+            end=min(self._end, self._stop),
+            read_committed=self._read_committed,
+            limits=self._limits,
+        )
+        self._fed = _Fed(view, _first_codec(view), parts)
+        return self.more()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be more in the fetch: it is decompressed only as far as it is asked for."""
+        return self._fed is not None
+
+    def more(self) -> list[RowPart]:
+        """Give the next part of what was fed."""
+        fed = self._fed
+        if fed is None:
+            return []
+        part: RowPart | None = None
         try:
-            for records, next_offset in read_arrow(
-                view,
-                aborted,
-                topic=self._topic,
-                partition=self._partition,
-                start=self.next_offset,
-                end=min(self._end, self._stop),
-                read_committed=self._read_committed,
-            ):
-                out.append(self._part(records, next_offset, view, codec))
-                self.next_offset = next_offset
+            found = next(fed.parts, None)
+            if found is not None:
+                part = self._part(found.records, found.next_offset, fed.data, fed.codec)
+                self.next_offset = found.next_offset
+                self.leader_epoch = _last_epoch(fed.data, self.next_offset)
         except (CorruptBatchError, OversizedBatchError, InexactRowError) as error:
-            self._pass_over(error, view)
-        if out:
-            self.leader_epoch = _last_epoch(view, self._end)
+            self._pass_over(error, fed.data)
+        if part is None or self.finished or self.next_offset >= self._stop:
+            self._fed = None
         self._check_stop()
-        return out
+        return [] if part is None else [part]
 
     def take_left_out(self) -> list[LeftOut]:
         """What was left out since the last call, in order."""
@@ -113,7 +146,8 @@ class RowAssembler:
         """Nothing ever waits here."""
 
     def discard(self) -> None:
-        """Nothing ever waits here."""
+        """Let go of what is left of a fetch."""
+        self._fed = None
 
     def skip_to_end(self) -> None:
         """Declare that the source holds nothing more before the end."""

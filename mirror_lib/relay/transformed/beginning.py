@@ -113,9 +113,8 @@ class Beginning:
         )
         outlet = new_outlet(self._job, taken, recovered=takeover.runs if recovered is None else recovered)
         if self._exact and not takeover.in_transactions:
-            retry_seconds = self._job.settings.retry_max_seconds
             first = max(takeover.target_offset, takeover.target_log_start)
-            outlet.tail = Tail(log, opened.plan.target, first, end, retry_seconds=retry_seconds)
+            outlet.tail = Tail(log, opened.plan.target, first, end, settings=self._job.settings)
         return outlet
 
     async def _take_over_route(self, sluice: Sluice, opened: OpenPartition, route: Route) -> None:

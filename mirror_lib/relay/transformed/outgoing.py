@@ -86,6 +86,15 @@ class OutgoingBatches:
         """Reading is the other half's."""
         raise NotImplementedError
 
+    @property
+    def has_more(self) -> bool:
+        """Reading is the other half's."""
+        return False
+
+    def more(self) -> list[ReadyBatch]:
+        """Reading is the other half's."""
+        return []
+
     def take_left_out(self) -> list[LeftOut]:
         """Reading is the other half's."""
         return []

@@ -19,6 +19,7 @@ from typing import cast
 import pyarrow as pa
 import uvloop
 
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.cluster.retry import Backoff
 from mirror_lib.cluster.rows.hand_over import HandOver
@@ -41,6 +42,8 @@ _log = logging.getLogger(__name__)
 _WHO = "the reading half of a task"
 #: Spark and the writing half hold rows too.
 _MEMORY_PART = 4
+#: Of what is fetched or made into rows, the part of the rows that wait for Spark.
+_ROWS_PART = 2
 
 
 def read_bin(job: RowJob, number: int, attempt: int) -> Iterator[pa.RecordBatch]:
@@ -91,6 +94,7 @@ class _Reading:
                     end=opened.plan.end,
                     read_committed=copy_job.read_committed,
                     leave_out=leave_out,
+                    limits=DecodeLimits.within(copy_job.settings.task_memory_bytes),
                     failed=job.failed.get(opened.plan.source, ()),
                 ),
             )
@@ -102,6 +106,10 @@ class _Reading:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._memory = Memory(copy_job.settings.task_memory_bytes // _MEMORY_PART)
         self._reader: SourceReader | None = None
+        #: Bytes of rows that wait for Spark, and whether there is room for more.
+        self._waiting = 0
+        self._most_waiting = self._memory.limit // _ROWS_PART
+        self._has_room = asyncio.Event()
         self._open = 0
         self._done: asyncio.Event | None = None
         self._crash: BaseException | None = None
@@ -198,6 +206,7 @@ class _Reading:
             throttle=None if rate is None else Throttle(rate),
             replicas=ReadReplicas(self._job.source.rack, self._job.source.metadata_max_age_ms / 1000),
             tasks=len(self._job.bins),
+            room=self._room,
         )
 
     def _deliver(self, copy: PartitionCopy, parts: Sequence[Part]) -> None:
@@ -205,12 +214,21 @@ class _Reading:
             copy.unacknowledged_batches += 1
             copy.unacknowledged_bytes += part.size
             self._memory.used += part.size
+            self._waiting += part.size
             self._ready.put((copy, part))
+
+    async def _room(self) -> None:
+        """Wait until Spark has taken enough: rows are made one part after another, however many a fetch holds."""
+        while self._waiting >= self._most_waiting:
+            self._has_room.clear()
+            await self._has_room.wait()
 
     def _taken(self, copy: PartitionCopy, size: int) -> None:
         copy.unacknowledged_batches -= 1
         copy.unacknowledged_bytes -= size
         self._memory.used -= size
+        self._waiting -= size
+        self._has_room.set()
         self._settle(copy)
         if self._reader is not None:
             self._reader.wake()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetFact, OffsetSpec
 from mirror_lib.cluster.batches.arrow_read import read_arrow
 from mirror_lib.cluster.batches.arrow_rows import NO_TIMESTAMP_TYPE, InexactRowError
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw import RawClient, open_clients
@@ -32,7 +33,7 @@ from mirror_lib.transform.preview import Headers, RecordPlace, SourceRecord
 _FURTHER = 4
 _MICROSECONDS = 1000
 #: A record keeps the memory of all that were read in one part with it, and there may be many partitions.
-_PART_BYTES = 64 * 1024
+_LIMITS = DecodeLimits(part=64 * 1024)
 
 
 class Edge(StrEnum):
@@ -286,7 +287,7 @@ class _PartitionSample:
                     start=offset,
                     end=self._range.end,
                     read_committed=self._is_committed,
-                    part_bytes=_PART_BYTES,
+                    limits=_LIMITS,
                 ):
                     rows = with_source(part.records, place_of(source.partition, Codec.NONE))
                     found += (rows.slice(row, 1) for row in range(min(rows.num_rows, count - len(found))))

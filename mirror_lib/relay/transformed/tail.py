@@ -9,15 +9,17 @@ numpy and Arrow are not for the copy task: nothing that it imports may import th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow_read import read_arrow
+from mirror_lib.cluster.batches.arrow_read import ArrowPart, read_arrow
 from mirror_lib.cluster.batches.arrow_rows import LOG_APPEND_TIME
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.retry import Backoff
 from mirror_lib.cluster.rows.columns import RowColumns
+from mirror_lib.config.model import CopySettings
 from mirror_lib.errors import MirrorError, TargetDivergedError, TransientError, Where
 from mirror_lib.offsets.runs import OffsetRun, RunBuilder
 from mirror_lib.relay.patient_reader import CHOICES, PatientReader
@@ -28,7 +30,7 @@ class Tail:
     """The target's log from the certain pair to its end, walked along with the rows that are made again."""
 
     def __init__(
-        self, log: PatientReader, partition: TopicPartition, first: int, end: int, *, retry_seconds: float
+        self, log: PatientReader, partition: TopicPartition, first: int, end: int, *, settings: CopySettings
     ) -> None:
         """Args:
         log: of the target partition, read as a reader of committed records does.
@@ -39,8 +41,11 @@ class Tail:
         self._partition = partition
         self._next = first
         self._end = end
-        self._retry_seconds = retry_seconds
+        self._retry_seconds = settings.retry_max_seconds
+        self._limits = DecodeLimits.within(settings.task_memory_bytes)
         self._waiting: list[RowColumns] = []
+        #: What is left of the last fetch, which is made into rows as they are needed.
+        self._fetched: Iterator[ArrowPart] = iter(())
         self._runs = RunBuilder()
         self._last_source: int | None = None
 
@@ -62,9 +67,11 @@ class Tail:
         """
         backoff = Backoff(self._retry_seconds)
         while not self._waiting and self._next < self._end:
-            answer = await self._log.fetch(self._next)
             before = self._next
-            for records, next_offset in read_arrow(
+            if self._take():
+                continue
+            answer = await self._log.fetch(self._next)
+            self._fetched = read_arrow(
                 answer.records,
                 answer.aborted,
                 topic=self._partition.topic,
@@ -72,13 +79,20 @@ class Tail:
                 start=self._next,
                 end=self._end,
                 read_committed=True,
-            ):
-                self._next = next_offset
-                if records.num_rows:
-                    self._waiting.append(_columns(records))
-            if self._next == before:
+                limits=self._limits,
+            )
+            if not self._take() and self._next == before:
                 await self._log.pause(backoff, self._silent())
         return bool(self._waiting)
+
+    def _take(self) -> bool:
+        """Take the next part of what was fetched; False where there is none."""
+        part = next(self._fetched, None)
+        if part is not None:
+            self._next = part.next_offset
+            if part.records.num_rows:
+                self._waiting.append(_columns(part.records))
+        return part is not None
 
     def _silent(self) -> MirrorError:
         return TransientError(

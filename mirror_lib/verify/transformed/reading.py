@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mirror_lib.cluster.batches.arrow_read import read_arrow
+from mirror_lib.cluster.batches.arrow_read import ArrowPart, read_arrow
 from mirror_lib.cluster.batches.arrow_rows import InexactRowError
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import LOG_OVERHEAD
 from mirror_lib.cluster.raw import FetchedPartition, RawClient
 from mirror_lib.cluster.rows.hand_over import HandOver
@@ -56,29 +58,44 @@ def read_bin(job: RowVerifyJob, number: int, attempt: int) -> Iterator[pa.Record
 
 @dataclass(frozen=True, slots=True)
 class RowChunk(Chunk):
-    """What one fetch brought, as rows of `KAFKA_SCHEMA`."""
+    """Some of what a fetch brought, as rows of `KAFKA_SCHEMA`."""
 
-    rows: Sequence[pa.RecordBatch] = ()
+    rows: pa.RecordBatch | None = None
 
 
 class RowLogReader(LogReader):
-    """Reads one partition a fetch at a time, as `RowChunk`s."""
+    """Reads one partition as `RowChunk`s, of which a fetch may make many: it is decompressed as they are taken."""
+
+    def __init__(self, *arguments: Any, limits: DecodeLimits, **options: Any) -> None:
+        """Args:
+        arguments: as of `LogReader`.
+        limits: what rows may take while they are made.
+        options: as of `LogReader`.
+        """
+        super().__init__(*arguments, **options)
+        self._limits = limits
+        #: What is left of the last fetch, and at which offset it goes on.
+        self._parts: Iterator[ArrowPart] = iter(())
+        self._parts_at = -1
+
+    async def _fetch(self, offset: int, end: int, *, surely_empty: bool) -> Chunk | None:
+        if offset == self._parts_at and (found := self._next_part(0)) is not None:
+            return found
+        return await super()._fetch(offset, end, surely_empty=surely_empty)
 
     def _chunk(self, answer: FetchedPartition, offset: int, end: int, where: Where) -> Chunk:
-        rows: list[pa.RecordBatch] = []
-        reached = offset
+        self._parts = read_arrow(
+            memoryview(answer.records),
+            answer.aborted,
+            topic=self._partition.topic,
+            partition=self._partition.partition,
+            start=offset,
+            end=end,
+            read_committed=self._read_committed,
+            limits=self._limits,
+        )
         try:
-            for part in read_arrow(
-                memoryview(answer.records),
-                answer.aborted,
-                topic=self._partition.topic,
-                partition=self._partition.partition,
-                start=offset,
-                end=end,
-                read_committed=self._read_committed,
-            ):
-                rows.append(part.records)
-                reached = part.next_offset
+            found = self._next_part(_whole_bytes(answer.records))
         except (CorruptBatchError, InexactRowError) as error:
             at = offset if error.where.offset is None else error.where.offset
             for gap in self._known_gaps:
@@ -86,9 +103,16 @@ class RowLogReader(LogReader):
                     return RowChunk((), gap.next_offset)
             error.where = where
             raise
-        if reached == offset:
+        if found is None:
             raise TransientError("the broker does not send a whole record batch.", where=where)
-        return RowChunk((), reached, _whole_bytes(answer.records), rows=[each for each in rows if each.num_rows])
+        return found
+
+    def _next_part(self, size: int) -> RowChunk | None:
+        part = next(self._parts, None)
+        if part is None:
+            return None
+        self._parts_at = part.next_offset
+        return RowChunk((), part.next_offset, size, rows=part.records)
 
 
 class _Reading:
@@ -151,7 +175,8 @@ class _Reading:
                 next_offset = min(chunk.next_offset, stop)
                 size += chunk.size
                 self._spent.bytes += chunk.size
-                for rows in chunk.rows if isinstance(chunk, RowChunk) else ():
+                rows = chunk.rows if isinstance(chunk, RowChunk) else None
+                if rows is not None:
                     kept = _without(rows, skipped)
                     left_out += rows.num_rows - kept.num_rows
                     if kept.num_rows:
@@ -182,6 +207,7 @@ class _Reading:
             retry_seconds=job.retry_seconds,
             chunk_bytes=chunk_size(range_, _LARGEST_CHUNK),
             known_gaps=check.known_gaps,
+            limits=DecodeLimits.within(job.memory_bytes),
         )
         return LogStream(reader, range_.source_first, stop)
 

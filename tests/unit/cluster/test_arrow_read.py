@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from mirror_lib.cluster.batches.arrow_read import ArrowPart, read_arrow
 from mirror_lib.cluster.batches.arrow_rows import KAFKA_SCHEMA, InexactRowError
 from mirror_lib.cluster.batches.codecs import LARGEST_BODY
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.records import MOST_RECORDS, Record
 from mirror_lib.cluster.batches.stretches import read_stretches
 from mirror_lib.cluster.batches.varint import decode_varint, encode_varint
@@ -75,7 +76,7 @@ def read(
             start=start,
             end=end,
             read_committed=read_committed,
-            part_bytes=part_bytes,
+            limits=DecodeLimits(part_bytes, part_bytes, LARGEST_BODY),
         )
     )
     for part in parts:

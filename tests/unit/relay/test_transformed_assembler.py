@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import Codec
 from mirror_lib.errors import MirrorError
 from mirror_lib.relay.transformed.assembler import RowAssembler, RowPart
@@ -19,8 +20,23 @@ REFUSED = MirrorError("it cannot be transformed.")
 
 def assembler(start: int, end: int, *, leave_out: bool = False, failed: Sequence[FailedRecord] = ()) -> RowAssembler:
     return RowAssembler(
-        topic="orders", partition=0, start=start, end=end, read_committed=False, leave_out=leave_out, failed=failed
+        topic="orders",
+        partition=0,
+        start=start,
+        end=end,
+        read_committed=False,
+        leave_out=leave_out,
+        limits=DecodeLimits(part=1),
+        failed=failed,
     )
+
+
+def fed(taken: RowAssembler, data: bytes) -> list[RowPart]:
+    """All that a fetch gives."""
+    parts = taken.feed(data)
+    while taken.has_more:
+        parts += taken.more()
+    return parts
 
 
 def log(sizes: Sequence[int], codec: int = 0) -> list[bytes]:
@@ -57,7 +73,7 @@ def test_given_any_fetches_of_a_range_when_fed_then_every_record_of_it_comes_onc
         whole = data.draw(st.integers(1, len(sizes) - first))
         cut = data.draw(st.integers(0, len(batches[first + whole]) - 1)) if first + whole < len(sizes) else 0
         rest = batches[first + whole][:cut] if cut else b""
-        found += offsets(taken.feed(b"".join(batches[first : first + whole]) + rest))
+        found += offsets(fed(taken, b"".join(batches[first : first + whole]) + rest))
 
     assert found == list(range(start, end))
     assert taken.failure is None
@@ -67,7 +83,7 @@ def test_given_any_fetches_of_a_range_when_fed_then_every_record_of_it_comes_onc
 def test_given_a_record_that_fails_when_nothing_is_left_out_then_it_ends_there_with_its_error() -> None:
     taken = assembler(0, 30, failed=[FailedRecord(17, REFUSED), FailedRecord(3, REFUSED)])
 
-    assert offsets(taken.feed(b"".join(log([10, 10, 10])))) == [0, 1, 2]
+    assert offsets(fed(taken, b"".join(log([10, 10, 10])))) == [0, 1, 2]
     assert taken.failure is REFUSED
     assert (taken.next_offset, taken.finished) == (3, False)
 
@@ -75,7 +91,7 @@ def test_given_a_record_that_fails_when_nothing_is_left_out_then_it_ends_there_w
 def test_given_records_that_fail_when_they_are_left_out_then_the_others_come_and_their_bytes_are_kept() -> None:
     taken = assembler(0, 30, leave_out=True, failed=[FailedRecord(3, REFUSED), FailedRecord(29, REFUSED)])
 
-    found = offsets(taken.feed(b"".join(log([10, 10, 10]))))
+    found = offsets(fed(taken, b"".join(log([10, 10, 10]))))
 
     assert found == [offset for offset in range(30) if offset not in (3, 29)]
     assert [(each.first_offset, each.next_offset, each.error) for each in taken.take_left_out()] == [
@@ -89,7 +105,7 @@ def test_given_a_record_that_ends_the_partition_when_others_are_left_out_then_it
     last = FailedRecord(15, REFUSED, ends_partition=True)
     taken = assembler(0, 30, leave_out=True, failed=[FailedRecord(3, REFUSED), last])
 
-    assert offsets(taken.feed(b"".join(log([10, 10, 10])))) == [each for each in range(15) if each != 3]
+    assert offsets(fed(taken, b"".join(log([10, 10, 10])))) == [each for each in range(15) if each != 3]
     assert (taken.failure, taken.next_offset) == (REFUSED, 15)
 
 
@@ -100,9 +116,9 @@ def test_given_a_damaged_batch_when_fed_then_what_precedes_it_comes_and_the_poli
     damaged[-1] ^= 0xFF
     taken = assembler(0, 30, leave_out=leave_out)
 
-    found = offsets(taken.feed(good + bytes(damaged) + after))
-    found += offsets(taken.feed(bytes(damaged) + after))
-    found += offsets(taken.feed(after)) if leave_out else []
+    found = offsets(fed(taken, good + bytes(damaged) + after))
+    found += offsets(fed(taken, bytes(damaged) + after))
+    found += offsets(fed(taken, after)) if leave_out else []
 
     assert found == [*range(10), *(range(20, 30) if leave_out else ())]
     assert (taken.failure is None) == leave_out

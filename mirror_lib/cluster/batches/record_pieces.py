@@ -1,0 +1,142 @@
+"""Where records lie in a body that comes piece by piece.
+
+numpy and Arrow are not for the copy task: nothing that it imports may import this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from mirror_lib.cluster.batches.record_blocks import Int64s
+from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.varint import decode_varint
+
+#: Bytes in which the length, the attributes and both deltas of a record fit.
+_LONGEST_BEGINNING = 31
+_ONE_BYTE = 0x80
+
+
+class Found(NamedTuple):
+    """Whole records: where each begins behind its length, and where it ends."""
+
+    content: bytes
+    starts: Int64s
+    ends: Int64s
+
+
+class Giant(NamedTuple):
+    """A record that is too large to be held; it is passed over."""
+
+    size: int
+    offset_delta: int
+
+
+class _Walked(NamedTuple):
+    starts: list[int]
+    ends: list[int]
+    #: Where the next record begins with its length, and the bytes that must be there from it on.
+    position: int
+    needed: int
+
+
+def record_pieces(
+    body: Iterable[bytes], count: int, *, at_once: int, piece: int, largest: int
+) -> Iterator[Found | Giant]:
+    """All records of a body, in their order, as they become whole.
+
+    Args:
+        count: of the records in it.
+        at_once: records of one `Found`, at most.
+        piece: bytes of one `Found`, about, but for a single record that takes more.
+        largest: bytes that a record may take.
+
+    Raises:
+        RecordError: while iterating, the body holds something else.
+    """
+    waiting: list[bytes] = []
+    size, needed, left, dropped = 0, 1, count, 0
+    for each in body:
+        part = each[dropped:]
+        dropped -= len(each) - len(part)
+        if not part:
+            continue
+        waiting.append(part)
+        size += len(part)
+        if size < max(needed, piece):
+            continue
+        content, position = b"".join(waiting), 0
+        waiting.clear()
+        while left:
+            walked = _walked(content, position, min(left, at_once))
+            position, needed = walked.position, walked.needed
+            if not walked.starts:
+                break
+            yield _found(content, walked)
+            left -= len(walked.starts)
+        here = len(content) - position
+        if left and needed > largest:
+            if here < _LONGEST_BEGINNING:
+                needed = _LONGEST_BEGINNING
+            else:
+                yield Giant(needed, _offset_delta(content, position))
+                left -= 1
+                # It is longer than what is here of it.
+                dropped, position, here, needed = needed - here, len(content), 0, 1
+        waiting, size = [content[position:]] if here else [], here
+        # Nothing of it is held while the next piece is made.
+        del content
+    content, position = b"".join(waiting), 0
+    while left:
+        walked = _walked(content, position, min(left, at_once))
+        if not walked.starts:
+            raise RecordError(f"its bytes end before the last {left} of {count} records")
+        yield _found(content, walked)
+        left -= len(walked.starts)
+        position = walked.position
+    if position != len(content) or dropped:
+        raise RecordError(f"{len(content) - position or -dropped} bytes are left after {count} records")
+
+
+def _found(content: bytes, walked: _Walked) -> Found:
+    starts, ends = (np.array(each, dtype=np.int64) for each in (walked.starts, walked.ends))
+    return Found(content, starts, ends)
+
+
+def _offset_delta(content: bytes, position: int) -> int:
+    try:
+        _, position = decode_varint(content, position)
+        _, position = decode_varint(content, position + 1)
+        return decode_varint(content, position)[0]
+    except (IndexError, ValueError) as error:
+        raise RecordError(f"a record cannot be read: {error}") from error
+
+
+def _walked(content: bytes, position: int, most: int) -> _Walked:
+    """The records from `position` on that are whole."""
+    starts: list[int] = []
+    ends: list[int] = []
+    size = len(content)
+    for _ in range(most):
+        try:
+            # The cost of batches with very many records, nearly all of which are short.
+            length, start = content[position], position + 1
+            if length < _ONE_BYTE:
+                length = (length >> 1) ^ -(length & 1)
+            else:
+                length, start = decode_varint(content, position)
+        except IndexError:
+            return _Walked(starts, ends, position, size - position + 1)
+        except ValueError as error:
+            raise RecordError(f"a record cannot be read: {error}") from error
+        if length <= 0:
+            raise RecordError(f"a record claims to have {length} bytes")
+        end = start + length
+        if end > size:
+            return _Walked(starts, ends, position, end - position)
+        starts.append(start)
+        ends.append(end)
+        position = end
+    return _Walked(starts, ends, position, 1)
