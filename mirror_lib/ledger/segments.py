@@ -79,7 +79,8 @@ def compact(connection: Connection, flow: str, topic: str, partition: int) -> in
     sizes = select(columns.source_first, columns.records, length, columns.run_id)
     found = connection.execute(sizes.where(_is_of(key)).order_by(columns.source_first))
     fewer = 0
-    for group in groups_to_merge(RowSize(*size, is_by_opposite(run_id)) for *size, run_id in found):
+    rows_found = (RowSize(first, count, size, is_by_opposite(run_id)) for first, count, size, run_id in found)
+    for group in groups_to_merge(rows_found):
         within = and_(_is_of(key), columns.source_first.between(group[0].source_first, group[-1].source_first))
         query = select(_SEGMENT).where(within).order_by(columns.source_first)
         rows = [SegmentRow(**row) for row in connection.execute(query).mappings()]

@@ -19,7 +19,6 @@ from mirror_lib.ledger.directions import inverse_run_id
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.segment_runs import columns_of
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.runbook.wave import WaveTopic, unrestricted
@@ -150,8 +149,7 @@ def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRo
     """
     runs = None
     if row.runs is not None:
-        columns = columns_of(row)
-        runs = RunColumns(columns.target_first, columns.source_first, columns.count).encode()
+        runs = columns_of(row).inverse().encode()
     return SegmentRow(
         flow=flow,
         topic=topic,

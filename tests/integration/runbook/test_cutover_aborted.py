@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.segment_runs import columns_of, of_columns
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.map_rebuild import apply_rebuilt, rebuild
+from mirror_lib.relay.map_rebuild_plan import plan_rebuild
 from mirror_lib.runbook.machine import create
 from mirror_lib.runbook.model import CutoverState
 from mirror_lib.runbook.opening import failback_of
@@ -62,6 +67,30 @@ def differences(report: VerifyReport) -> list[tuple[DifferenceKind, int | None, 
     ]
 
 
+def lose_first_records(flow: Flow, topic: str, count: int) -> None:
+    """Let the ledger know nothing of the first records of the map."""
+    name = str(flow.config.flow)
+    first, *others = flow.ledger.segments(name, topic, 0)
+    kept = columns_of(first).behind(source=count, target=0)
+    flow.ledger.replace_segments(name, topic, 0, [of_columns(kept, like=first), *others])
+
+
+def rebuilt(moving: Migration, topic: str) -> list[tuple[int, int, int]]:
+    """Rebuild the map of the flow back: records, those that only the logs tell of, and contradictions."""
+    ledger = moving.ledger
+    flow, opposite = (with_handovers(moving.config.flow(name), ledger) for name in ("B->A", "A->B"))
+    with FlowClusters.connect(flow) as clusters:
+        plans = plan_rebuild(flow, flow_topology(flow, (topic,)), clusters)
+        found = rebuild(flow, plans, clusters, ledger, lambda _: None, opposite=opposite)
+    assert [each.error for each in found] == [None]
+    apply_rebuilt(flow, ledger, found, run_id="rebuild-1")
+    return [
+        (each.match.columns.records, each.difference.only_in_logs, each.difference.contradicting)
+        for each in found
+        if each.match is not None and each.difference is not None
+    ]
+
+
 def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there_again(
     moving: Migration, topic_name: str
 ) -> None:
@@ -71,6 +100,9 @@ def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there
     # And another one that writers have aborted on the target
     transaction(moving.pair.target, topic_name, [b"aborted here"] * 3, commit=False)
     moving.back.run()
+    # And a ledger that has lost a part of what the first flow had copied
+    lose_first_records(moving.back, topic_name, 12)
+    assert rebuilt(moving, topic_name) == [(28, 12, 0)]
 
     # When both failbacks and a second cutover are taken to their ends
     bring_home(moving, "wave")
