@@ -400,6 +400,14 @@ class RunLockedError(MirrorError):
     retriable = True
 
 
+class AnotherRunError(RunLockedError):
+    """Another run holds the lock and was seen to renew it, so nothing was begun here."""
+
+    def attributes(self) -> dict[str, Any]:
+        """As of every error, with what tells it from a lock that was lost."""
+        return {**super().attributes(), "holder_lives": True}
+
+
 class RunDiedError(MirrorError):
     """A run ended without a word: its process was killed, or its machine is gone."""
 

@@ -69,7 +69,7 @@ class Play(Moves):
         self._do_groups()
         self._verify("full", complete=True)
         self._verify("state", complete=True)
-        if self._ends is not None and self._can_move(self._ends):
+        if self._ends is not None and self._ends not in self._moved:
             self._go_and_come_back(self._ends)
 
     def _come_to_rest(self) -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict
 from typing import Any
 
-from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError
+from mirror_lib.errors import NOWHERE, ConfigurationError, MirrorError, ReplicationError, RunLockedError
 from mirror_lib.relay.job_report import Failure, JobReport
 
 #: XCom is no place for a hundred thousand rows; the ledger has them all.
@@ -37,7 +37,16 @@ def xcom_value(report: JobReport) -> dict[str, Any]:
         "planned": [asdict(topic) for topic in report.planned],
         "left_out": report.left_out,
         "left_out_ranges": [str(each) for each in report.left_out_ranges[:_PROBLEMS_KEPT]],
+        "skipped": skip_reason(report),
     }
+
+
+def skip_reason(report: JobReport) -> str | None:
+    """Why the job has begun nothing, where that is no fault: another run of the flow is active and copies."""
+    error = report.error
+    if error is None or error.reason != RunLockedError.reason or not error.more.get("holder_lives"):
+        return None
+    return f"nothing was copied by this run: {error.what} The next run continues."
 
 
 def exit_code_in(message: str) -> int | None:

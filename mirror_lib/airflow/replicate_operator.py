@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow.compatibility import AirflowException, Context
-from mirror_lib.airflow.job_outcome import exit_code_in, failure_of, xcom_value
+from mirror_lib.airflow.compatibility import AirflowException, AirflowSkipException, Context
+from mirror_lib.airflow.job_outcome import exit_code_in, failure_of, skip_reason, xcom_value
 from mirror_lib.airflow.spark_job_operator import SparkJobOperator
 from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.observe.airflow_runs import trigger_text
@@ -29,11 +29,13 @@ class ReplicateOperator(SparkJobOperator):
         super().__init__(application=job_file(), flow=flow, name=f"mirror {flow}", **kwargs)
 
     def _judge(self, context: Context, report: Path, failure: AirflowException | None) -> None:
-        """Its report goes to XCom whatever the outcome."""
+        """Its report goes to XCom whatever the outcome. Where another run is active it is no failure."""
         found = JobReport.read(report)
         if found is not None:
             context["ti"].xcom_push(key=REPORT_KEY, value=xcom_value(found))
             self._log_plan(found)
+            if (skipped := skip_reason(found)) is not None:
+                raise AirflowSkipException(f"flow {self.flow}: {skipped}")
         if failure is not None:
             code = found.exit_code if found is not None else exit_code_in(str(failure))
             raise failure_of(self.flow, code, found) from failure

@@ -25,6 +25,8 @@ def report_text(flow: str, outcome: Mapping[str, Any] | None, totals: Sequence[T
     """One run in words and columns; `outcome` is `job_outcome.xcom_value`, None when the Spark job never ended."""
     if outcome is not None and outcome["dry_run"]:
         return _plan_text(flow, outcome)
+    if outcome is not None and outcome.get("skipped") is not None and not totals:
+        return f"Flow {flow}: {outcome['skipped']}"
     if outcome is None and not totals:
         return f"Flow {flow} copied nothing: the Spark job was not run or was ended from outside."
     if not totals:

@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 _RUNS_LOOKED_AT = 50
 #: What else a run does than copying, in the order in which the report tells it.
 REPORTED_STEPS = ("sync_topic_configs", "sync_topic_acls", "translate_offsets", "sync_group_offsets", "heartbeats")
+#: Of these, what Airflow skips together with the copy.
+_ONLY_AFTER_COPY = frozenset({"heartbeats"})
 #: A cluster that says nothing for so long is not there; the task is tried again later anyway.
 _CONTACT_SECONDS = 20.0
 
@@ -160,7 +162,10 @@ def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], *
 
 
 def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
-    """Prints what this run copied and did beside the copy, and fails the run when something was left undone."""
+    """Prints what this run copied and did beside the copy, and fails the run when something was left undone.
+
+    Skipped where the copy was left to another run.
+    """
     config, _ = _load(config_path, flow)
     instance, dag_run = context["ti"], context["dag_run"]
     outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
@@ -175,11 +180,17 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     if outcome is None:
         raise AirflowFailException(f"flow {flow} was not copied: a task before the report failed, see its log.")
     problems: list[str] = []
-    if outcome["exit_code"]:
+    skipped = outcome.get("skipped")
+    if skipped is not None:
+        # What follows the copy alone is skipped with it.
+        steps = {name: done for name, done in steps.items() if done is not None or name not in _ONLY_AFTER_COPY}
+    elif outcome["exit_code"]:
         problems += outcome["problems"] or ["the Spark job failed"]
     problems += failed_steps(steps)
     if problems:
         raise AirflowFailException(f"flow {flow}: " + "; ".join(problems))
+    if skipped is not None:
+        raise AirflowSkipException(f"flow {flow}: {skipped}")
     return {
         "dry_run": outcome["dry_run"],
         "records": sum(total.records for total in totals),

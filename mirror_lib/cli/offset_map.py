@@ -120,7 +120,7 @@ def _rebuild(
     output: Output, config: Path, flow: str, topics: Sequence[str], partition: int | None, *, apply: bool
 ) -> None:
     from mirror_lib.config.flow_topology import flow_topology
-    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs, opposite_of
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.relay.gather import FlowClusters
     from mirror_lib.relay.map_rebuild import apply_rebuilt, rebuild
@@ -141,7 +141,8 @@ def _rebuild(
         _show_plans(output, plans)
         total = sum(plan.offsets for plan in plans)
         with output.progress(f"Reading the logs of {name}", total) as progress:
-            found = rebuild(settings, plans, clusters, ledger, progress.advance)
+            opposite = opposite_of(file, settings)
+            found = rebuild(settings, plans, clusters, ledger, progress.advance, opposite=opposite)
         _show_rebuilt(output, found)
         written = 0
         if apply:

@@ -22,6 +22,8 @@ class RowSize:
     source_first: int
     records: int
     bytes: int
+    #: As of `directions.MapPart`.
+    by_opposite: bool = False
 
     @property
     def small(self) -> bool:
@@ -82,7 +84,7 @@ def merged(rows: Sequence[SegmentRow]) -> SegmentRow:
 def groups_to_merge(rows: Iterable[RowSize]) -> list[list[RowSize]]:
     """Which neighbours become one row: each group is full at last, except one that nothing follows it.
 
-    Rows that are full are rewritten only together with a small one before them.
+    Rows that are full are rewritten only together with a small one before them, and rows of both directions never.
     """
     groups: list[list[RowSize]] = []
     group: list[RowSize] = []
@@ -91,6 +93,9 @@ def groups_to_merge(rows: Iterable[RowSize]) -> list[list[RowSize]]:
             groups.append(group)
             group = []
             continue
+        if group and group[-1].by_opposite != row.by_opposite:
+            groups.append(group)
+            group = []
         group.append(row)
         if sum(each.records for each in group) >= FULL_RECORDS or sum(each.bytes for each in group) >= FULL_BYTES:
             groups.append(group)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, case, delete, func, or_, select, text
 
 from mirror_lib.errors import OffsetMapError
+from mirror_lib.ledger.directions import is_by_opposite
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.offset_rows import MapSize, SegmentRow
 from mirror_lib.ledger.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, cut, groups_to_merge, holds, merged
@@ -74,10 +75,12 @@ def compact(connection: Connection, flow: str, topic: str, partition: int) -> in
     """
     _lock_flows(connection, {flow})
     key, columns = (flow, topic, partition), _SEGMENT.c
-    sizes = select(columns.source_first, columns.records, func.coalesce(func.length(columns.runs), 0).label("bytes"))
+    length = func.coalesce(func.length(columns.runs), 0).label("bytes")
+    sizes = select(columns.source_first, columns.records, length, columns.run_id)
     found = connection.execute(sizes.where(_is_of(key)).order_by(columns.source_first))
     fewer = 0
-    for group in groups_to_merge(RowSize(*row) for row in found):
+    rows_found = (RowSize(first, count, size, is_by_opposite(run_id)) for first, count, size, run_id in found)
+    for group in groups_to_merge(rows_found):
         within = and_(_is_of(key), columns.source_first.between(group[0].source_first, group[-1].source_first))
         query = select(_SEGMENT).where(within).order_by(columns.source_first)
         rows = [SegmentRow(**row) for row in connection.execute(query).mappings()]
@@ -198,8 +201,10 @@ def _tails_of_topics(connection: Connection, flow: str, topics: Sequence[str]) -
 
 
 def _joined(tail: SegmentRow, row: SegmentRow) -> SegmentRow:
-    """The row, as part of the one before it where it continues that without a hole."""
+    """The row, as part of the one before it where it continues that without a hole, in the same direction."""
     dense = tail.runs is None and row.runs is None
+    if is_by_opposite(tail.run_id) != is_by_opposite(row.run_id):
+        return row
     if not dense or row.source_first != tail.source_next or row.target_first != tail.target_next:
         return row
     records = tail.records + row.records

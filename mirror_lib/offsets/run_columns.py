@@ -146,6 +146,17 @@ class RunColumns:
         kept = count > 0
         return RunColumns(self.source_first[kept], self.target_first[kept], count[kept])
 
+    def behind(self, *, source: int, target: int) -> RunColumns:
+        """Only the records that stand at both offsets or behind them."""
+        skip = np.maximum(np.maximum(source - self.source_first, target - self.target_first), 0)
+        count = self.count - skip
+        kept = count > 0
+        return RunColumns((self.source_first + skip)[kept], (self.target_first + skip)[kept], count[kept])
+
+    def inverse(self) -> RunColumns:
+        """The map of the opposite direction."""
+        return RunColumns(self.target_first, self.source_first, self.count)
+
     def holds(self, other: RunColumns) -> bool:
         """Whether this map says of the stretch of the other exactly what the other says."""
         if not len(other):

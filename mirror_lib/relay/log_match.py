@@ -102,6 +102,20 @@ class LogMatch:
     ambiguous: int
 
 
+def joined(matches: Sequence[tuple[LogMatch, bool]]) -> LogMatch:
+    """What the logs say as a whole, from what parts of them say, in their order.
+
+    Args:
+        matches: each with whether its source is the other's target.
+    """
+    return LogMatch(
+        RunColumns.joined([each.columns.inverse() if inverse else each.columns for each, inverse in matches]),
+        sum(each.only_on_target if inverse else each.only_on_source for each, inverse in matches),
+        sum(each.only_on_source if inverse else each.only_on_target for each, inverse in matches),
+        sum(each.ambiguous for each, _ in matches),
+    )
+
+
 class _Side:
     """One log as it is walked through."""
 
@@ -125,6 +139,10 @@ class _Side:
             if stretch.next_offset <= self.fed_to:
                 continue
             fed = True
+            if stretch.first >= self.end:
+                # What stands behind the end says nothing about what is before it.
+                self._advance(self.end, self.end, hidden=False)
+                break
             if stretch.hidden:
                 self._advance(max(stretch.first, self.fed_to), min(stretch.next_offset, self.end), hidden=True)
             else:

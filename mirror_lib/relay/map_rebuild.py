@@ -18,16 +18,17 @@ from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
 from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.raw import RawClient, open_clients
-from mirror_lib.config.model import FlowConfig, PoisonPolicy
+from mirror_lib.config.model import FlowConfig, IsolationLevel, PoisonPolicy
 from mirror_lib.errors import CorruptBatchError, MirrorError, TargetDivergedError, TransientError, Where
+from mirror_lib.ledger.directions import MapPart, map_parts, run_id_in, with_ends
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.rows import GapRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.relay.gather import FlowClusters
-from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape
-from mirror_lib.relay.map_rebuild_plan import RebuildPlan
+from mirror_lib.relay.log_match import LogMatch, LogMatcher, LogShape, joined
+from mirror_lib.relay.map_rebuild_plan import RebuildPlan, by_direction
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.stable_end import until_stable
 from mirror_lib.relay.tail_match import MismatchError
@@ -92,6 +93,8 @@ class Rebuilt:
     match: LogMatch | None = None
     difference: Difference | None = None
     error: MirrorError | None = None
+    #: Which of both flows has copied what, as the ledger has it.
+    parts: tuple[MapPart, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -121,14 +124,23 @@ class Rebuilt:
 
 
 def rebuild(
-    flow: FlowConfig, plans: Sequence[RebuildPlan], clusters: FlowClusters, ledger: Ledger, advance: Advance
+    flow: FlowConfig,
+    plans: Sequence[RebuildPlan],
+    clusters: FlowClusters,
+    ledger: Ledger,
+    advance: Advance,
+    *,
+    opposite: FlowConfig | None = None,
 ) -> list[Rebuilt]:
     """Read the logs and compare what they say with the ledger; changes nothing. Partitions fail alone.
+
+    Args:
+        opposite: the flow back, as the file has it: the isolation level and policies of what it has copied.
 
     Raises:
         MirrorError: a cluster cannot be connected to.
     """
-    return asyncio.run(_rebuild_all(flow, plans, clusters, ledger, advance))
+    return asyncio.run(_rebuild_all(flow, opposite, plans, clusters, ledger, advance))
 
 
 def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], *, run_id: str) -> int:
@@ -143,28 +155,43 @@ def apply_rebuilt(flow: FlowConfig, ledger: Ledger, rebuilt: Iterable[Rebuilt], 
         source, columns = each.plan.source, each.match.columns
         if not each.difference.contradicting:
             columns = _with_older(_stored(flow, ledger, source), columns)
-        ledger.replace_segments(str(flow.flow), *source, _rows(flow, source, columns, run_id))
+        ledger.replace_segments(str(flow.flow), *source, _rows_by_direction(flow, source, columns, each.parts, run_id))
         written += 1
     return written
 
 
 async def _rebuild_all(
-    flow: FlowConfig, plans: Sequence[RebuildPlan], clusters: FlowClusters, ledger: Ledger, advance: Advance
+    flow: FlowConfig,
+    opposite: FlowConfig | None,
+    plans: Sequence[RebuildPlan],
+    clusters: FlowClusters,
+    ledger: Ledger,
+    advance: Advance,
 ) -> list[Rebuilt]:
     limit = asyncio.Semaphore(_AT_A_TIME)
 
-    gaps = ledger.gaps(str(flow.flow), limit=None)
+    gaps = {name: ledger.gaps(name, limit=None) for name in (str(flow.flow), str(flow.flow.opposite))}
+
+    async def match_piece(piece: RebuildPlan, source: RawClient, target: RawClient) -> LogMatch:
+        """As the flow that has copied it."""
+        rules, name = flow, str(flow.flow)
+        if piece.by_opposite:
+            rules, name, source, target = opposite or flow, str(flow.flow.opposite), target, source
+        logs = _Logs.of(rules, name, piece, source, target)
+        return await logs.match(_left_out(rules, piece, gaps[name]), advance)
 
     async def one(plan: RebuildPlan, source: RawClient, target: RawClient) -> Rebuilt:
-        left_out = _left_out(flow, plan, gaps)
+        parts = map_parts(ledger.segments(str(flow.flow), *plan.source))
         async with limit:
             try:
-                logs = _Logs.of(flow, plan, source, target, read_committed=clusters.read_committed)
-                match = await logs.match(left_out, advance)
+                found = [
+                    (await match_piece(piece, source, target), piece.by_opposite) for piece in by_direction(plan, parts)
+                ]
             except MirrorError as error:
                 return Rebuilt(plan, error=error)
+        match = joined(found)
         known = _stored(flow, ledger, plan.source)
-        return Rebuilt(plan, match, Difference.between(known, match.columns))
+        return Rebuilt(plan, match, Difference.between(known, match.columns), parts=parts)
 
     async with open_clients(clusters.source_data, clusters.target_data) as (source, target):
         return list(await asyncio.gather(*(one(plan, source, target) for plan in plans)))
@@ -196,16 +223,15 @@ class _Logs:
     retry_seconds: float
 
     @classmethod
-    def of(
-        cls, flow: FlowConfig, plan: RebuildPlan, source: RawClient, target: RawClient, *, read_committed: bool
-    ) -> _Logs:
+    def of(cls, flow: FlowConfig, name: str, plan: RebuildPlan, source: RawClient, target: RawClient) -> _Logs:
         """Nothing is read yet."""
+        read_committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
         return cls(
             plan,
             PatientReader(source, plan.source, flow.copy_settings, read_committed=read_committed),
             # What a transaction has written and taken back is on no reader's target.
             PatientReader(target, plan.target, flow.copy_settings, read_committed=True),
-            Where(flow=str(flow.flow), topic=plan.source.topic, partition=plan.source.partition),
+            Where(flow=name, topic=plan.source.topic, partition=plan.source.partition),
             target,
             flow.copy_settings.retry_max_seconds,
         )
@@ -344,6 +370,22 @@ def _with_older(known: RunColumns, columns: RunColumns) -> RunColumns:
         return known
     older = known.before(source=int(columns.source_first[0]), target=int(columns.target_first[0]))
     return RunColumns.joined([older, columns])
+
+
+def _rows_by_direction(
+    flow: FlowConfig, source: TopicPartition, columns: RunColumns, parts: Sequence[MapPart], run_id: str
+) -> list[SegmentRow]:
+    """The rows of a map, of which each still says which flow has copied it."""
+    if not parts:
+        return _rows(flow, source, columns, run_id)
+    rows: list[SegmentRow] = []
+    for part, behind in with_ends(parts):
+        inside = columns
+        if behind is not None:
+            inside = columns.before(source=behind.source_first, target=behind.target_first)
+            columns = columns.behind(source=behind.source_first, target=behind.target_first)
+        rows += _rows(flow, source, inside, run_id_in(part, run_id))
+    return rows
 
 
 def _rows(flow: FlowConfig, source: TopicPartition, columns: RunColumns, run_id: str) -> list[SegmentRow]:

@@ -5,14 +5,15 @@ Reads no record. What is done with a plan is in `map_rebuild`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import SourceTruncatedError, TargetTruncatedError, TopologyError, Where
+from mirror_lib.ledger.directions import MapPart, with_ends
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
@@ -30,6 +31,8 @@ class RebuildPlan:
     target_end: int
     #: Whether the ends belong together for certain, as a position of ours says.
     certain_end: bool
+    #: Whether the opposite flow has copied it: then `source` and `target` are those of that flow.
+    by_opposite: bool = False
 
     @property
     def offsets(self) -> int:
@@ -48,6 +51,48 @@ class RebuildPlan:
             "target_end": self.target_end,
             "certain_end": self.certain_end,
         }
+
+
+def by_direction(plan: RebuildPlan, parts: Sequence[MapPart]) -> list[RebuildPlan]:
+    """The plan in pieces, each as the flow has it that has copied it.
+
+    Args:
+        parts: of the map that the ledger has; where it has none, the flow has copied all.
+    """
+    pieces: list[RebuildPlan] = []
+    first = (plan.source_start, plan.target_start)
+    for part, behind in with_ends(parts):
+        end = (plan.source_end, plan.target_end)
+        if behind is not None:
+            end = (
+                min(max(behind.source_first, first[0]), plan.source_end),
+                min(max(behind.target_first, first[1]), plan.target_end),
+            )
+        if end != first or behind is None:
+            piece = replace(
+                plan,
+                source_start=first[0],
+                source_end=end[0],
+                target_start=first[1],
+                target_end=end[1],
+                certain_end=plan.certain_end or behind is not None,
+            )
+            pieces.append(_inverse(piece) if part.by_opposite else piece)
+        first = end
+    return pieces or [plan]
+
+
+def _inverse(plan: RebuildPlan) -> RebuildPlan:
+    return replace(
+        plan,
+        source=plan.target,
+        target=plan.source,
+        source_start=plan.target_start,
+        source_end=plan.target_end,
+        target_start=plan.source_start,
+        target_end=plan.source_end,
+        by_opposite=True,
+    )
 
 
 def plan_rebuild(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from mirror_lib.errors import LedgerError, RunLockedError, Where
+from mirror_lib.errors import AnotherRunError, LedgerError, RunLockedError, Where
 from mirror_lib.ledger.locks import is_held_by
 from mirror_lib.ledger.rows import RunLockRow
 from mirror_lib.ledger.store import Ledger
@@ -68,7 +68,7 @@ class RunLease:
         """Take the lock and keep renewing it; called by `hold_lock`.
 
         Raises:
-            RunLockedError: another run has it, and lives.
+            AnotherRunError: another run has it, and lives.
             LedgerError: the ledger cannot be used.
         """
         watched: RunLockRow | None = None
@@ -179,7 +179,7 @@ def hold_lock(
         waiting: told of it each time that it was found to live.
 
     Raises:
-        RunLockedError: another run has the lock and lives.
+        AnotherRunError: another run has the lock and lives.
         LedgerError: the ledger cannot be used.
     """
     deadline = _clock() + wait_seconds
@@ -198,8 +198,8 @@ def hold_lock(
         lease.release()
 
 
-def _locked(row: RunLockRow) -> RunLockedError:
-    return RunLockedError(
+def _locked(row: RunLockRow) -> AnotherRunError:
+    return AnotherRunError(
         f"run {row.run_id} is active since {_time(row.acquired_at)}: {shown_holder(row.holder)} renewed its lock at "
         f"{_time(row.renewed_at)}.",
         where=Where(flow=row.flow),

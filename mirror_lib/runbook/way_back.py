@@ -15,10 +15,10 @@ from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.ledger.cutover_rows import CutRow
+from mirror_lib.ledger.directions import inverse_run_id
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.segment_runs import columns_of
 from mirror_lib.ledger.store import Ledger
-from mirror_lib.offsets.run_columns import RunColumns
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters
 from mirror_lib.runbook.wave import WaveTopic, unrestricted
@@ -85,7 +85,8 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
         MirrorError: a cluster or the ledger cannot be used.
     """
     ensure_topics(opposite)
-    run_id, back = f"way-back-{uuid.uuid4()}", str(opposite.flow)
+    unique, back = str(uuid.uuid4()), str(opposite.flow)
+    run_id = f"way-back-{unique}"
     with FlowClusters.connect(opposite) as clusters:
         check_clusters(opposite, ledger, clusters.ids(), note=True)
         described = clusters.source_admin.describe_topics({cut.target_topic for cut in cuts})
@@ -109,7 +110,7 @@ def prepare_way_back(flow: FlowConfig, opposite: FlowConfig, cuts: Sequence[CutR
                 )
             )
             led_here = ledger.segments(str(flow.flow), cut.topic, cut.partition)
-            rows = [inverse(row, flow=back, topic=cut.target_topic, run_id=run_id) for row in led_here]
+            rows = [inverse(row, flow=back, topic=cut.target_topic, unique=unique) for row in led_here]
             ledger.replace_segments(back, cut.target_topic, cut.partition, rows)
             segments += len(rows)
         # The map first: from a position on, groups are translated.
@@ -135,20 +136,20 @@ def _position(cut: CutRow, topic_id: str | None, before: Position | None, claim:
     return replace(position, state=PositionState.OPEN, producer_id=before.producer_id, epoch=before.epoch)
 
 
-def inverse(row: SegmentRow, *, flow: str, topic: str, run_id: str) -> SegmentRow:
+def inverse(row: SegmentRow, *, flow: str, topic: str, unique: str) -> SegmentRow:
     """A stretch of an offset map seen from the other side.
 
     Args:
         flow: the one back.
         topic: what its source calls the topic.
+        unique: names the hand-over.
 
     Raises:
         OffsetMapError: the stretch is damaged.
     """
     runs = None
     if row.runs is not None:
-        columns = columns_of(row)
-        runs = RunColumns(columns.target_first, columns.source_first, columns.count).encode()
+        runs = columns_of(row).inverse().encode()
     return SegmentRow(
         flow=flow,
         topic=topic,
@@ -159,5 +160,5 @@ def inverse(row: SegmentRow, *, flow: str, topic: str, run_id: str) -> SegmentRo
         target_next=row.source_next,
         records=row.records,
         runs=runs,
-        run_id=run_id,
+        run_id=inverse_run_id(row.run_id, unique),
     )

@@ -28,6 +28,7 @@ from mirror_lib.errors import (
     Where,
     WrittenAfterCutoverError,
 )
+from mirror_lib.ledger.directions import MapPart, map_parts
 from mirror_lib.ledger.offset_rows import RoutedRangeRow
 from mirror_lib.ledger.rows import DISASTER
 from mirror_lib.ledger.store import Ledger
@@ -40,7 +41,7 @@ from mirror_lib.topology.names import TopicPartition
 from mirror_lib.topology.selection import FlowTopology
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
-from mirror_lib.verify.model import NO_CHAIN, KnownGap, VerifyFacts
+from mirror_lib.verify.model import NO_CHAIN, KnownGap, OppositeFacts, VerifyFacts
 from mirror_lib.verify.routed.gather import is_ahead, routed_targets_of
 from mirror_lib.verify.routed.plan import NO_ROUTED_FACTS, RoutedFacts, RoutedTarget
 
@@ -101,6 +102,7 @@ class _Gathering:
         self._topic_ids: dict[str, str | None] = {}
         self._target_ids: dict[str, str | None] = {}
         self._listed: list[str] = []
+        self._parts: dict[TopicPartition, tuple[MapPart, ...]] = {}
 
     def run(self) -> Gathered:
         pairs = self._pairs()
@@ -120,12 +122,14 @@ class _Gathering:
         source_configs = self._source.topic_configs({each.topic for each in sources})
         target_configs = self._target.topic_configs({each.topic for each in targets})
         sizes = asyncio.run(_log_sizes(self._flow, {each.topic for each in sources}))
-        gaps, foreign = self._gaps(), self._foreign()
+        opposite = str(self._flow.flow.opposite)
+        gaps, back_gaps = self._gaps(self._name), self._gaps(opposite)
+        foreign, back_filled = _foreign(back_gaps), self._backfilled(opposite)
         marks = {
             TopicPartition(row.topic, row.partition): VerifiedMark(row.source_next, row.target_next)
             for row in self._ledger.verified_up_to(self._name)
         }
-        sharing, backfilled, chains = Counter(targets), self._backfilled(), self._chains(sources)
+        sharing, backfilled, chains = Counter(targets), self._backfilled(self._name), self._chains(sources)
         routed = self._routed(routed_rows, routed_targets, snapshot, backfilled)
         met = routed.met()
         facts = []
@@ -167,6 +171,8 @@ class _Gathering:
                     or pair[1] in met,
                     chain=chains.get(pair[0].topic, NO_CHAIN),
                     copied_to=None if position is None else position.offset + 1,
+                    parts=self._parts[pair[0]],
+                    opposite=OppositeFacts(tuple(back_gaps.get(pair[1], ())), pair[0] in back_filled),
                 )
             )
         self._note_hidden(snapshot)
@@ -216,11 +222,11 @@ class _Gathering:
         for line in in_words("Nothing is verified of {}", doubtful):
             _log.warning("Flow %s: %s", self._name, line)
 
-    def _backfilled(self) -> set[TopicPartition]:
-        """Target partitions that backfills wrote to beside the flow: their records are not in the flow's own map."""
+    def _backfilled(self, flow: str) -> set[TopicPartition]:
+        """Target partitions that backfills wrote to beside a flow: their records are not in the flow's own map."""
         return {
             TopicPartition(each["target_topic"], each["partition"])
-            for row in self._ledger.backfills.of_flow(self._name)
+            for row in self._ledger.backfills.of_flow(flow)
             if row.definition["into_live"]
             for each in row.definition["ranges"]
         }
@@ -306,6 +312,7 @@ class _Gathering:
 
     def _runs(self, source: TopicPartition) -> tuple[OffsetRun, ...]:
         rows = self._ledger.segments(self._name, source.topic, source.partition)
+        self._parts[source] = map_parts(rows)
         return merge(
             run
             for row in rows
@@ -318,21 +325,22 @@ class _Gathering:
             ).runs
         )
 
-    def _gaps(self) -> Mapping[TopicPartition, list[KnownGap]]:
+    def _gaps(self, flow: str) -> Mapping[TopicPartition, list[KnownGap]]:
         found: dict[TopicPartition, list[KnownGap]] = {}
-        for row in self._ledger.gaps(self._name, limit=None):
+        for row in self._ledger.gaps(flow, limit=None):
             gap = KnownGap(row.first_offset, row.next_offset, row.cause)
             found.setdefault(TopicPartition(row.topic, row.partition), []).append(gap)
         return found
 
-    def _foreign(self) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
-        """What the target alone has as the source of the flow back, by that flow's gaps: nobody copies it."""
-        found: dict[TopicPartition, list[tuple[int, int]]] = {}
-        for row in self._ledger.gaps(str(self._flow.flow.opposite), limit=None):
-            if row.cause in _ONLY_THERE:
-                place = TopicPartition(row.topic, row.partition)
-                found.setdefault(place, []).append((row.first_offset, row.next_offset))
-        return found
+
+def _foreign(
+    back_gaps: Mapping[TopicPartition, Sequence[KnownGap]],
+) -> Mapping[TopicPartition, Sequence[tuple[int, int]]]:
+    """What the target alone has as the source of the flow back, by that flow's gaps: nobody copies it."""
+    return {
+        place: [(gap.first_offset, gap.next_offset) for gap in gaps if gap.cause in _ONLY_THERE]
+        for place, gaps in back_gaps.items()
+    }
 
 
 def _error(offsets: Iterable[OffsetFact]) -> MirrorError | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from mirror_lib.offsets.runs import OffsetRun, decode
+from mirror_lib.ledger.directions import MapPart
+from mirror_lib.offsets.runs import OffsetRun, decode, encode
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.transform.model import TransformChain
 from mirror_lib.verify.findings import PartitionVerdict, VerifiedMark
@@ -58,6 +59,19 @@ class KnownGap:
         return self.cause in ("source-truncated", "source-recreated")
 
 
+@dataclass(frozen=True, slots=True)
+class OppositeFacts:
+    """What counts where the opposite flow has copied, before a hand-over inverted its map."""
+
+    #: As of `VerifyFacts`, seen from that flow: offsets of this flow's target.
+    known_gaps: tuple[KnownGap, ...] = ()
+    #: As of `VerifyFacts`: others go into the partition of this flow's source too.
+    shared_target: bool = False
+
+
+NO_OPPOSITE = OppositeFacts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFacts:
     """What the ledger and both clusters say about one partition, before anything of it is read."""
@@ -90,6 +104,9 @@ class VerifyFacts:
     #: Source offsets below it are copied, as the position said before the target's end was read; None where there is no
     #: position.
     copied_to: int | None = None
+    #: Which of both flows has copied what; empty where it is this one.
+    parts: tuple[MapPart, ...] = ()
+    opposite: OppositeFacts = NO_OPPOSITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,8 @@ class StateCheck:
     copied_to: int
     #: Whether no run was writing when the position was read.
     settled: bool
+    #: Target offsets that the opposite flow has copied, as `offsets.runs.encode` gives their inverse map.
+    by_opposite: bytes = encode(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +138,8 @@ class CheckRange:
     to_end: bool = False
     #: It is read only for what transforms send to other partitions.
     routed_only: bool = False
+    #: The opposite flow has copied it: see `verify.inverted`.
+    by_opposite: bool = False
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
@@ -141,6 +162,8 @@ class PartitionCheck:
     known_gaps: tuple[KnownGap, ...] = ()
     #: As in `VerifyFacts`.
     known_foreign: tuple[tuple[int, int], ...] = ()
+    #: As in `VerifyFacts`.
+    opposite: OppositeFacts = NO_OPPOSITE
     #: Records of the map that are below the log start of one side.
     expired: int = 0
     #: Held source offsets before the map's first: copied before there was a map, or never.

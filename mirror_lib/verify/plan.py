@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+from mirror_lib.ledger.directions import MapPart, with_ends
 from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import FlowId, TopicPartition
 from mirror_lib.verify.chains import may_give_several, why_unverifiable
@@ -65,13 +66,14 @@ def plan_verification(
         else:
             checks.append(check)
     held = tuple(_as_compared(fact) for fact in facts)
+    parts = {fact.source: fact.parts for fact in facts}
     plan = plan_routed(routed, held, mode=mode, impossible=impossible) if routed.rows else RoutedPlan()
     whole = {check.source: [(each.source_first, each.source_next) for each in check.ranges] for check in checks}
     if mode is VerifyMode.SAMPLE:
         checks = _sampled(checks, budget.max_bytes or SAMPLE_BYTES, seed)
     elif budget.max_bytes is not None:
         checks = _cut(checks, budget.max_bytes)
-    checks = _with_routed(checks, plan, held, whole)
+    checks = _with_routed([_by_direction(check, parts[check.source]) for check in checks], plan, held, whole)
     return VerifyPlan(
         flow=flow,
         mode=mode,
@@ -204,6 +206,7 @@ def _check_of(fact: VerifyFacts, ranges: tuple[CheckRange, ...]) -> PartitionChe
         shared_target=fact.shared_target,
         known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
         known_foreign=tuple(sorted(fact.known_foreign)),
+        opposite=fact.opposite,
         chain=fact.chain,
         several=may_give_several(fact.chain),
     )
@@ -384,6 +387,42 @@ def _stretches(check: PartitionCheck, wanted: float, seed: int) -> Iterator[Chec
         taken = take(runs, block * SAMPLE_RECORDS, SAMPLE_RECORDS)
         share = whole.estimated_bytes * sum(run.count for run in taken) // whole.records
         yield _stretch(check, taken, (block + 1) * SAMPLE_RECORDS, taken[0], share)
+
+
+def _by_direction(check: PartitionCheck, parts: Sequence[MapPart]) -> PartitionCheck:
+    """The check with ranges of which each was copied by one flow; transforms are compared in one direction."""
+    if check.chain or not any(part.by_opposite for part in parts):
+        return check
+    return _with_ranges(check, [piece for range_ in check.ranges for piece in _pieces(range_, parts)])
+
+
+def _pieces(whole: CheckRange, parts: Sequence[MapPart]) -> Iterator[CheckRange]:
+    runs, first = whole.runs, (whole.source_first, whole.target_first)
+    for part, behind in with_ends(parts):
+        last = behind is None or behind.source_first >= whole.source_next or behind.target_first >= whole.target_next
+        end = (whole.source_next, whole.target_next)
+        if behind is not None and not last:
+            end = (max(behind.source_first, first[0]), max(behind.target_first, first[1]))
+        if end == first and not (last and whole.to_end):
+            continue
+        inside = clip(runs, source_first=first[0], source_next=None if last else end[0])
+        yield replace(
+            whole,
+            source_first=first[0],
+            source_next=end[0],
+            target_first=first[1],
+            target_next=end[1],
+            records=sum(run.count for run in inside),
+            encoded_runs=encode(inside),
+            estimated_bytes=whole.estimated_bytes
+            * (end[0] - first[0])
+            // max(whole.source_next - whole.source_first, 1),
+            to_end=whole.to_end and last,
+            by_opposite=part.by_opposite,
+        )
+        first = end
+        if last:
+            return
 
 
 def _with_ranges(check: PartitionCheck, ranges: Sequence[CheckRange]) -> PartitionCheck:

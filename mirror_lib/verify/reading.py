@@ -11,7 +11,7 @@ from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.stretches import Shown, Stretch, none_shown, read_stretches
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.error_codes import ErrorCode
 from mirror_lib.cluster.kafka_errors import error_for_code
@@ -58,6 +58,7 @@ class LogReader(Patience):
         chunk_bytes: int,
         known_gaps: Sequence[KnownGap] = (),
         gather_small: bool = False,
+        shown: Shown = none_shown,
     ) -> None:
         """Nothing is asked yet.
 
@@ -66,6 +67,7 @@ class LogReader(Patience):
             retry_seconds: how long a fault that may pass is borne.
             known_gaps: where a damaged batch may be passed over.
             gather_small: whether small batches in a row come as blocks of records.
+            shown: which aborted batches count all the same.
         """
         where = Where(cluster=client.cluster, topic=partition.topic, partition=partition.partition)
         super().__init__(client, partition, retry_seconds, where=where, operation=Operation.READ)
@@ -74,6 +76,7 @@ class LogReader(Patience):
         self._chunk_bytes = chunk_bytes
         self._known_gaps = known_gaps
         self._gather_small = gather_small
+        self._shown = shown
 
     async def read(self, offset: int, end: int) -> Chunk:
         """What stands from `offset` on, of [offset, end).
@@ -129,7 +132,7 @@ class LogReader(Patience):
 
     def _parsed(self, answer: FetchedPartition) -> tuple[Sequence[Stretch | RecordBlock], int]:
         read = read_blocks if self._gather_small else read_stretches
-        return read(answer.records, answer.aborted, read_committed=self._read_committed)
+        return read(answer.records, answer.aborted, read_committed=self._read_committed, shown=self._shown)
 
     async def _behind_retention(self, offset: int, where: Where) -> Chunk:
         log_start = await asyncio.to_thread(self._log_start)

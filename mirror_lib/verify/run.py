@@ -11,12 +11,13 @@ from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.own_deletions import hide_own_deletions
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Stretch
+from mirror_lib.cluster.batches.stretches import Stretch, none_shown
 from mirror_lib.cluster.raw import RawClient, open_clients
 from mirror_lib.errors import CorruptBatchError, MirrorError, Where
 from mirror_lib.verify.account import Spent, verdict_of
 from mirror_lib.verify.compare import RangeComparer
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.inverted import copied_from, inverse_check, inverse_outcome
 from mirror_lib.verify.model import CheckRange, PartitionCheck, VerifyJob
 from mirror_lib.verify.reading import LogReader, LogStream, chunk_size
 from mirror_lib.verify.state.run import compare_by_state
@@ -94,10 +95,11 @@ class _Check:
         return self._verdict(error, time.monotonic() - began)
 
     async def _range(self, range_: CheckRange) -> None:
-        comparer = RangeComparer(self._check, range_, keep=self._job.keep_differences)
-        source, target = self._streams(range_, comparer)
+        check, compared = inverse_check(self._check, range_) if range_.by_opposite else (self._check, range_)
+        comparer = RangeComparer(check, compared, keep=self._job.keep_differences)
+        source, target = self._streams(check, compared, comparer)
         try:
-            await self._walk(comparer, source, target)
+            await self._walk(comparer, source, target, by_opposite=range_.by_opposite)
         except (RecordError, CodecError) as error:
             raise CorruptBatchError(
                 f"a batch cannot be decoded: {error}.",
@@ -106,9 +108,10 @@ class _Check:
             ) from error
         finally:
             await asyncio.gather(source.close(), target.close())
-            self._outcomes.append(comparer.outcome())
+            found = comparer.outcome()
+            self._outcomes.append(inverse_outcome(found, range_) if range_.by_opposite else found)
 
-    async def _walk(self, comparer: RangeComparer, source: LogStream, target: LogStream) -> None:
+    async def _walk(self, comparer: RangeComparer, source: LogStream, target: LogStream, *, by_opposite: bool) -> None:
         comparer.walk()
         while not comparer.finished:
             self._stopped = self._budget.over
@@ -120,43 +123,57 @@ class _Check:
                 if chunk.log_start is not None:
                     comparer.source_expired(chunk.log_start)
                 comparer.feed_source(chunk.stretches, chunk.next_offset)
-                self._source_bytes += chunk.size
-                self._budget.bytes += chunk.size
-                self._told(chunk.size)
+                self._count(chunk.size, of_source=not by_opposite)
             if comparer.needs_target:
                 chunk = await target.take(comparer.target.end)
                 if chunk.log_start is not None:
                     comparer.target_expired(chunk.log_start)
-                comparer.feed_target(self._copied(chunk.stretches), chunk.next_offset)
-                self._target_bytes += chunk.size
+                stretches = self._copied(chunk.stretches, by_opposite=by_opposite)
+                comparer.feed_target(stretches, chunk.next_offset)
+                self._count(chunk.size, of_source=by_opposite)
             comparer.walk()
             if self._check.nothing_copied and comparer.met_records:
                 return
             # Answers that have come in meanwhile are to be asked for again before the next long look.
             await asyncio.sleep(0)
 
-    def _copied(self, stretches: Sequence[Stretch | RecordBlock]) -> Sequence[Stretch | RecordBlock]:
+    def _count(self, size: int, *, of_source: bool) -> None:
+        if not of_source:
+            self._target_bytes += size
+            return
+        self._source_bytes += size
+        self._budget.bytes += size
+        self._told(size)
+
+    def _copied(
+        self, stretches: Sequence[Stretch | RecordBlock], *, by_opposite: bool
+    ) -> Sequence[Stretch | RecordBlock]:
         """What of the target may be a copy: in compacted topics the flow may have written deletions by itself."""
         if not (self._check.source_compacted or self._check.target_compacted):
             return stretches
-        return hide_own_deletions([each for each in stretches if isinstance(each, Stretch)], str(self._job.flow))
+        flow = self._job.flow.opposite if by_opposite else self._job.flow
+        return hide_own_deletions([each for each in stretches if isinstance(each, Stretch)], str(flow))
 
-    def _streams(self, range_: CheckRange, comparer: RangeComparer) -> tuple[LogStream, LogStream]:
+    def _streams(
+        self, check: PartitionCheck, range_: CheckRange, comparer: RangeComparer
+    ) -> tuple[LogStream, LogStream]:
         chunk_bytes = chunk_size(range_, _LARGEST_CHUNK)
-        job, check = self._job, self._check
+        job, by_opposite = self._job, range_.by_opposite
+        sides = ((self._clients[0], job.source), (self._clients[1], job.target))
+        read, copied = reversed(sides) if by_opposite else sides
         mine = LogReader(
-            self._clients[0],
-            job.source,
+            *read,
             check.source,
-            read_committed=job.read_committed,
+            # How the opposite flow has read then, the file need not say any more, but its map does.
+            read_committed=by_opposite or job.read_committed,
+            shown=copied_from(range_.runs) if by_opposite else none_shown,
             retry_seconds=job.retry_seconds,
             chunk_bytes=chunk_bytes,
             known_gaps=check.known_gaps,
             gather_small=True,
         )
         theirs = LogReader(
-            self._clients[1],
-            job.target,
+            *copied,
             check.target,
             # What a transaction has taken back is no record, whoever wrote it: an MM2 before may have.
             read_committed=True,

@@ -29,7 +29,7 @@ from mirror_lib.cluster.batches.header import (
 )
 from mirror_lib.cluster.batches.lz4_many import LaidOut, single_blocks
 from mirror_lib.cluster.batches.records import RecordError
-from mirror_lib.cluster.batches.stretches import Stretch, read_stretches
+from mirror_lib.cluster.batches.stretches import Shown, Stretch, none_shown, read_stretches
 
 #: Batches from this size on stay as they are: they may be equal as a whole. (`mirror.batch.passthrough.min.bytes`)
 SMALL_BATCH = 16 * 1024
@@ -117,7 +117,7 @@ class RecordBlock:
 
 
 def read_blocks(
-    data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool
+    data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool, shown: Shown = none_shown
 ) -> tuple[list[Stretch | RecordBlock], int]:
     """As `stretches.read_stretches`, with small batches gathered into blocks.
 
@@ -136,7 +136,7 @@ def read_blocks(
     if position < len(data):
         # An incomplete batch, an old format, or damage.
         try:
-            rest, size = read_stretches(data[position:], aborted, read_committed=read_committed)
+            rest, size = read_stretches(data[position:], aborted, read_committed=read_committed, shown=shown)
         except (RecordError, CodecError):
             if not found:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crc32c import crc32c
@@ -28,6 +28,14 @@ from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
+
+#: Whether an aborted batch of offsets [first, next) is shown to a reader of committed records all the same.
+Shown = Callable[[int, int], bool]
+
+
+def none_shown(first: int, next_offset: int) -> bool:  # noqa: ARG001 - one of the rules
+    """Return False: aborted batches are hidden."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Stretch:
 
 
 def read_stretches(
-    data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool
+    data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool, shown: Shown = none_shown
 ) -> tuple[list[Stretch], int]:
     """The complete batches of a fetch up to the first damaged one, and how many bytes they take.
 
@@ -106,6 +114,7 @@ def read_stretches(
         data: batches in a row; the last one may be incomplete.
         aborted: (producer id, first offset) of the aborted transactions in it.
         read_committed: whether aborted transactions are hidden.
+        shown: which of their batches are not.
 
     Raises:
         RecordError: the first batch is damaged.
@@ -123,7 +132,7 @@ def read_stretches(
             if used < smallest:
                 raise RecordError(f"a batch claims to have {used} bytes")
             if piece[MAGIC_AT] >= MAGIC:
-                found.append(_stretch(piece, transactions, read_committed=read_committed))
+                found.append(_stretch(piece, transactions, shown, read_committed=read_committed))
             else:
                 found.append(_old(piece))
         except (RecordError, CodecError):
@@ -134,7 +143,7 @@ def read_stretches(
     return found, position
 
 
-def _stretch(piece: memoryview, transactions: AbortedTransactions, *, read_committed: bool) -> Stretch:
+def _stretch(piece: memoryview, transactions: AbortedTransactions, shown: Shown, *, read_committed: bool) -> Stretch:
     header = parse_header(piece)
     if header.magic != MAGIC or crc32c(piece[ATTRIBUTES_AT:]) != header.crc:
         raise RecordError(f"the batch at offset {header.base_offset} is damaged")
@@ -145,7 +154,8 @@ def _stretch(piece: memoryview, transactions: AbortedTransactions, *, read_commi
             transactions.control(header.producer_id, last, abort=abort)
         return Stretch(first, last + 1)
     transactional = bool(header.attributes & TRANSACTIONAL_BIT)
-    if read_committed and transactions.is_aborted(header.producer_id, last, transactional=transactional):
+    aborted = read_committed and transactions.is_aborted(header.producer_id, last, transactional=transactional)
+    if aborted and not shown(first, last + 1):
         return Stretch(first, last + 1)
     return Stretch(first, last + 1, header, bytes(piece[HEADER_SIZE:]))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mirror_lib.offsets.runs import encode
+from mirror_lib.ledger.directions import with_ends
+from mirror_lib.offsets.runs import OffsetRun, encode
 from mirror_lib.topology.names import FlowId
 from mirror_lib.verify.findings import PartitionVerdict
+from mirror_lib.verify.inverted import inverse_runs
 from mirror_lib.verify.model import (
     Budget,
     CheckRange,
@@ -16,7 +18,7 @@ from mirror_lib.verify.model import (
     VerifyMode,
     VerifyPlan,
 )
-from mirror_lib.verify.plan import NO_BUDGET, pack
+from mirror_lib.verify.plan import NO_BUDGET, clip, pack
 
 #: Stable codes of why a partition cannot be compared by state.
 TRANSFORMED, SHARED_TARGET = "transformed", "shared-target"
@@ -74,6 +76,16 @@ def _why_not(fact: VerifyFacts) -> PartitionVerdict | None:
     return None
 
 
+def _by_opposite(fact: VerifyFacts) -> tuple[OffsetRun, ...]:
+    """The inverse map of what the opposite flow has copied."""
+    found: list[OffsetRun] = []
+    for part, behind in with_ends(fact.parts):
+        if part.by_opposite:
+            end = None if behind is None else behind.source_first
+            found += inverse_runs(clip(fact.runs, source_first=part.source_first, source_next=end))
+    return tuple(found)
+
+
 def _check(fact: VerifyFacts, copied_to: int) -> PartitionCheck:
     whole = CheckRange(
         source_first=fact.source_start,
@@ -93,5 +105,5 @@ def _check(fact: VerifyFacts, copied_to: int) -> PartitionCheck:
         target_compacted=fact.target_compacted,
         known_gaps=tuple(sorted(fact.known_gaps, key=lambda gap: gap.first_offset)),
         known_foreign=tuple(sorted(fact.known_foreign)),
-        state=StateCheck(copied_to, settled=fact.settled is not None),
+        state=StateCheck(copied_to, settled=fact.settled is not None, by_opposite=encode(_by_opposite(fact))),
     )

@@ -17,14 +17,17 @@ from mirror_lib.cluster.admin import ClusterAdmin, OffsetSpec
 from mirror_lib.cluster.batches.codecs import CodecError
 from mirror_lib.cluster.batches.record_blocks import RecordBlock
 from mirror_lib.cluster.batches.records import RecordError
+from mirror_lib.cluster.batches.stretches import Shown, none_shown
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw import RawClient
 from mirror_lib.errors import CorruptBatchError, MirrorError, TransientError, Where
 from mirror_lib.offsets.offset_map import OffsetMap
 from mirror_lib.offsets.ranges import united
+from mirror_lib.offsets.runs import decode
 from mirror_lib.topology.names import TopicPartition
 from mirror_lib.verify.account import Spent, verdict_of
 from mirror_lib.verify.findings import PartitionVerdict, RangeOutcome, Stopped
+from mirror_lib.verify.inverted import copied_from
 from mirror_lib.verify.model import PartitionCheck, VerifyJob
 from mirror_lib.verify.reading import LogReader, chunk_size
 from mirror_lib.verify.state.compare import KeyState, StateFindings, StateRules, compare_states
@@ -111,7 +114,14 @@ class StateComparison:
         (self._range,) = check.ranges
         chunk_bytes = chunk_size(self._range, _LARGEST_CHUNK)
 
-        def reader(client: RawClient, connection: Connection, place: TopicPartition, *, committed: bool) -> LogReader:
+        def reader(
+            client: RawClient,
+            connection: Connection,
+            place: TopicPartition,
+            *,
+            committed: bool,
+            shown: Shown = none_shown,
+        ) -> LogReader:
             return LogReader(
                 client,
                 connection,
@@ -120,6 +130,7 @@ class StateComparison:
                 retry_seconds=job.retry_seconds,
                 chunk_bytes=chunk_bytes,
                 known_gaps=check.known_gaps if place is check.source else (),
+                shown=shown,
             )
 
         stable = OffsetSpec.LAST_STABLE
@@ -130,9 +141,11 @@ class StateComparison:
             stable if job.read_committed else OffsetSpec.LATEST,
             self._range.source_first,
         )
-        # What a transaction has taken back is no record, whoever wrote it.
+        assert check.state is not None
+        # What a transaction has taken back is no record, whoever wrote it, unless the opposite flow has copied it.
+        shown = copied_from(decode(check.state.by_opposite))
         self._target = _Side(
-            reader(target, job.target, check.target, committed=True),
+            reader(target, job.target, check.target, committed=True, shown=shown),
             job.target,
             check.target,
             stable,

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from mirror_lib.airflow.compatibility import AirflowSkipException
 from mirror_lib.airflow.job_outcome import ReplicationRunError
 from mirror_lib.airflow.replicate_operator import REPORT_KEY, ReplicateOperator
-from mirror_lib.errors import ConfigurationError, ReplicationError
+from mirror_lib.errors import AnotherRunError, ConfigurationError, ReplicationError, RunLockedError, Where
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.job_arguments import JobArguments
 from mirror_lib.relay.spark_settings import SPARK_SETTINGS, TRANSFORMING_JVM
@@ -173,6 +174,29 @@ def test_the_exit_code_becomes_a_typed_error_and_the_report_still_reaches_xcom(s
     with pytest.raises(kind):
         spark({**DONE, "exit_code": code})
     assert spark.pushed[REPORT_KEY]["exit_code"] == code
+
+
+def locked(error):
+    """The report of a job that did not get the run lock, or lost it."""
+    return {**DONE, "exit_code": 1, "run_id": None, "error": error.attributes()}
+
+
+def test_a_run_beside_one_that_is_active_is_skipped(spark):
+    error = AnotherRunError("run r1 is active since noon.", where=Where(flow="A->B"))
+
+    with pytest.raises(AirflowSkipException, match="run r1 is active since noon"):
+        spark(locked(error))
+
+    assert spark.pushed[REPORT_KEY]["skipped"] is not None
+
+
+def test_a_run_that_lost_its_lock_fails(spark):
+    error = RunLockedError("run r1 could not renew its lock for 30 s.", where=Where(flow="A->B"))
+
+    with pytest.raises(ReplicationRunError, match="could not renew its lock"):
+        spark(locked(error))
+
+    assert spark.pushed[REPORT_KEY]["skipped"] is None
 
 
 def test_a_job_that_left_no_report_is_judged_by_its_exit_code(spark):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from mirror_lib.airflow import tasks
-from mirror_lib.airflow.compatibility import AirflowFailException
+from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.observe.airflow_runs import trigger_text
@@ -82,6 +82,21 @@ def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledge
 def test_a_run_that_did_not_copy_everything_fails(config, ledger, outcome):
     with pytest.raises(AirflowFailException, match="A->B"):
         tasks.report("A->B", str(config), **context(outcome))
+
+
+LEFT_TO_ANOTHER = {**OUTCOME, "exit_code": 1, "problems": ["[run-locked] x"], "skipped": "run r1 is active."}
+
+
+def test_a_run_that_left_the_copy_to_another_is_skipped_and_says_so(config, ledger, caplog):
+    with caplog.at_level("INFO"), pytest.raises(AirflowSkipException, match="run r1 is active"):
+        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER, heartbeats=None))
+
+    assert "Flow A->B: run r1 is active." in caplog.text
+
+
+def test_a_step_that_failed_fails_a_run_that_left_the_copy_to_another(config, ledger):
+    with pytest.raises(AirflowFailException, match="sync_topic_acls"):
+        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER, sync_topic_acls=None))
 
 
 def test_the_report_tells_what_was_done_beside_the_copy_and_what_was_skipped(config, ledger, caplog):

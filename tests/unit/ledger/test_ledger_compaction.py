@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirror_lib.ledger import segment_runs, segments
+from mirror_lib.ledger.directions import MapPart, map_parts
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.ledger.segment_runs import FULL_BYTES, FULL_RECORDS, RowSize, groups_to_merge
 from mirror_lib.ledger.segments import SMALL_ROWS_AT_MOST
@@ -240,3 +241,31 @@ def test_one_row_of_many_is_as_good_as_they_are() -> None:
 
     assert (one.source_first, one.source_next, one.target_first, one.target_next) == (0, 29, 0, 24)
     assert _all_runs([one]) == _all_runs(rows)
+
+
+def test_rows_that_both_flows_have_copied_stay_apart(ledger: Ledger) -> None:
+    # Given the map that a hand-over inverted, and behind it many runs of the flow itself
+    inverted = [_with_hole(number, run_id="way-back-1") for number in range(3)]
+    ledger.replace_segments(FLOW, "orders", 0, inverted)
+    appended = [_with_hole(number) for number in range(3, 3 * SMALL_ROWS_AT_MOST)]
+    for row in appended:
+        ledger.append_segments([row])
+
+    stored = _stored(ledger)
+
+    assert len(stored) < SMALL_ROWS_AT_MOST + 3
+    assert map_parts(stored) == (
+        MapPart(inverted[0].source_first, inverted[0].target_first, by_opposite=True),
+        MapPart(appended[0].source_first, appended[0].target_first, by_opposite=False),
+    )
+    assert _all_runs(stored) == _all_runs([*inverted, *appended])
+
+
+def test_a_row_without_holes_does_not_continue_one_that_the_opposite_flow_has_copied(ledger: Ledger) -> None:
+    ledger.replace_segments(FLOW, "orders", 0, [_row((OffsetRun(0, 0, 10),), run_id="way-back-1")])
+
+    ledger.append_segments([_row((OffsetRun(10, 10, 5),))])
+    ledger.append_segments([_row((OffsetRun(15, 15, 5),))])
+
+    assert map_parts(_stored(ledger)) == (MapPart(0, 0, by_opposite=True), MapPart(10, 10, by_opposite=False))
+    assert len(_stored(ledger)) == 2

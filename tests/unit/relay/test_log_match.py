@@ -353,3 +353,25 @@ class TestACleanerThatIsAtWork:
 
         with pytest.raises(MismatchError):
             self.found(CleanedLog(source, lambda _reading: ()), CleanedLog(target, lambda _reading: ()))
+
+
+@given(behind=st.lists(st.sampled_from([None, "x"]), max_size=6), on_source=st.booleans())
+def test_what_stands_behind_the_end_changes_nothing(behind: list[str | None], on_source: bool) -> None:
+    # Given two logs up to their ends, and others' records and markers behind one of them
+    here, there = Log(), Log()
+    for text in ("a", "b", "c"):
+        here.append(text)
+        there.append(text)
+    for text in behind:
+        (here if on_source else there).append(text)
+    stretches = here.stretches(), there.stretches()
+    shapes = [LogShape(0, 3).with_stretches(each, 0) for each in stretches]
+
+    matcher = LogMatcher(shapes[0], shapes[1], certain_end=True)
+    matcher.feed_source(stretches[0])
+    matcher.feed_target(stretches[1])
+    matcher.walk()
+
+    assert matcher.finished
+    assert matcher.as_shaped
+    assert pairs(matcher.match()) == [(0, 0), (1, 1), (2, 2)]

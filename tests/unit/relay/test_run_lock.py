@@ -104,6 +104,7 @@ def test_given_a_holder_that_lives_when_another_run_wants_the_lock_then_it_is_re
     assert f"since {held.acquired_at:%Y-%m-%dT%H:%M:%SZ}" in caught.value.what
     assert "stop it" in caught.value.action
     assert caught.value.retriable
+    assert caught.value.attributes()["holder_lives"]
 
 
 def test_given_a_holder_that_does_not_renew_when_its_lease_ends_then_it_is_succeeded(ledger: Ledger) -> None:
@@ -217,6 +218,7 @@ def test_given_a_lock_that_another_took_when_it_is_renewed_then_it_is_lost_and_s
 
     assert taken.run_id == "r2"
     assert "run r2 (other) has taken over the lock of run r1" in lost.what
+    assert "holder_lives" not in lost.attributes()
     assert ledger.lock_holder(FLOW) == taken
 
 

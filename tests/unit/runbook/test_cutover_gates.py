@@ -233,7 +233,7 @@ def test_the_inverse_of_an_offset_map_leads_every_record_back(runs: tuple[Offset
         run_id="r",
     )
 
-    back = inverse(row, flow="b->a", topic="orders-copy", run_id="w")
+    back = inverse(row, flow="b->a", topic="orders-copy", unique="w")
 
     led_back = OffsetMap.of_segments([back])
     for run in runs:

@@ -1,0 +1,132 @@
+"""A failback where the flow there has copied records of aborted transactions, as MM2 does by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mirror_lib.config.flow_topology import flow_topology
+from mirror_lib.ledger.handovers import with_handovers
+from mirror_lib.ledger.segment_runs import columns_of, of_columns
+from mirror_lib.relay.gather import FlowClusters
+from mirror_lib.relay.map_rebuild import apply_rebuilt, rebuild
+from mirror_lib.relay.map_rebuild_plan import plan_rebuild
+from mirror_lib.runbook.machine import create
+from mirror_lib.runbook.model import CutoverState
+from mirror_lib.runbook.opening import failback_of
+from mirror_lib.verify.findings import DifferenceKind, Verdict
+from mirror_lib.verify.local import run_locally
+from mirror_lib.verify.model import VerifyMode
+from mirror_lib.verify.report import VerifyReport
+from mirror_lib.verify.verification import VerifyOptions, verify_flow
+from tests.support.clusters import KafkaPair
+from tests.support.cutovers import Migration, migration, numbered
+from tests.support.flows import Flow
+from tests.support.kafka import create_topic, produce, transaction, watermarks
+
+PARTITIONS = 1
+
+
+@pytest.fixture
+def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
+    """A topic of the source with an aborted transaction between committed records; both flows read uncommitted ones."""
+    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
+    produce(kafka_pair.source, topic_name, numbered(0, 10, PARTITIONS))
+    transaction(kafka_pair.source, topic_name, [b"aborted there"] * 5, commit=False)
+    produce(kafka_pair.source, topic_name, numbered(15, 20, PARTITIONS))
+    made = migration(tmp_path, kafka_pair, topic_name)
+    made.there.run()
+    yield made
+    made.ledger.close()
+
+
+def bring_home(moving: Migration, name: str) -> CutoverState:
+    """Take a failback to its end, or to the gate that does not hold."""
+    back = failback_of(moving.config, moving.ledger, name)
+    create(moving.ledger, back, by="test", desk=moving.desk(back))
+    done = moving.run_to_the_end(back)
+    failed = [str(gate) for each in done.attempts for gate in each.gates if not gate.passed]
+    assert done.state is CutoverState.FINISHED, failed
+    return done.state
+
+
+def verified(flow: Flow, topic: str, mode: VerifyMode = VerifyMode.FULL) -> VerifyReport:
+    return verify_flow(
+        with_handovers(flow.config, flow.ledger),
+        ledger=flow.ledger,
+        make_runner=lambda _: run_locally(1),
+        options=VerifyOptions(topics=(topic,), mode=mode),
+    )
+
+
+def differences(report: VerifyReport) -> list[tuple[DifferenceKind, int | None, int | None]]:
+    return [
+        (each.kind, each.source_offset, each.target_offset) for found in report.verdicts for each in found.differences
+    ]
+
+
+def lose_first_records(flow: Flow, topic: str, count: int) -> None:
+    """Let the ledger know nothing of the first records of the map."""
+    name = str(flow.config.flow)
+    first, *others = flow.ledger.segments(name, topic, 0)
+    kept = columns_of(first).behind(source=count, target=0)
+    flow.ledger.replace_segments(name, topic, 0, [of_columns(kept, like=first), *others])
+
+
+def rebuilt(moving: Migration, topic: str) -> list[tuple[int, int, int]]:
+    """Rebuild the map of the flow back: records, those that only the logs tell of, and contradictions."""
+    ledger = moving.ledger
+    flow, opposite = (with_handovers(moving.config.flow(name), ledger) for name in ("B->A", "A->B"))
+    with FlowClusters.connect(flow) as clusters:
+        plans = plan_rebuild(flow, flow_topology(flow, (topic,)), clusters)
+        found = rebuild(flow, plans, clusters, ledger, lambda _: None, opposite=opposite)
+    assert [each.error for each in found] == [None]
+    apply_rebuilt(flow, ledger, found, run_id="rebuild-1")
+    return [
+        (each.match.columns.records, each.difference.only_in_logs, each.difference.contradicting)
+        for each in found
+        if each.match is not None and each.difference is not None
+    ]
+
+
+def test_a_topic_with_aborted_records_that_were_copied_comes_home_and_goes_there_again(
+    moving: Migration, topic_name: str
+) -> None:
+    # Given a topic that has moved, with 5 records of an aborted transaction that are ordinary records on the target
+    assert moving.run_to_the_end(moving.define("wave", topic_name)).state is CutoverState.FINISHED
+    produce(moving.pair.target, topic_name, numbered(20, 25, PARTITIONS))
+    # And another one that writers have aborted on the target
+    transaction(moving.pair.target, topic_name, [b"aborted here"] * 3, commit=False)
+    moving.back.run()
+    # And a ledger that has lost a part of what the first flow had copied
+    lose_first_records(moving.back, topic_name, 12)
+    assert rebuilt(moving, topic_name) == [(28, 12, 0)]
+
+    # When both failbacks and a second cutover are taken to their ends
+    bring_home(moving, "wave")
+    produce(moving.pair.source, topic_name, numbered(28, 30, PARTITIONS))
+    moving.there.run()
+
+    # Then what each flow has copied is equal, whichever flow reads it
+    report = verified(moving.there, topic_name)
+    assert [each.verdict for each in report.verdicts] == [Verdict.EQUAL], differences(report)
+    assert report.records == 30
+    assert moving.run_to_the_end(moving.define("again", topic_name)).state is CutoverState.FINISHED
+    bring_home(moving, "again")
+
+
+def test_a_loss_on_either_side_is_a_difference_all_the_same(moving: Migration, topic_name: str) -> None:
+    # Given a topic that has moved, where the source then gets a record that no flow copies
+    assert moving.run_to_the_end(moving.define("wave", topic_name)).state is CutoverState.FINISHED
+    source_end, target_end = (
+        watermarks(moving.pair.source, topic_name)[1],
+        watermarks(moving.pair.target, topic_name)[1],
+    )
+    produce(moving.pair.source, topic_name, numbered(90, 91, PARTITIONS))
+
+    report = verified(moving.back, topic_name)
+
+    assert differences(report) == [(DifferenceKind.EXTRA, None, source_end)]
+    assert target_end == 20
