@@ -157,9 +157,9 @@ class BackfillPlanner:
             chosen,
             tasks_max=self._options.tasks_max or self._flow.tasks_max,
         )
-        problems = [PartitionProblem(source, error) for source, error in refused.items()]
-        problems += [replace(each, error=self._of_plan(clusters, each)) for each in plan.problems]
-        plan = replace(plan, problems=tuple(sorted(problems, key=lambda each: each.source)))
+        stopped = [PartitionProblem(source, error) for source, error in refused.items()]
+        stopped += [replace(each, error=self._of_plan(clusters, each)) for each in plan.problems]
+        plan = replace(plan, problems=tuple(sorted(stopped, key=lambda each: each.source)))
         if self._left is not None and self._max_bytes is not None and self._left < self._max_bytes * _NEGLIGIBLE:
             return replace(plan, bins=())
         return within_budget(plan, self._left)

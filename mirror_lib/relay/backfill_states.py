@@ -1,8 +1,8 @@
 """The states in which a backfill can be, and the way on from each. Pure.
 
-One table for messages, `mirror backfill list`, `mirror backfill states` and the documentation. A partition of a backfill
-stops for the reasons of a flow's partitions, but `mirror gaps` and `mirror position set` do not decide about it: the way
-on is to repeat the backfill, or to copy the range into a topic that nobody has written to.
+One table for messages, `mirror backfill list`, `mirror backfill states` and the documentation. A partition of a
+backfill stops for the reasons of a flow's partitions, but `mirror gaps` and `mirror position set` do not decide about
+it: the way on is to repeat the backfill, or to copy the range into a topic that nobody has written to.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ def with_way_on(
     told = copy(error)
     if backfill.into_live and error.reason in (TopicMissingError.reason, TopologyError.reason):
         told.action = (
-            f"Run the flow, which creates its topics and partitions: `mirror run --flow '{backfill.request.flow}'`. Then "
-            f"repeat this: {again(backfill.flow, backfill.name)}."
+            "Run the flow, which creates its topics and partitions: "
+            f"`mirror run --flow '{backfill.request.flow}'`. Then repeat this: {again(backfill.flow, backfill.name)}."
         )
     elif stop.way is Way.REPEAT:
         told.action = f"{stop.advice}Repeat it: {again(backfill.flow, backfill.name)}, {or_dag(backfill.name)}."

@@ -120,8 +120,8 @@ def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterabl
             raise UncleanStartError(
                 f"backfill {position.backfill} into {partition.target} has not ended.",
                 where=_where(rules, partition),
-                action=f"Let it end: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. To give it up: "
-                f"{let_flow_continue(rules.flow, partition.source, position.offset + 1)}",
+                action=f"Let it end: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. To give it "
+                f"up: {let_flow_continue(rules.flow, partition.source, position.offset + 1)}",
             )
 
 
