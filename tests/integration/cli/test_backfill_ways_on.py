@@ -66,6 +66,12 @@ class Scene:
     def repeat(self, name: str = "history", *more: str) -> Said:
         return self.console.say("backfill", "run", "--name", name, *more)
 
+    def listed(self, state: str) -> dict[str, str]:
+        """What `mirror backfill list` says of the only backfill."""
+        (said,) = self.console.say("backfill", "list").document["backfills"]
+        assert said["state"] == state, said
+        return {"action": said["do"]}
+
     def stopped(self, reason: str, name: str = "history") -> dict[str, object]:
         said = self.repeat(name)
         assert said.exit_code == 3, said.document
@@ -84,6 +90,24 @@ def done(said: Said) -> None:
 @pytest.fixture
 def scene(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Scene:
     return Scene(kafka_pair, topic_name, tmp_path)
+
+
+class TestTheList:
+    def test_each_state_is_shown_with_the_command_that_leads_to_the_next(self, scene: Scene) -> None:
+        scene.define(into=scene.old)
+        scene.console.follow(scene.listed("defined"), "backfill run", "--max-bytes", "500")
+        scene.listed("partly-copied")
+        scene.interrupt(up_to(12))
+        interrupted = scene.listed("interrupted")
+        with hold_lock(scene.flow.ledger, flow="A->B#backfill-history", run_id="other", lease_seconds=30):
+            scene.listed("running")
+        delete_records(scene.pair.target, scene.old, before=12)
+        with pytest.raises(AssertionError, match="unclean-start"):
+            scene.console.follow(interrupted, "backfill run")
+        scene.console.follow(scene.listed("stopped"), "backfill run")
+        assert scene.on_target(f"{scene.old}.anew") == scene.written
+        said = scene.console.say("backfill", "list")
+        assert [each["state"] for each in said.document["backfills"]] == ["finished", "stopped"]
 
 
 class TestIntoAnotherTopic:
