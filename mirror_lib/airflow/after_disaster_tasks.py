@@ -53,21 +53,33 @@ def hand_over(
 
     said = answer_to(context["ti"], asked_by, patience_seconds)
     if said is None:
-        raise AirflowFailException("nobody has agreed, and nothing was changed: an earlier task may tell why.")
+        raise AirflowFailException(
+            f"nobody has agreed, and nothing was changed: an earlier task may tell why. {_begin_again(flow)}"
+        )
     if not said.agrees:
-        raise AirflowFailException(f"{said.by} did not agree: nothing was changed.")
+        raise AirflowFailException(f"{said.by} did not agree: nothing was changed. {_begin_again(flow)}")
     # What was shown, and not what somebody has looked at since.
     agreed: str = context["ti"].xcom_pull(task_ids=asked_by, key=ABOUT)
     file, settings = load_flow_as_it_runs(Path(config_path), flow)
     opposite = enabled_opposite_of(file, settings)
     if opposite is None:
-        raise AirflowFailException(f"the file has no enabled flow {settings.flow.opposite} any more.")
+        raise AirflowFailException(
+            f"the file has no enabled flow {settings.flow.opposite} any more: nothing was changed. Enable it there. "
+            f"{_begin_again(flow)}"
+        )
     note = (params.get("note") or "").strip() or None
     with open_ledger(file) as ledger:
         plan = apply_return(settings, opposite, ledger, _topics(params), agreed=agreed, by=said.by, note=note)
     _refuse(plan)
     _log.info("Handed over: %s", plan)
     return {"partitions": len(plan.partitions), "left_behind": plan.left_behind, "flow_back": str(opposite.flow)}
+
+
+def _begin_again(flow: str) -> str:
+    from mirror_lib.runbook.disaster_states import State, do
+    from mirror_lib.topology.names import FlowId
+
+    return do(State.NOT_AGREED, FlowId.parse(flow))
 
 
 def _topics(params: Mapping[str, Any]) -> Sequence[str]:
@@ -79,5 +91,6 @@ def _refuse(plan: ReturnPlan) -> None:
     if plan.errors:
         told = "\n".join(str(error) for error in plan.errors[:_TOLD])
         raise AirflowFailException(
-            f"{len(plan.errors):,} of {len(plan.partitions):,} partitions cannot be handed over, so none was:\n{told}"
+            f"{len(plan.errors):,} of {len(plan.partitions):,} partitions cannot be handed over, so none was. Do first "
+            f"what each error says, or leave its topic out:\n{told}"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mirror_lib.airflow.backfill_form import BackfillChoices, Target
 from mirror_lib.airflow.compatibility import AirflowSkipException, Context
 from mirror_lib.airflow.replicate_operator import ReplicateOperator
-from mirror_lib.errors import ConfigurationError
+from mirror_lib.errors import ConfigurationError, Where
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.job_arguments import ASK, JobArguments
 
@@ -91,6 +91,16 @@ class BackfillOperator(ReplicateOperator):
 
     def _command_line(self, context: Context, report: Path) -> list[str]:
         choices = BackfillChoices.from_params(context["params"])
+        name = context["ti"].xcom_pull(task_ids=self.defined_by)
+        if not name:
+            # Without a name the job would be a run of the flow itself.
+            dag_id = context["dag"].dag_id
+            raise ConfigurationError(
+                f"the task {self.defined_by} has not defined a backfill in this run: it was marked by hand, or its "
+                "result was deleted.",
+                where=Where(flow=self.flow),
+                action=f"Nothing was copied. Clear the task {self.defined_by}, or trigger the DAG {dag_id} again.",
+            )
         return JobArguments(
             config=Path(self.config_path),
             flow=self.flow,
@@ -98,7 +108,7 @@ class BackfillOperator(ReplicateOperator):
             report=report,
             tasks=choices.tasks,
             gaps="accept" if choices.accept_gaps else ASK,
-            backfill=context["ti"].xcom_pull(task_ids=self.defined_by),
+            backfill=name,
             max_bytes=choices.max_bytes,
             bytes_per_second=choices.bytes_per_second,
         ).command_line()

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from mirror_lib.airflow.compatibility import Context, PythonOperator
-from mirror_lib.airflow.run_conf import check_conf
+from mirror_lib.airflow.run_conf import CheckedConf
 from mirror_lib.airflow.secret_provider import task_secrets
 
 
-class PythonTask(PythonOperator):  # type: ignore[misc]  # Airflow is untyped here
+class PythonTask(CheckedConf, PythonOperator):  # type: ignore[misc]  # Airflow is untyped here
     """Calls its function, which may read a configuration with secrets that Airflow keeps."""
 
     @classmethod
@@ -31,11 +31,6 @@ class PythonTask(PythonOperator):  # type: ignore[misc]  # Airflow is untyped he
         )
 
     def execute(self, context: Context) -> Any:
-        """Call it.
-
-        Raises:
-            ConfigurationError: the run was triggered with what the form of its DAG does not have.
-        """
-        check_conf(context)
+        """Call it."""
         with task_secrets():
             return super().execute(context)

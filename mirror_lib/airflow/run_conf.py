@@ -21,8 +21,20 @@ from mirror_lib.relay.job_arguments import ASK
 _DECIDED_FOR = timedelta(days=2)
 
 
+class CheckedConf:
+    """Part of an operator whose task refuses a run with a conf that its form does not explain.
+
+    It has to come before Airflow's operator among the bases.
+    """
+
+    def pre_execute(self, context: Context) -> None:
+        """Airflow calls it in the task's process, right before `execute`; what it raises ends the task as if it had."""
+        check_conf(context)
+        super().pre_execute(context)  # type: ignore[misc]  # of Airflow's operator
+
+
 def check_conf(context: Context) -> None:
-    """Refuse a run whose conf its form does not explain; to be called before a task does anything.
+    """Refuse a run whose conf its form does not explain.
 
     Raises:
         ConfigurationError: a key is unknown, a value cannot be used, Airflow does not hand the values over, or the run

@@ -11,7 +11,7 @@ from typing import Any
 from mirror_lib.airflow.compatibility import AirflowException, Context, SparkSubmitOperator
 from mirror_lib.airflow.connect_driver import DRIVER_PYTHON, ConnectDriver
 from mirror_lib.airflow.form_fields import USUAL_LOG_LEVEL
-from mirror_lib.airflow.run_conf import check_conf
+from mirror_lib.airflow.run_conf import CheckedConf
 from mirror_lib.airflow.secret_provider import task_secrets
 from mirror_lib.airflow.spark_connection import (
     connect_address,
@@ -34,7 +34,7 @@ _LOG_LEVEL = "MIRROR_LOG_LEVEL"
 _LONGEST_VARIABLE = 100_000
 
 
-class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untyped here
+class SparkJobOperator(CheckedConf, SparkSubmitOperator):  # type: ignore[misc]  # Airflow is untyped here
     """Runs a job that writes a report to a file, and has the report judged whatever became of the job.
 
     It is submitted, or has its session from a Spark Connect server where the flow's connection names one.
@@ -57,12 +57,10 @@ class SparkJobOperator(SparkSubmitOperator):  # type: ignore[misc]  # Airflow is
 
         Raises:
             InvalidConfigurationError: the file has errors.
-            ConfigurationError: the driver cannot have what Airflow keeps, or the run was triggered with what the form
-                does not have.
+            ConfigurationError: the driver cannot have what Airflow keeps.
             TransientError: Airflow does not give what it keeps.
             MirrorError: what `_judge` makes of its end.
         """
-        check_conf(context)
         handed_over, transforms = self._asked_of_the_file()
         self.log.info("%s", describe_master(self.spark_conn_id))
         server = connect_address(self.spark_conn_id)

@@ -48,6 +48,7 @@ RateOption = Annotated[
     int | None, typer.Option("--bytes-per-second", min=1, help="Read no faster from the source, over all tasks.")
 ]
 
+_LIST_COLUMNS = ("backfill", "state", "offsets left", "what it copies", "defined")
 _COLUMNS = ("topic", "partition", "on the target", "from", "to", "next", "offsets", "MB")
 
 
@@ -155,6 +156,52 @@ def run(
             output.document({"run_id": run_id, "flow": arguments.flow})
             report = copy_by_job(output, arguments, files, master, ledger, transforms=bool(settings.transforms))
             show_report(output, report, ledger.partition_runs(run_id), files)
+
+
+@_app.command(name="list")
+def list_(config: ConfigOption, flow: FlowOption, as_json: JsonOption = False) -> None:
+    """Show the backfills of a flow, their states, and what to do about each. Reads the ledger only."""
+    from mirror_lib.ledger.handovers import load_flow_as_it_runs
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.relay.backfill_situation import situations_of
+
+    with reporting(as_json) as output:
+        file, settings = load_flow_as_it_runs(config, flow)
+        with open_ledger(file) as ledger:
+            found = situations_of(settings, ledger)
+        rows = [
+            (
+                each.backfill.name,
+                each.state.value,
+                each.left,
+                str(each.backfill.request),
+                f"{each.backfill.created_at:%Y-%m-%d %H:%M:%SZ}",
+            )
+            for each in found
+        ]
+        capped_table(output, "list", _LIST_COLUMNS, rows)
+        output.document({"backfills": [each.to_dict() for each in found]})
+        for each in found:
+            if each.do:
+                output.note(f"{each.backfill.name}: {each.what} {each.do}")
+        if not found:
+            output.note(f"Flow {settings.flow} has no backfill.")
+
+
+@_app.command()
+def states(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the part of docs/backfill.md.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the states of a backfill, why partitions of it stop, and the way on from each."""
+    from mirror_lib.relay import backfill_states
+
+    with reporting(as_json) as output:
+        if markdown and not as_json:
+            typer.echo(backfill_states.markdown(), nl=False)
+            return
+        output.table("states", ("state", "who acts", "what to do"), list(backfill_states.rows()))
+        output.table("stops", ("reason", "way on", "see to"), list(backfill_states.stop_rows()))
 
 
 def _request(

@@ -213,14 +213,18 @@ def states(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the part of docs/runbooks.md.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the states of a cutover and what each event does in each; check that each state has a way out."""
-    from mirror_lib.runbook import states_shown
+    """Show the states of a cutover, what each event does in each, and the states of a return after a disaster.
+
+    Checks that each state has a way out.
+    """
+    from mirror_lib.runbook import disaster_states, states_shown
 
     with reporting(as_json) as output:
         if markdown and not as_json:
-            typer.echo(states_shown.markdown(), nl=False)
+            typer.echo(f"{states_shown.markdown()}\n{disaster_states.markdown()}", nl=False)
             return
         output.table("states", states_shown.COLUMNS, states_shown.table())
+        output.table("after_disaster", ("state", "what it is", "what to do"), list(disaster_states.rows()))
         found = states_shown.problems()
         output.document({"problems": found})
         for each in found:
@@ -316,6 +320,7 @@ def after_disaster(
     from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.runbook.after_disaster import apply_return
+    from mirror_lib.runbook.disaster_states import STATES, State, do
     from mirror_lib.runbook.return_plan import plan_return
 
     with reporting(as_json) as output:
@@ -335,15 +340,17 @@ def after_disaster(
                     plan = apply_return(settings, back, ledger, patterns, agreed=agreed, by=person(), note=note)
                 done = not plan.errors
             else:
-                output.note("Nothing was changed.")
                 output.exit_code = 3
+        state = State.HANDED_OVER if done else State.REFUSED if plan.errors else State.PLANNED
+        if not done:
+            output.note("Nothing was changed.")
         capped_errors(output, plan.errors)
         if plan.errors:
             output.exit_code = max(error.exit_code for error in plan.errors)
         told = [each.to_dict() for each in plan.partitions]
-        output.document({"partitions": told, "staying": list(plan.staying), "done": done})
-        if done:
-            output.note(f"Flow {settings.flow} copies them no more; `mirror run --flow '{back.flow}'` brings home.")
+        todo = do(state, settings.flow)
+        output.document({"partitions": told, "staying": list(plan.staying), "done": done, "do": todo})
+        output.note(f"{STATES[state].description} {todo}")
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from mirror_lib.relay.backfill_define import backfill_flow, backfill_topology, s
 from mirror_lib.relay.backfill_live import LiveSide
 from mirror_lib.relay.backfill_model import Backfill, BackfillRange
 from mirror_lib.relay.backfill_plan import bounded, within_budget
+from mirror_lib.relay.backfill_states import again, with_way_on
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gap_decisions import Decision
 from mirror_lib.relay.gather import FlowClusters, gather_facts
@@ -155,8 +156,10 @@ class BackfillPlanner:
             self._flow.flow,
             chosen,
             tasks_max=self._options.tasks_max or self._flow.tasks_max,
-            problems=tuple(PartitionProblem(source, error) for source, error in refused.items()),
         )
+        stopped = [PartitionProblem(source, error) for source, error in refused.items()]
+        stopped += [replace(each, error=self._of_plan(clusters, each)) for each in plan.problems]
+        plan = replace(plan, problems=tuple(sorted(stopped, key=lambda each: each.source)))
         if self._left is not None and self._max_bytes is not None and self._left < self._max_bytes * _NEGLIGIBLE:
             return replace(plan, bins=())
         return within_budget(plan, self._left)
@@ -171,13 +174,29 @@ class BackfillPlanner:
         if self._left is not None:
             self._left -= sum(result.bytes for result in results)
 
+    def with_way_on(self, error: MirrorError) -> MirrorError:
+        """The error of a partition, with the way on of a backfill."""
+        return self._told(error)
+
+    def _of_plan(self, clusters: FlowClusters, problem: PartitionProblem) -> MirrorError:
+        stored = clusters.positions_at_plan.positions.get(problem.source)
+        interrupted = stored is not None and stored.position.state is not PositionState.CLOSED
+        return self._told(problem.error, interrupted=interrupted)
+
+    def _told(self, error: MirrorError, *, interrupted: bool = False) -> MirrorError:
+        topic, partition = error.where.topic, error.where.partition
+        marked_at = None
+        if self.live is not None and topic is not None and partition is not None:
+            marked_at = self.live.marked_at(TopicPartition(topic, partition))
+        return with_way_on(self._backfill, error, interrupted=interrupted, marked_at=marked_at)
+
     def _refused(
         self,
         clusters: FlowClusters,
         problems: Sequence[PartitionProblem],
         facts: dict[TopicPartition, PartitionFacts],
     ) -> dict[TopicPartition, MirrorError]:
-        known = {problem.source: problem.error for problem in problems}
+        known = {problem.source: self._told(problem.error) for problem in problems}
         refused: dict[TopicPartition, MirrorError] = {}
         for each in self._backfill.ranges:
             if each.source not in facts:
@@ -189,10 +208,20 @@ class BackfillPlanner:
         return refused
 
     def _gone(self, each: BackfillRange) -> MirrorError:
+        excluded = backfill_topology(self._flow, self._backfill).exclusion(each.source.topic)
+        if excluded is not None:
+            return TopicMissingError(
+                f"the flow does not take the topic any more ({excluded}).",
+                where=self._where(each.source),
+                action="What was copied stays. To copy the rest, let the flow take the topic again "
+                f"({self._backfill.request.flow}.topics in the file) and repeat it: "
+                f"{again(self._flow.flow, self._backfill.name)}.",
+            )
         return TopicMissingError(
-            "the source has no such partition any more, or the flow does not take it now.",
+            "the source has no such partition any more.",
             where=self._where(each.source),
-            action="What was copied stays; a backfill with another name leaves the topic out.",
+            action="What was copied stays, and the rest of the records is lost: nothing is left to do here. The other "
+            "partitions are copied.",
         )
 
     def _bounded(self, clusters: FlowClusters, fact: PartitionFacts, wanted: BackfillRange) -> PartitionFacts:

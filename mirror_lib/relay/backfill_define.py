@@ -124,8 +124,15 @@ def _bound(name: str, text: str) -> FirstStart:
 def stored_backfill(flow: FlowConfig, ledger: Ledger, name: str) -> Backfill | None:
     """A backfill that was defined before, None when the name is new."""
     row = ledger.backfills.find(str(flow.flow), name)
-    if row is None:
-        return None
+    return None if row is None else _of_row(flow, row)
+
+
+def every_backfill(flow: FlowConfig, ledger: Ledger) -> tuple[Backfill, ...]:
+    """All backfills of a flow that were defined, newest first."""
+    return tuple(_of_row(flow, row) for row in ledger.backfills.of_flow(str(flow.flow)))
+
+
+def _of_row(flow: FlowConfig, row: BackfillRow) -> Backfill:
     asked = row.definition["request"]
     into, suffix = asked["into"], asked["into_suffix"]
     request = request_of(

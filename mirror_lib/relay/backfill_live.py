@@ -19,11 +19,20 @@ from typing import Self
 from mirror_lib.cluster.admin import OffsetSpec
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore, StoredPosition
-from mirror_lib.cluster.positions import Position, PositionState
+from mirror_lib.cluster.positions import NOTHING_COPIED, Position, PositionState
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError, RunLockedError, TargetDivergedError, UncleanStartError, Where
+from mirror_lib.errors import (
+    MirrorError,
+    RunLockedError,
+    TargetDeletedError,
+    TargetDivergedError,
+    TopicMissingError,
+    UncleanStartError,
+    Where,
+)
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.backfill_model import Backfill, BackfillRange
+from mirror_lib.relay.backfill_states import again, copy_anew, let_flow_continue
 from mirror_lib.relay.commit import position_row
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.model import PartitionPlan
@@ -74,7 +83,7 @@ class LiveSide:
         for each in ranges:
             end = ends[each.target]
             if end.error is not None:
-                refused[each.source] = of_flow(clusters.flow, end.error, each.source)
+                refused[each.source] = self._without_end(clusters, each, end.error)
                 continue
             stored = own.get(each.source)
             if stored is not None and stored.position.state is PositionState.OPEN:
@@ -88,6 +97,30 @@ class LiveSide:
         clusters.positions_at_plan = replace(clusters.positions_at_plan, positions=own)
         return refused
 
+    def _without_end(self, clusters: FlowClusters, each: BackfillRange, error: MirrorError) -> MirrorError:
+        live = self._position(each.source)
+        if not isinstance(error, TopicMissingError) or live is None or live.target_offset is None:
+            return of_flow(clusters.flow, error, each.source)
+        return TargetDeletedError(
+            f"{each.target.topic} was deleted on the target: it held copied records up to offset {live.target_offset}.",
+            where=self._where(each),
+            action=f"Run the flow: {self._run_flow}. It says what to decide about the topic; `mirror gaps recopy` then "
+            "copies the range too, and this backfill is not needed any more.",
+        )
+
+    def marked_at(self, source: TopicPartition) -> int | None:
+        """The next source offset of the flow, where it waits for this backfill; None where it does not wait."""
+        live = self._position(source)
+        return live.offset + 1 if live is not None and self._marked(live) else None
+
+    @property
+    def _run_flow(self) -> str:
+        return f"`mirror run --flow '{self._flow.flow}'`"
+
+    @property
+    def _again(self) -> str:
+        return again(self._flow.flow, self._backfill.name)
+
     def _still_ours(self, each: BackfillRange) -> MirrorError | None:
         """An interrupted run of the backfill is taken over, if the flow has waited for it."""
         live = self._position(each.source)
@@ -97,23 +130,33 @@ class LiveSide:
             f"a run of this backfill into {each.target} was interrupted, and somebody has let the flow go on since: "
             "how far the backfill came cannot be told any more.",
             where=self._where(each),
-            action="Copy what is missing by a backfill with another name.",
+            action=f"Copy the range into another topic: {copy_anew(self._backfill, each.source.topic)}.",
         )
 
     def _free(self, each: BackfillRange, end: int, own: Position | None) -> MirrorError | None:
         """Whether nobody is writing, and all that stands on the target is accounted for."""
         live = self._position(each.source)
+        anew = copy_anew(self._backfill, each.source.topic)
+        if live is not None and live.target_offset is None and live.offset != NOTHING_COPIED:
+            return UncleanStartError(
+                f"MirrorMaker 2 was the last to copy to {each.target}, and its position does not say where the copied "
+                "records end there.",
+                where=self._where(each),
+                action=f"Run the flow when the source has new records ({self._run_flow}), and repeat this: "
+                f"{self._again}. Or copy the range into another topic now: {anew}.",
+            )
         if live is None or live.target_offset is None:
             return UncleanStartError(
                 f"flow {self._flow.flow} has not copied to {each.target} yet.",
                 where=self._where(each),
-                action="Run the flow first, or backfill into another topic.",
+                action=f"Run the flow first ({self._run_flow}), and repeat this: {self._again}. Or copy the range into "
+                f"another topic: {anew}.",
             )
         if live.backfill is not None and live.state is PositionState.OPEN and not self._marked(live):
             return UncleanStartError(
                 f"backfill {live.backfill} into {each.target} has not ended.",
                 where=self._where(each),
-                action=f"Let it end first: repeat `mirror backfill run --name {live.backfill}`.",
+                action=f"Let it end first: {again(self._flow.flow, live.backfill)}. Then repeat this: {self._again}.",
             )
         expected = live.target_offset
         if self._marked(live):
@@ -123,11 +166,19 @@ class LiveSide:
             expected = -1
         if expected == end:
             return None
+        if expected < 0:
+            return UncleanStartError(
+                f"the last run of flow {self._flow.flow} to {each.target} was interrupted.",
+                where=self._where(each),
+                action=f"Run the flow, which takes over: {self._run_flow}. Then repeat this: {self._again}.",
+            )
+        # A flow without new records does not look at what others have written.
+        resume = let_flow_continue(self._flow.flow, each.source, live.offset + 1)
         return UncleanStartError(
-            f"the last run of flow {self._flow.flow} has not ended in good order, or somebody else wrote to "
-            f"{each.target}.",
+            f"{each.target} ends at {end}, but flow {self._flow.flow} has copied up to {expected}: somebody else wrote "
+            "there, or has taken records away.",
             where=self._where(each),
-            action="Run the flow, which finds out, and repeat the backfill.",
+            action=f"Find out who. To continue behind the end: {resume} Then repeat this: {self._again}.",
         )
 
     def mark(self, partitions: Iterable[PartitionPlan]) -> None:
@@ -158,7 +209,7 @@ class LiveSide:
                 raise RunLockedError(
                     f"run {other.run_id or 'unknown'} opened {other.source} at the same time.",
                     where=Where(flow=str(self._flow.flow), topic=other.topic, partition=other.partition),
-                    action="Let only one run be active at a time, then repeat the backfill.",
+                    action=f"Let only one run be active at a time, and repeat this: {self._again}.",
                 )
 
     def settle(self) -> None:

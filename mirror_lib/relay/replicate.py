@@ -333,7 +333,7 @@ class _Run:
             self._planner.opening(clusters, plan)
         with account.measured(Step.OPENING):
             opened, refused = open_partitions(self._flow, plan, clusters, run_id=self._options.run_id)
-        self._note(refused)
+        self._note(tuple(replace(each, error=self._with_way_on(each.error)) for each in refused))
         bins = tuple(bin_ for bin_ in opened if bin_)
         if not bins:
             return False
@@ -361,7 +361,10 @@ class _Run:
         )
         began = time.monotonic()
         with account.measured(Step.COPYING), RoundProgress(job, clusters, self._ledger, round_number=self._rounds):
-            results = runner(job)
+            results = [
+                result if result.error is None else replace(result, error=self._with_way_on(result.error))
+                for result in runner(job)
+            ]
         self._rate.end(results)
         self._copy_seconds += time.monotonic() - began
         # Whoever has the lock now takes over from what the positions say, so they are not ours to close.
@@ -369,7 +372,8 @@ class _Run:
         with account.measured(Step.COMMITTING):
             late = commit_round(self._flow, job, results, clusters, self._ledger, round_number=self._rounds)
         for problem in late:
-            self._deletions.setdefault(problem.source, problem)
+            told = replace(problem, error=self._with_way_on(problem.error))
+            self._deletions.setdefault(problem.source, told)
         account.committed(bins, results, datetime.now(UTC))
         self._results += results
         if self._planner is not None:
@@ -423,6 +427,9 @@ class _Run:
             known = snapshot.buried & snapshot.positions.keys()
             clusters.positions.write(snapshot.positions[source].position for source in known)
             clusters.positions.forget(snapshot.buried - known - snapshot.unreadable.keys())
+
+    def _with_way_on(self, error: MirrorError) -> MirrorError:
+        return error if self._planner is None else self._planner.with_way_on(error)
 
     def _note(self, problems: tuple[PartitionProblem, ...]) -> None:
         for problem in problems:

@@ -52,6 +52,9 @@ class Planner(Protocol):
     def copied(self, results: Sequence[PartitionResult]) -> None:
         """Called when a round is committed."""
 
+    def with_way_on(self, error: MirrorError) -> MirrorError:
+        """The error of a partition, with what to do about it in this run instead of in one of the flow."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:

@@ -10,6 +10,7 @@ from mirror_lib.cluster.formats import OffsetSync
 from mirror_lib.cluster.positions import NOTHING_COPIED, Position, PositionState
 from mirror_lib.config.model import ExistingTarget
 from mirror_lib.errors import TargetNotEmptyError, TargetTruncatedError, UncleanStartError, Where
+from mirror_lib.relay.backfill_states import again, let_flow_continue, or_dag
 from mirror_lib.relay.model import PartitionPlan, Takeover
 from mirror_lib.topology.names import FlowId, TopicPartition
 
@@ -119,7 +120,8 @@ def _check_backfills(rules: StartRules, partition: PartitionPlan, known: Iterabl
             raise UncleanStartError(
                 f"backfill {position.backfill} into {partition.target} has not ended.",
                 where=_where(rules, partition),
-                action=f"Let it end: repeat `mirror backfill run --name {position.backfill}`.",
+                action=f"Let it end: {again(rules.flow, position.backfill)}, {or_dag(position.backfill)}. To give it "
+                f"up: {let_flow_continue(rules.flow, partition.source, position.offset + 1)}",
             )
 
 

@@ -19,6 +19,7 @@ from mirror_lib.ledger.rows import DISASTER, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.position_changes import keep_account
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook.disaster_states import State, do
 from mirror_lib.runbook.handover import handed_over_rows
 from mirror_lib.runbook.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.runbook.way_back import prepare_way_back
@@ -63,14 +64,18 @@ def apply_return(
             raise PlanChangedError(
                 f"this is not what was agreed to any more: {plan}.",
                 where=Where(flow=str(flow.flow)),
-                action="Keep everybody away from the source, look at it anew (in Airflow: a new run), and agree again.",
+                action=do(State.CHANGED, flow.flow),
             )
         now = datetime.now(UTC)
+        noted = {_range(gap) for gap in ledger.gaps(str(flow.flow), limit=None) if gap.cause == DISASTER}
         for each in plan.partitions:
             if each.position is not None:
                 keep_account(flow, ledger, each.position, by=by)
             if each.left_behind:
-                ledger.record_gap(_loss(flow, each, now, by=by, note=note, run_id=run_id))
+                loss = _loss(flow, each, now, by=by, note=note, run_id=run_id)
+                # One that was interrupted before the topics were handed over has noted it already.
+                if _range(loss) not in noted:
+                    ledger.record_gap(loss)
         prepare_way_back(flow, opposite, [_cut(each, now) for each in plan.partitions], ledger)
         # Last: from here on the flow back copies them, and this one does no more.
         names = dict.fromkeys((each.source.topic, each.target.topic) for each in plan.partitions)
@@ -95,6 +100,10 @@ def _cut(partition: ReturningPartition, now: datetime) -> CutRow:
         target_end=partition.target_next,
         cut_at=now,
     )
+
+
+def _range(gap: GapRow) -> tuple[str, int, int, int, str | None]:
+    return gap.topic, gap.partition, gap.first_offset, gap.next_offset, gap.topic_id
 
 
 def _loss(

@@ -21,29 +21,32 @@ from mirror_lib.cluster.batches.records import RecordError
 from mirror_lib.cluster.batches.stretches import Stretch
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import RawClient, open_clients
+from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import (
     ConfigurationError,
     MirrorError,
     SourceRecreatedError,
     SourceTruncatedError,
+    TargetRecreatedError,
     TargetTruncatedError,
     UncleanStartError,
     Where,
 )
 from mirror_lib.offsets.runs import merge
+from mirror_lib.relay.backfill_states import again
 from mirror_lib.relay.gather import FlowClusters, of_flow
 from mirror_lib.relay.patient_reader import PatientReader
 from mirror_lib.relay.recovery import walk_along
 from mirror_lib.relay.tail_match import MismatchError, TailMatcher
-from mirror_lib.runbook.wave import WaveTopic, wave_topics
+from mirror_lib.runbook.disaster_states import after_disaster, copy_all_back, run_back
+from mirror_lib.runbook.wave import WaveTopic, unrestricted, wave_topics
 from mirror_lib.runbook.way_back import why_no_way_back
 from mirror_lib.sync.target_changes import TargetPartition, copied_to, target_change, target_cluster_change
-from mirror_lib.topology.names import TopicPartition
+from mirror_lib.topology.names import FlowId, TopicPartition
 
-_COPY_ALL_BACK = (
-    "Delete the topic on the source and let the flow back copy it from the beginning (docs/runbooks.md, 7)."
-)
+#: Topics that an error names.
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +179,7 @@ def plan_return(flow: FlowConfig, opposite: FlowConfig | None, topics: Sequence[
     """
     found = wave_topics(flow, topics)
     if not found:
-        raise ConfigurationError(
-            f"flow {flow.flow} copies no topic that matches {', '.join(topics)}.",
-            action="`mirror topics plan` lists what it does; what was handed over before is not among it.",
-        )
+        raise _no_topic(flow, topics)
     missing = why_no_way_back(flow, opposite, found)
     if missing is None and opposite is not None and not opposite.way_back:
         missing = f"flow {opposite.flow} would copy everything: it has no mirror.way.back = true."
@@ -225,7 +225,7 @@ def _looked_at(flow: FlowConfig, clusters: FlowClusters, topics: Iterable[WaveTo
             position = stored[source].position if source in stored else None
             if position is not None:
                 _check_target(position, target, homes.get(target.topic), on_target[1], clusters, where)
-            found.append(_partition(place, position, described[source.topic], facts, where))
+            found.append(_partition(flow.flow, place, position, described[source.topic], facts, where))
         except MirrorError as error:
             found.append(replace(place, error=of_flow(flow, error, source)))
     return asyncio.run(_with_what_came_behind(flow, clusters, found))
@@ -244,11 +244,34 @@ def _check_target(
     changed = target_cluster_change(position.clusters, clusters.ids())
     changed = changed or target_change(copied_to(position), now)
     if changed is not None and not isinstance(changed, TargetTruncatedError):
-        changed.where, changed.action = where, "`mirror gaps list` shows what can be done."
+        changed.where, changed.action = where, _after_change(changed, clusters.flow.flow)
         raise changed
 
 
+def _after_change(changed: MirrorError, flow: FlowId) -> str:
+    """The way on; nothing of it is in the ledger, since no run may copy to the target any more."""
+    if isinstance(changed, TargetRecreatedError):
+        return copy_all_back(flow)
+    return (
+        f"Correct the file (alias, bootstrap.servers, rename rules), and look again: {after_disaster(flow)}. If it is "
+        f"right as it is: {copy_all_back(flow)}"
+    )
+
+
+def _no_topic(flow: FlowConfig, topics: Sequence[str]) -> ConfigurationError:
+    what = f"flow {flow.flow} copies no topic that matches {', '.join(topics)}"
+    limits = flow_topology(unrestricted(flow), topics).limits
+    gone = sorted(topic for topic in flow.handovers.away if all(limit.fullmatch(topic) for limit in limits))
+    if gone:
+        return ConfigurationError(
+            f"{what}: {', '.join(gone[:_NAMED])} {'was' if len(gone) == 1 else 'were'} handed over before.",
+            action=f"Nothing is left to hand over. {run_back(flow.flow)} brings home what came since.",
+        )
+    return ConfigurationError(f"{what}.", action=f"`mirror topics plan --flow '{flow.flow}'` lists what it does.")
+
+
 def _partition(
+    flow: FlowId,
     place: ReturningPartition,
     position: Position | None,
     topic: TopicDescription,
@@ -262,31 +285,42 @@ def _partition(
     place = replace(place, source_end=source_end, target_end=target_end)
     if position is None:
         return replace(place, copied_to=source_begin, target_next=target_begin)
-    copied_to = position.offset + 1
+    copied_to, back = position.offset + 1, copy_all_back(flow)
     if position.topic_id is not None and topic.topic_id not in (None, position.topic_id):
         raise SourceRecreatedError(
             "the topic was created anew on the source: it is not the one that was copied.",
             where=where,
-            action=_COPY_ALL_BACK,
+            action=back,
         )
     if source_end < copied_to:
         raise SourceTruncatedError(
             f"the source ends at {source_end}, though it was copied up to {copied_to - 1}: it came back with less.",
             where=where,
-            action=_COPY_ALL_BACK,
+            action=back,
         )
-    if position.target_offset is None or position.backfill is not None:
+    if position.backfill is not None and position.state is PositionState.OPEN:
         raise UncleanStartError(
-            "the position does not tell where the copied records end on the target.",
+            f"backfill {position.backfill} into {place.target} was interrupted: where the copied records end on the "
+            "target is not known.",
             where=where,
-            action=f"It is MirrorMaker 2's, or of an interrupted backfill. {_COPY_ALL_BACK}",
+            action=f"Let it end: {again(flow, position.backfill)}, and look again: {after_disaster(flow)}. If it stops "
+            "with target-diverged, clients have written there since: set no position, since that would leave their "
+            f"records behind. {back}",
+        )
+    if position.target_offset is None:
+        raise UncleanStartError(
+            "the position does not tell where the copied records end on the target: it is MirrorMaker 2's.",
+            where=where,
+            action=back,
         )
     if target_end < position.target_offset:
         raise TargetTruncatedError(
             f"{place.target} ends at {target_end}, though it had acknowledged records up to "
             f"{position.target_offset - 1}.",
             where=where,
-            action="The target lost data (unclean leader election?): find out why before anything is copied back.",
+            action="Find out why the target lost data (unclean leader election?). Copy aside what only the source has: "
+            f"`mirror backfill run --flow '{flow}' --topics '{place.source.topic}' --from earliest --to latest "
+            f"--into-suffix .kept`. Then: {back}",
         )
     return replace(place, copied_to=copied_to, target_next=position.target_offset, position=position)
 
@@ -315,6 +349,7 @@ class _Tail:
 
     def __init__(self, flow: FlowConfig, partition: ReturningPartition, source: RawClient, target: RawClient) -> None:
         committed = flow.isolation_level is IsolationLevel.READ_COMMITTED
+        self._flow = flow.flow
         self._partition = partition
         self._source = PatientReader(source, partition.source, flow.copy_settings, read_committed=committed)
         self._target = PatientReader(target, partition.target, flow.copy_settings, read_committed=True)
@@ -360,5 +395,5 @@ class _Tail:
         return UncleanStartError(
             f"what an interrupted run has written behind its position is not what the source holds: {why}.",
             where=self._where,
-            action=_COPY_ALL_BACK,
+            action=copy_all_back(self._flow),
         )

@@ -71,7 +71,7 @@ class Console:
         named = [shlex.split(each) for each in _NAMED.findall(failure["action"])]
         chosen = [words for words in named if words[: len(command.split())] == command.split()]
         assert chosen, f"{command!r} is not named: {failure['action']}"
-        asks = ("--yes",) if chosen[0][0] in ("gaps", "position", "clusters") else ()
+        asks = ("--yes",) if chosen[0][0] in ("gaps", "position", "clusters", "cutover") else ()
         said = self.say(*chosen[0], *more, *asks)
         assert said.exit_code == 0, said.document
         return said

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from mirror_lib.runbook.situation import Situation, situation_of
 from mirror_lib.verify.local import run_locally
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, copy_here, pair_flow
-from tests.support.kafka import Record, admin, produce
+from tests.support.kafka import Record, admin, create_topic, produce
 
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _COORDINATOR_COMES = frozenset(
@@ -119,6 +120,19 @@ def migration(folder: Path, pair: KafkaPair, topics: str, settings: Mapping[str,
         },
     )
     return Migration(pair, flow, load(flow.path))
+
+
+@contextmanager
+def moving_topic(
+    folder: Path, pair: KafkaPair, topic: str, *, partitions: int, count: int = 100
+) -> Iterator[Migration]:
+    """Both flows for a topic of the source, which A->B has copied."""
+    create_topic(pair.source, topic, partitions=partitions)
+    produce(pair.source, topic, numbered(0, count, partitions))
+    made = migration(folder, pair, topic)
+    made.there.run()
+    yield made
+    made.ledger.close()
 
 
 def commit(cluster: KafkaCluster, group: str, topic: str, offsets: Mapping[int, int]) -> None:

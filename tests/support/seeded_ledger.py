@@ -8,7 +8,7 @@ from math import inf, sin
 from pathlib import Path
 
 from mirror_lib.config.load import load
-from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow
+from mirror_lib.ledger.cutover_rows import CutoverStepRow, CutRow
 from mirror_lib.ledger.location import FILE_NAME, open_ledger
 from mirror_lib.ledger.models import METADATA
 from mirror_lib.ledger.observed_rows import (
@@ -22,6 +22,7 @@ from mirror_lib.ledger.rows import GapRow, PartitionRunRow, RoundRow, Verificati
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.ledger.writing import upsert
 from mirror_lib.runbook.model import CutoverDefinition, Step
+from tests.support.cutover_rows import cutover_row
 
 _EVERY = timedelta(minutes=5)
 _TOPICS = ("orders", "payments", "shipments", "customer-events", "clickstream", "audit.log", "inventory", "returns")
@@ -370,18 +371,8 @@ def _seed_proofs(ledger: Ledger, story: Story, partitions: int, at: datetime) ->
 def _seed_cutover(ledger: Ledger, story: Story, moment: datetime) -> None:
     begun = moment - timedelta(minutes=52)
     definition = CutoverDefinition(name="orders-wave-1", flow=story.flow, topics=("orders", "payments"))
-    ledger.cutovers.create(
-        CutoverRow(
-            name=definition.name,
-            flow=story.flow,
-            state="waiting",
-            step="approve",
-            definition=definition.to_dict(),
-            created_at=begun,
-            created_by="marta",
-            updated_at=moment - timedelta(minutes=1),
-        )
-    )
+    row = cutover_row(definition, step="approve", at=begun, by="marta")
+    ledger.cutovers.create(replace(row, updated_at=moment - timedelta(minutes=1)))
     gates: dict[Step, list[tuple[str, bool, str]]] = {
         Step.PREFLIGHT: [
             ("permissions", True, "both clusters allow all that is needed"),

@@ -284,7 +284,7 @@ def test_the_flow_waits_for_a_backfill_that_was_killed_in_its_topic(
 
     (error,) = refused.errors
     assert isinstance(error, UncleanStartError)
-    assert "mirror backfill run --name history" in (error.action or "")
+    assert "mirror backfill run --flow 'A->B' --name history" in (error.action or "")
     assert [(each.recovered, each.records) for each in repeated.results] == [(20, 30)]
     assert (live.records, live.errors) == (5, ())
     copied = consume(kafka_pair.target, f"A.{topic_name}")

@@ -25,6 +25,7 @@ from tests.support.cutovers import (
     committed,
     has_members,
     migration,
+    moving_topic,
     numbered,
     wait_for,
 )
@@ -36,12 +37,8 @@ PARTITIONS = 2
 @pytest.fixture
 def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
     """A topic of the source with 100 records, and both flows for it."""
-    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
-    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
-    made = migration(tmp_path, kafka_pair, topic_name)
-    made.there.run()
-    yield made
-    made.ledger.close()
+    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+        yield made
 
 
 def values(moving: Migration, topic: str, *, target: bool = True) -> list[bytes]:

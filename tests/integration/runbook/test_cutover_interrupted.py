@@ -22,8 +22,8 @@ from mirror_lib.runbook.rollback import roll_back
 from mirror_lib.sync.flow_acls import plan_flow_acls
 from mirror_lib.topology.acls import AclBinding, AclPermission, AclResource
 from tests.support.clusters import KafkaPair
-from tests.support.cutovers import Migration, migration, numbered, wait_for
-from tests.support.kafka import create_topic, produce
+from tests.support.cutovers import Migration, moving_topic, numbered, wait_for
+from tests.support.kafka import produce
 
 PARTITIONS = 2
 
@@ -34,12 +34,8 @@ class Killed(BaseException):
 
 @pytest.fixture
 def moving(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
-    create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
-    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
-    made = migration(tmp_path, kafka_pair, topic_name)
-    made.there.run()
-    yield made
-    made.ledger.close()
+    with moving_topic(tmp_path, kafka_pair, topic_name, partitions=PARTITIONS) as made:
+        yield made
 
 
 def copied_by_the_flow(moving: Migration, topic: str, first: int) -> int:

@@ -73,6 +73,22 @@ def test_answers_become_the_jobs_arguments(make_flow):
     assert {"--backfill=history", "--max-bytes=10", "--bytes-per-second=5", "--tasks=2", "--gaps=accept"} <= set(words)
 
 
+def test_without_a_defined_backfill_nothing_is_copied(make_flow):
+    """As when `define` was marked as successful by hand: the job would be one of the flow itself."""
+    operator = BackfillOperator(task_id="copy", defined_by="define", flow="A->B", config_path="/f", conn_id="spark")
+    context = {
+        "params": defaults(make_flow()),
+        "dag": SimpleNamespace(dag_id="mirror_backfill__A__B"),
+        "run_id": "manual 1",
+        "ti": SimpleNamespace(xcom_pull=lambda task_ids: None),
+    }
+
+    with pytest.raises(ConfigurationError, match="define") as refused:
+        operator._command_line(context, Path("/report"))
+
+    assert "Clear the task define, or trigger the DAG mirror_backfill__A__B again" in refused.value.action
+
+
 @pytest.mark.parametrize(
     ("target", "into", "suffix"), [(Target.SUFFIX, None, "x"), (Target.TOPIC, "x", None), (Target.SAME, None, None)]
 )

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,16 @@ from mirror_lib.config.load import load
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import MirrorError
 from mirror_lib.ledger.cutover_carriers import lock_name
-from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, CutoverStepRow, QuestionRow
+from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.location import ledger_url, open_ledger
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition, Step, StepState
+from tests.support.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledgers import ready_ledger
 from tests.support.seeded_ledger import write_config
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WAVE = CutoverDefinition(name="wave-1", flow="berlin->frankfurt", topics=("orders",))
 DAG_ID, RUN = "mirror_cutover__berlin__frankfurt", "manual-1"
 
@@ -88,34 +87,13 @@ def config(tmp_path: Path) -> Path:
     path = write_config(tmp_path)
     ready_ledger(ledger_url(load(path))).close()
     with open_ledger(load(path)) as ledger:
-        ledger.cutovers.create(
-            CutoverRow(
-                name=WAVE.name,
-                flow=WAVE.flow,
-                state="waiting",
-                step="freeze",
-                definition=WAVE.to_dict(),
-                created_at=NOON,
-                created_by="marta",
-                updated_at=NOON,
-            )
-        )
+        ledger.cutovers.create(cutover_row(WAVE, by="marta"))
     return path
 
 
 def attempt_at_freeze(ledger: Ledger, state: StepState = StepState.WAITING, number: int = 1) -> None:
-    ledger.cutovers.save_step(
-        CutoverStepRow(
-            cutover=WAVE.name,
-            step="freeze",
-            attempt=number,
-            state=state.value,
-            gates=[{"name": "lag", "passed": True, "what": f"look {number}."}],
-            facts={},
-            by="marta",
-            started_at=NOON,
-        )
-    )
+    gates = [{"name": "lag", "passed": True, "what": f"look {number}."}]
+    ledger.cutovers.save_step(attempt_row(WAVE.name, number=number, state=state.value, gates=gates, by="marta"))
 
 
 @dataclass

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import BaseOperator
 
+from mirror_lib import airflow
 from mirror_lib.airflow.compatibility import ParamsDict
 from mirror_lib.airflow.form_fields import chosen_names
-from mirror_lib.airflow.run_conf import check_conf, conf_problems
+from mirror_lib.airflow.run_conf import CheckedConf, check_conf, conf_problems
 from mirror_lib.airflow.trigger_form import trigger_form
 from mirror_lib.errors import ConfigurationError
 
@@ -81,3 +85,19 @@ def test_given_names_that_are_all_blank_then_they_do_not_mean_everything(given) 
 @pytest.mark.parametrize(("given", "chosen"), [(None, ()), ([], ()), ([" orders ", ""], ("orders",))])
 def test_given_names_then_blanks_around_and_between_them_do_not_count(given, chosen) -> None:
     assert chosen_names({"topics": given}, "topics") == chosen
+
+
+def test_every_operator_of_ours_refuses_before_it_does_anything() -> None:
+    """One that has `execute` alone would do what a misspelt form did not ask for."""
+    modules = [
+        importlib.import_module(f"mirror_lib.airflow.{each.name}") for each in pkgutil.iter_modules(airflow.__path__)
+    ]
+    ours = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, BaseOperator) and each.__module__.startswith("mirror_lib.")
+    }
+    # A question does nothing but ask, and comes after a task that has looked.
+    assert {each.__name__ for each in ours if each.pre_execute is not CheckedConf.pre_execute} == {"AskOperator"}
+    assert len(ours) > 5

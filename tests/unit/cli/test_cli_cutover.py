@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,14 @@ from typer.testing import CliRunner
 
 from mirror_lib.cli.main import app
 from mirror_lib.ledger.cutover_carriers import lock_name
-from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, CutoverStepRow, QuestionRow
+from mirror_lib.ledger.cutover_rows import CarrierRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.runbook.model import CutoverDefinition
 from mirror_lib.runbook.states import Event, State
+from tests.support.cutover_rows import NOON, attempt_row, cutover_row
 from tests.support.ledgers import ready_ledger
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WAVE = CutoverDefinition(name="wave", flow="A->B", topics=("orders",))
 _FILE = """\
 clusters = A, B
@@ -41,30 +40,8 @@ def file(tmp_path: Path) -> Path:
 def ledger(file: Path) -> Iterator[Ledger]:
     """With a cutover that waits for the word that the writers are stopped."""
     with ready_ledger(f"sqlite:///{file.parent}/ledger.sqlite3") as ledger:
-        ledger.cutovers.create(
-            CutoverRow(
-                name=WAVE.name,
-                flow=WAVE.flow,
-                state="waiting",
-                step="freeze",
-                definition=WAVE.to_dict(),
-                created_at=NOON,
-                created_by="ann",
-                updated_at=NOON,
-            )
-        )
-        ledger.cutovers.save_step(
-            CutoverStepRow(
-                cutover=WAVE.name,
-                step="freeze",
-                attempt=1,
-                state="waiting",
-                gates=[],
-                facts={},
-                by="ann",
-                started_at=NOON,
-            )
-        )
+        ledger.cutovers.create(cutover_row(WAVE))
+        ledger.cutovers.save_step(attempt_row(WAVE.name))
         yield ledger
 
 

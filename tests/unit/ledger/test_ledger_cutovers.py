@@ -8,23 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.errors import LedgerError
-from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow, CutRow, HandedOverRow
+from mirror_lib.ledger.cutover_rows import CutRow, HandedOverRow
 from mirror_lib.ledger.store import Ledger
+from tests.support.cutover_rows import attempt_row, cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-CUTOVER = CutoverRow(
-    name="wave-1",
-    flow="a->b",
-    state="running",
-    step="inventory",
-    definition={"topics": ["orders"]},
-    created_at=NOON,
-    created_by="ann",
-    updated_at=NOON,
-)
-STEP = CutoverStepRow(
-    cutover="wave-1", step="inventory", attempt=1, state="failed", gates=[], facts={}, by="ann", started_at=NOON
-)
+CUTOVER = cutover_row("wave-1", flow="a->b", state="running", step="inventory", at=NOON)
+STEP = attempt_row("wave-1", "inventory", state="failed", at=NOON)
 
 
 def test_a_cutover_is_found_by_its_name(ledger: Ledger) -> None:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mirror_lib.ledger.cutover_carriers import lock_name
-from mirror_lib.ledger.cutover_rows import CutoverRow
 from mirror_lib.ledger.flow_figures import FlowFigures, GapTotals, GroupTotals
 from mirror_lib.ledger.observed_rows import (
     FlowObservationRow,
@@ -20,6 +19,7 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.rows import GapRow, GapState, PartitionRunRow, VerificationRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.run_lock import hold_lock
+from tests.support.cutover_rows import cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "a->b"
@@ -269,18 +269,7 @@ def test_steps_heartbeats_and_cutovers_belong_to_their_flow(ledger: Ledger) -> N
     ledger.observations.save_step(replace(step, flow="b->a"))
     ledger.observations.save_heartbeats(FLOW, [beat])
     for number in (1, 2):
-        ledger.cutovers.create(
-            CutoverRow(
-                name=f"c{number}",
-                flow=FLOW,
-                state="running",
-                step="drain",
-                definition={},
-                created_at=NOON + number * MINUTE,
-                created_by="ann",
-                updated_at=NOON,
-            )
-        )
+        ledger.cutovers.create(cutover_row(f"c{number}", flow=FLOW, state="running", at=NOON + number * MINUTE))
 
     with hold_lock(ledger, flow=lock_name("c1"), run_id="job", lease_seconds=30.0):
         found = only(ledger)

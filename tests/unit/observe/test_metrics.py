@@ -30,6 +30,7 @@ from mirror_lib.ledger.observed_rows import (
 from mirror_lib.ledger.rows import DISASTER, RunRow
 from mirror_lib.observe import metrics
 from mirror_lib.observe.metrics import Metric, is_healthy, late_after_seconds, samples
+from tests.support.cutover_rows import cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FLOW = "A->B"
@@ -254,14 +255,12 @@ def test_groups_steps_heartbeats_and_cutovers_are_told(values) -> None:
     assert values(metrics.HEARTBEAT_AGE, heartbeats=(beat,)) == {("A->B",): 7.0}
 
 
-def test_cutovers_that_ended_are_told_only_when_none_came_after(values) -> None:
-    def cutover(name: str, state: str) -> CutoverRow:
-        return CutoverRow(
-            name=name, flow=FLOW, state=state, step="drain", definition={}, created_at=NOON, created_by="ann",
-            updated_at=NOON,
-        )  # fmt: skip
+def cutovers(*states: tuple[str, str]) -> list[CutoverRow]:
+    return [cutover_row(name, flow=FLOW, state=state, step="drain") for name, state in states]
 
-    newest_first = (cutover("c", "finished"), cutover("b", "running"), cutover("a", "rolled-back"))
+
+def test_cutovers_that_ended_are_told_only_when_none_came_after(values) -> None:
+    newest_first = cutovers(("c", "finished"), ("b", "running"), ("a", "rolled-back"))
 
     assert values(metrics.CUTOVER, cutovers=newest_first) == {
         ("c", "finished", "drain"): 1.0,
@@ -270,13 +269,7 @@ def test_cutovers_that_ended_are_told_only_when_none_came_after(values) -> None:
 
 
 def test_of_cutovers_under_way_it_is_told_whether_a_process_carries_them_out(values) -> None:
-    def cutover(name: str, state: str) -> CutoverRow:
-        return CutoverRow(
-            name=name, flow=FLOW, state=state, step="drain", definition={}, created_at=NOON, created_by="ann",
-            updated_at=NOON,
-        )  # fmt: skip
-
-    rows = (cutover("c", "finished"), cutover("b", "waiting"), cutover("a", "failed"))
+    rows = cutovers(("c", "finished"), ("b", "waiting"), ("a", "failed"))
 
     assert values(metrics.CUTOVER_CARRIED, cutovers=rows, carried=frozenset({"b"})) == {("b",): 1.0, ("a",): 0.0}
 

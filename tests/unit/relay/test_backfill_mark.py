@@ -30,7 +30,7 @@ def test_the_flow_does_not_start_while_a_backfill_has_not_ended(end: int) -> Non
     with pytest.raises(UncleanStartError, match=r"backfill history into A\.orders-0") as caught:
         start_of(RULES, PLAN, {SOURCE: MARK}, [SOURCE], TargetEnds(0, end))
 
-    assert "mirror backfill run --name history" in caught.value.action
+    assert "mirror backfill run --flow 'A->B' --name history" in caught.value.action
 
 
 def test_the_flow_goes_on_behind_a_backfill_that_has_ended() -> None:
