@@ -75,6 +75,7 @@ class Site:
     pair: KafkaPair
     ledger: Ledger
     topic: str
+    file: Path
     other_file: Path
 
     @property
@@ -116,8 +117,9 @@ class Site:
         drivers = [
             each
             for each in psutil.process_iter(["cmdline"])
-            if any("replicate.py" in word for word in each.info["cmdline"] or ())
-            and f"--flow={FLOW}" in each.info["cmdline"]
+            # Other Airflows on this machine have flows of this name, too.
+            if f"--config={self.file}" in (each.info["cmdline"] or ())
+            and any("replicate.py" in word for word in each.info["cmdline"])
         ]
         assert drivers
         for process in drivers:
@@ -171,7 +173,7 @@ def site(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Ite
         airflow.wait_ready([DAG, OTHER, *NONSENSE])
         for dag_id in (DAG, OTHER):
             airflow.api.unpause(dag_id)
-        yield Site(airflow, kafka_pair, ledger, topics[0], files[1])
+        yield Site(airflow, kafka_pair, ledger, topics[0], *files)
 
 
 @dataclass(frozen=True, slots=True)
