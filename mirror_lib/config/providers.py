@@ -265,9 +265,11 @@ class Resolver:
 
         replaced = _VARIABLE.sub(replace, text)
         # Of what stays in the text, not of what providers gave.
-        for match in _UNCLOSED.finditer(_VARIABLE.sub("", text)):
-            if match[1] in self._providers:
-                failures.append(f"${{{match[1]}: has no closing }}; the value would be taken as it stands")
+        failures += [
+            f"${{{match[1]}: has no closing }}; the value would be taken as it stands"
+            for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
+            if match[1] in self._providers
+        ]
         return Resolved(
             replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
         )
