@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pytest
 
 from mirror_lib.config.load import load
 from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.page.control import RunAct
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.page_app import Airflow, Person, page_app
 from tests.support.page_client import Client
@@ -315,3 +317,45 @@ def test_a_run_that_holds_its_lock_is_running(own_config: Path, airflow: Airflow
         runs = Client(page_app(own_config, airflow)).get(f"{STALLED}/runs").json()["runs"]
 
     assert (runs[0]["state"], runs[0]["error"]) == ("running", None)
+
+
+class TestWhoEndedARun:
+    """A run that was marked, cleared or deleted in Airflow while it copied says who did that."""
+
+    @pytest.fixture
+    def ended(self, own_config: Path) -> RunRow:
+        """A run that copied, and has ended in good order."""
+        with open_ledger(load(own_config)) as ledger:
+            trigger = f"airflow {STORIES[2].dag_id} manual__7"
+            ledger.start_run(run_id="ended", flow=STORIES[2].flow, trigger=trigger)
+            ledger.finish_run("ended", state="succeeded")
+            found = ledger.run("ended")
+        assert found is not None
+        return found
+
+    def said(self, config: Path, airflow: Airflow) -> object:
+        runs = Client(page_app(config, airflow)).get(f"{STALLED}/runs").json()["runs"]
+        return next(run["ended_by"] for run in runs if run["id"] == "ended")
+
+    def test_by_whom_and_how(self, own_config: Path, airflow: Airflow, ended: RunRow) -> None:
+        airflow.acts = (RunAct("manual__7", ended.started_at, "olga", "marked it as failed"),)
+
+        assert self.said(own_config, airflow) == "olga marked it as failed in Airflow."
+
+    @pytest.mark.parametrize("seconds", [-1, 3600])
+    def test_what_was_done_before_it_began_or_after_its_end_did_not_end_it(
+        self, own_config: Path, airflow: Airflow, ended: RunRow, seconds: int
+    ) -> None:
+        at = ended.started_at + timedelta(seconds=seconds)
+        airflow.acts = (RunAct("manual__7", at, "olga", "cleared it"),)
+
+        assert self.said(own_config, airflow) is None
+
+    def test_whoever_may_not_read_the_audit_log_is_not_told(
+        self, own_config: Path, airflow: Airflow, ended: RunRow
+    ) -> None:
+        airflow.acts = (RunAct("manual__7", ended.started_at, "olga", "cleared it"),)
+        assert airflow.person is not None
+        airflow.person.audits = False
+
+        assert self.said(own_config, airflow) is None
