@@ -178,11 +178,12 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> Cuto
     style = Style.TOGETHER if definition is None else definition.style
     known = [step.value for step in STEPS[style]]
     ordered = [*known, *(step for step in attempts if step not in known)]
-    steps = [_progress(step, attempts.get(step, [])) for step in ordered]
+    present = situation_of(ledger, row.name)
+    steps = [_progress(step, attempts.get(step, []), present) for step in ordered]
     stood, stands = _stood_still(attempts, now)
     return CutoverDetail(
         now=now,
-        cutover=_summary(row, situation_of(ledger, row.name), dag_id),
+        cutover=_summary(row, present, dag_id),
         style=style.value,
         topics=[] if definition is None else list(definition.topics),
         groups=[] if definition is None else list(definition.groups),
@@ -194,8 +195,11 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> Cuto
     )
 
 
-def _progress(step: str, attempts: Sequence[Attempt]) -> StepProgress:
+def _progress(step: str, attempts: Sequence[Attempt], present: Situation) -> StepProgress:
     ordered = sorted(attempts, key=lambda attempt: attempt.number)
+    if ordered:
+        state = present.step_state(ordered[-1].state)
+        ordered[-1] = ordered[-1].model_copy(update={"state": state})
     return StepProgress(
         step=step,
         state=ordered[-1].state if ordered else "to come",

@@ -61,7 +61,7 @@ function progress(share) {
 function stepLine(step, longest) {
   const level = levels.steps[step.state] ?? "idle";
   const coming = step.state === "to come";
-  const sign = { passed: "ok", failed: "danger", waiting: "waiting", running: "running", undone: "warning" }[step.state] ?? "coming";
+  const sign = { passed: "ok", failed: "danger", waiting: "waiting", running: "running", interrupted: "danger", undone: "warning" }[step.state] ?? "coming";
   return h("li", { class: coming ? "coming" : null, "data-step": step.step },
     h("span", { class: `dot-mark ${level}` }, icon(sign)),
     h("span", { class: "step-name" }, words(step.step), step.by_person ? h("span", { class: "detail quiet" }, " by a person") : null),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,9 @@ from mirror_lib.ledger.location import open_ledger
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.control import RunAct
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook.machine import progress
+from mirror_lib.runbook.opening import open_cutover
+from mirror_lib.runbook.report import progress_text
 from tests.support.page_app import Airflow, Person, page_app
 from tests.support.page_client import Client
 from tests.support.seeded_ledger import STORIES, write_config
@@ -152,6 +156,21 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
         ("finish", "to come", 0),
     ]
     assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
+
+
+def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_config: Path) -> None:
+    with open_ledger(load(own_config)) as ledger:
+        (waiting,) = [each for each in ledger.cutovers.steps("orders-wave-1") if each.step == "approve"]
+        ledger.cutovers.save_step(replace(waiting, state="running"))
+        ledger.cutovers.move("orders-wave-1", state="running", step="approve")
+        told = progress_text(progress(ledger, open_cutover(ledger, "orders-wave-1")))
+
+    (step,) = [each for each in acting.get("/api/cutovers/orders-wave-1").json()["steps"] if each["step"] == "approve"]
+
+    assert (step["state"], step["attempts"][-1]["state"]) == ("interrupted", "interrupted")
+    assert re.search(r"approve +interrupted", told)
+    assert "Continue: mirror cutover run orders-wave-1, or trigger its DAG with this name." in told
+    assert ".;" not in told
 
 
 def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
