@@ -30,7 +30,7 @@ def _told(attempt: Attempt | None, present: Situation) -> tuple[str, str, str]:
     if attempt is None:
         return ("", "", "")
     seconds = "" if attempt.seconds is None else f"{attempt.seconds:.1f}"
-    state = present.step_state(attempt.state)
+    state = present.shown(attempt.state)
     mark = INTERRUPTED if state == INTERRUPTED else _MARKS[attempt.state]
     if attempt.error is not None:
         return (mark, seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())

@@ -46,8 +46,8 @@ class Situation:
     #: The process that took it on last ended without a word.
     died: CarrierRow | None = None
 
-    def step_state(self, state: str) -> str:
-        """What the state of a step is called: nothing is under way where nobody carries the cutover out."""
+    def shown(self, state: str) -> str:
+        """What a state of the cutover or of a step is called: nothing runs where nobody carries the cutover out."""
         return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
 
     @property

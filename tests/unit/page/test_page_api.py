@@ -158,6 +158,17 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
     assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
 
 
+def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(client: Client, airflow: Airflow) -> None:
+    path, own = "/api/cutovers/orders-wave-1", STORIES[0].dag_id.replace("mirror__", "mirror_cutover__")
+
+    assert client.get(path).json()["cutover_dag_id"] == own
+    airflow.dags = {STORIES[0].dag_id: False}
+    assert client.get(path).json()["cutover_dag_id"] is None
+    airflow.dags = None
+    airflow.person = Person(reads=frozenset({STORIES[0].dag_id}))
+    assert client.get(path).json()["cutover_dag_id"] is None
+
+
 def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_config: Path) -> None:
     with open_ledger(load(own_config)) as ledger:
         (waiting,) = [each for each in ledger.cutovers.steps("orders-wave-1") if each.step == "approve"]
@@ -168,6 +179,8 @@ def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_con
     (step,) = [each for each in acting.get("/api/cutovers/orders-wave-1").json()["steps"] if each["step"] == "approve"]
 
     assert (step["state"], step["attempts"][-1]["state"]) == ("interrupted", "interrupted")
+    listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
+    assert {each["state"] for each in listed if each["name"] == "orders-wave-1"} == {"interrupted"}
     assert re.search(r"approve +interrupted", told)
     assert "Continue: mirror cutover run orders-wave-1, or trigger its DAG with this name." in told
     assert ".;" not in told
