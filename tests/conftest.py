@@ -8,9 +8,11 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from mirror_lib.dev.broker import KafkaCluster
 from mirror_lib.dev.jars import fetch, kafka_broker
@@ -28,7 +30,8 @@ _LONGEST = tuple(
     for name in (
         "e2e/test_secrets.py",
         "integration/security/test_kerberos_on_brokers.py",
-        "e2e/test_runbook_dags.py",
+        "e2e/one_airflow/test_bad_day.py",
+        "e2e/one_airflow/test_runbook_dags.py",
         "integration/runbook/test_disaster.py",
         "e2e/test_spark_cluster.py",
         "integration/bench/test_bench_runs.py",
@@ -69,6 +72,9 @@ _LONGEST = tuple(
     )
 )
 
+#: Folders whose files share what takes long to start, as a fixture of the package: one worker gets them all.
+_TOGETHER = ("tests/e2e/one_airflow/",)
+
 # How long an example takes says something about the machine, and nothing about the code. Continuous integration judges
 # changes by the same examples each time; new ones are found on developers' machines, and by `./run fuzz`.
 settings.register_profile(
@@ -92,6 +98,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Timings(folder))
         if "PYTEST_XDIST_WORKER" not in os.environ:
             config.pluginmanager.register(SessionTiming(folder))
+
+
+class _ByFileOrFolder(LoadFileScheduling):  # type: ignore[misc]  # pytest-xdist is untyped here
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in _TOGETHER if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFileOrFolder | None:
+    """`--dist loadfile`, but for what shares more than a file."""
+    return _ByFileOrFolder(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ from mirror_lib.airflow.form_fields import put_form
 from mirror_lib.airflow.pools import pool_of
 from mirror_lib.airflow.python_task import PythonTask
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.observe.airflow_runs import dag_id_of
+from mirror_lib.observe.airflow_runs import cutover_dag_id_of
 from mirror_lib.runbook.model import Step
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -100,7 +100,7 @@ def build_cutover_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
 
 def cutover_dag_id(flow: FlowConfig) -> str:
     """`mirror_cutover__<source>__<target>`."""
-    return dag_id_of(flow.flow).replace("mirror", "mirror_cutover", 1)
+    return cutover_dag_id_of(flow.flow)
 
 
 def _question(step: Step, config_path: str, *, task_id: str, subject: str) -> tuple[Any, Any]:

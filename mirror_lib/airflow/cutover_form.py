@@ -35,16 +35,19 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type=["null", "string"],
             pattern=_NAME,
             title="Name",
-            description_md="Of the cutover. One that has begun already goes on where it is: what it moves, and "
-            "how, was decided then. Empty takes the DAG run's id. Letters, digits, dots, underscores and hyphens.",
+            description_md="Name of the cutover; letters, digits, dots, underscores and hyphens. Empty: the DAG run's "
+            "id. A cutover that has begun continues where it is: give its **name alone**, all fields below but the "
+            "action and the hours were decided when it began.",
             section=_WHAT,
         ),
         "action": Param(
             GO_ON,
             type="string",
             enum=[GO_ON, ROLL_BACK],
+            values_display={GO_ON: "Begin or continue", ROLL_BACK: "Roll back"},
             title="Action",
-            description_md="**roll back** takes a cutover back, as long as nobody has written to the target.",
+            description_md="**Roll back** takes the cutover of this name back, as long as nobody has written to the "
+            "target.",
             section=_WHAT,
         ),
         "back_of": Param(
@@ -73,21 +76,33 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             Style.TOGETHER.value,
             type="string",
             enum=[style.value for style in Style],
+            values_display={
+                Style.TOGETHER.value: "Readers and writers together",
+                Style.CONSUMERS_FIRST.value: "Readers first",
+                Style.PRODUCERS_FIRST.value: "Writers first",
+            },
             title="Who moves first",
+            description_md="**Together**: one window in which both are stopped. **Readers first**: for readers that "
+            "need long to start; they lag behind by a run meanwhile. **Writers first**: for readers that cannot stop "
+            "in the window; no roll back once somebody writes to the target.",
             section=_HOW,
         ),
         "fence": Param(
             Fence.OPERATOR.value,
             type="string",
             enum=[fence.value for fence in Fence],
-            title="How writers are kept from the source",
-            description_md="**operator**: you stop them. **acl**: ACLs forbid them to write to these topics there.",
+            values_display={
+                Fence.OPERATOR.value: "Their owners stop them",
+                Fence.ACL.value: "ACLs forbid them to write",
+            },
+            title="Fence of the writers",
+            description_md="ACLs are put on these topics of the source, for the principals below.",
             section=_HOW,
         ),
         "writers": names_field(
             pattern="^ *$|^ *[A-Za-z]+:.",
             title="Writers",
-            description_md="With **acl**: the principals to keep out, one a line, such as **User:app**.",
+            description_md="With ACLs: the principals to keep out, one a line, such as **User:app**.",
             section=_HOW,
         ),
         "scope": Param(
@@ -95,31 +110,37 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             type="string",
             enum=[scope.value for scope in VerifyScope],
             title="What the rehearsal compares",
-            description_md="**recent**: what was never compared. What comes after it is always compared in full.",
+            description_md="**recent**: records that were never compared; **full**: all. The records that come after "
+            "the rehearsal are always compared in full.",
             section=_HOW,
         ),
-        "still_seconds": _seconds(10.0, "How long the source must have stood still", _LIMITS),
-        "drain_seconds": _seconds(600.0, "The time in which the drain must come to an end", _LIMITS),
-        "watch_seconds": _seconds(300.0, "The time in which clients must arrive; 0 does not wait", _LIMITS),
+        "still_seconds": _seconds(10.0, "Time without a new record on the source", _LIMITS),
+        "drain_seconds": _seconds(600.0, "Maximum time of the drain", _LIMITS),
+        "watch_seconds": _seconds(300.0, "Maximum wait for clients on the target", _LIMITS),
         "max_lag": Param(
-            10_000, type="integer", minimum=0, maximum=MOST, title="Offsets left when writers stop", section=_LIMITS
+            10_000,
+            type="integer",
+            minimum=0,
+            maximum=MOST,
+            title="Maximum lag when the writers stop (offsets)",
+            section=_LIMITS,
         ),
         "max_read_again": Param(
-            0, type="integer", minimum=0, maximum=MOST, title="Records that may be read again", section=_LIMITS
+            0, type="integer", minimum=0, maximum=MOST, title="Maximum records read again (all groups)", section=_LIMITS
         ),
         "max_skipped": Param(
-            0, type="integer", minimum=0, maximum=MOST, title="Records that may be skipped", section=_LIMITS
+            0, type="integer", minimum=0, maximum=MOST, title="Maximum records skipped (all groups)", section=_LIMITS
         ),
         "may_split": patterns_field(
             title="Groups and transactional ids that may be split",
             description_md="Java regexes, one a line. They use topics that move and others that stay on the source.",
             section=_LIMITS,
         ),
-        "require_way_back": Param(True, type="boolean", title="A way back is a condition", section=_LIMITS),
+        "require_way_back": Param(True, type="boolean", title="Require a way back", section=_LIMITS),
         "with_withdrawn": Param(
             False,
             type="boolean",
-            title="Release withdrawn grants too",
+            title="Release withdrawn grants",
             description_md="Those that the source has taken from its writers since they were staged.",
             section=_LIMITS,
         ),
@@ -129,7 +150,7 @@ def cutover_form(flow: FlowConfig) -> dict[str, Param]:
             minimum=0,
             maximum=WEEK_SECONDS // 3600,
             title="Hours to wait for people",
-            description_md="So long the Spark job stays warm at each step that needs a person.",
+            description_md="The Spark job waits this long at each of its two questions, and ends without an answer.",
             section=_HOW,
         ),
     }

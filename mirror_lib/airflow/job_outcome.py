@@ -12,7 +12,7 @@ from mirror_lib.relay.job_report import Failure, JobReport
 #: XCom is no place for a hundred thousand rows; the ledger has them all.
 _PROBLEMS_KEPT = 20
 _PROBLEMS_SHOWN = 3
-_EXIT_CODE = re.compile(r"Error code is: (\d+)")
+_EXIT_CODE = re.compile(r"Error code is: (-?\d+)")
 
 
 class ReplicationRunError(MirrorError):
@@ -50,7 +50,10 @@ def skip_reason(report: JobReport) -> str | None:
 
 
 def exit_code_in(message: str) -> int | None:
-    """The job's exit code from the provider's failure message (`SparkSubmitHook.submit`), None when it has none."""
+    """The job's exit code from the provider's failure message (`SparkSubmitHook.submit`), None when it has none.
+
+    Negative when a signal ended it.
+    """
     match = _EXIT_CODE.search(message)
     return int(match.group(1)) if match else None
 
@@ -68,8 +71,20 @@ def failure_of(flow: str, exit_code: int | None, report: JobReport | None) -> Mi
         count = len(problems) or "some"
         what = f"flow {flow} needs a decision for {count} partition(s): {shown or 'see the log above'}{more}"
         return ReplicationError(what, where=NOWHERE, action="All other partitions were copied.")
-    what = f"the Spark job of flow {flow} failed: {shown or f'exit code {exit_code}, see the log above'}{more}"
+    what = f"the Spark job of flow {flow} failed: {shown or without_report(exit_code)}{more}"
     return ReplicationRunError(what, where=NOWHERE, action="A retry copies what is left.")
+
+
+def without_report(exit_code: int | None) -> str:
+    """What is known of a job that left no report."""
+    if exit_code is None:
+        return "it left no report, see the log above"
+    if exit_code < 0:
+        return (
+            f"signal {-exit_code} ended it (9: an operator, Airflow, or the kernel when memory is short), see the log "
+            "above"
+        )
+    return f"exit code {exit_code}, see the log above"
 
 
 def _problems(report: JobReport) -> tuple[Failure, ...]:

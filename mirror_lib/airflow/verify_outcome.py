@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from mirror_lib.airflow.job_outcome import without_report
 from mirror_lib.errors import (
     BrokerUnreachableError,
     ConfigurationError,
@@ -124,11 +125,7 @@ def failure_of(flow: str, exit_code: int | None, outcome: VerifyOutcome | None) 
     """
     error = outcome.error if outcome is not None else None
     if outcome is None or error is not None:
-        what = (
-            f"{error.what} {error.action}".rstrip()
-            if error is not None
-            else f"exit code {exit_code}, see the log above"
-        )
+        what = f"{error.what} {error.action}".rstrip() if error is not None else without_report(exit_code)
         if exit_code == ConfigurationError.exit_code:
             return ConfigurationError(
                 f"the verification of flow {flow} refused its configuration: {what}",

@@ -15,6 +15,8 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _COMMENT = re.compile(r"[ \t\f]*[#!]")
 _ONLY_BACKSLASH = re.compile(r"[ \t\f]*\\[\r\n]*\Z")
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+#: A key with neither separator nor line end, the whole of a natural line.
+_ONLY_KEY = re.compile(r"(?:[^=:\s\\]|\\.)+\Z")
 _TRAILING_COMMENT = re.compile(r"\s#(\s|$)")
 #: In this order: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -73,6 +75,10 @@ def parse_properties(data: bytes) -> PropertiesFile:
                     suggestion="write a single backslash as \\\\",
                 )
             )
+    # A mark of another encoding garbles what stands at the end, and is told already.
+    garbled = marked is not None and marked.severity is Severity.ERROR
+    if entries and reader.ends_within(entries[-1]) and not garbled:
+        problems.append(_cut_off(entries[-1]))
     return PropertiesFile(tuple(entries), (*problems, *_repetitions(entries)))
 
 
@@ -123,6 +129,10 @@ class _LineReader:
     def at_end(self) -> bool:
         return self._next >= len(self._lines)
 
+    def ends_within(self, last: Entry) -> bool:
+        """Whether the last line is a key without value and line end: a full disk, or somebody who is still writing."""
+        return last.line == len(self._lines) and bool(_ONLY_KEY.match(self._lines[-1].lstrip(" \t\f")))
+
     def readline(self) -> str:
         if self.at_end:
             return ""
@@ -137,6 +147,17 @@ class _LineReader:
                 return line
         self._continued = bool(_CONTINUED.search(line.rstrip("\r\n")))
         return line
+
+
+def _cut_off(entry: Entry) -> Problem:
+    # The flows of the lines that are there would run with the defaults of those that are not.
+    return Problem(
+        severity=Severity.ERROR,
+        message=f"the file ends in the middle of a line, behind {entry.key}",
+        key=entry.key,
+        line=entry.line,
+        suggestion="write the whole file to another name and rename it; if nothing is missing, end the line with =",
+    )
 
 
 def _doubts(entry: Entry) -> Iterator[Problem]:

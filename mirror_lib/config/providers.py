@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+#: To Kafka no variable, and so a part of the value.
+_UNCLOSED = re.compile(r"\$\{([^}:]*):[^}]*\Z")
 _PACKAGE = "org.apache.kafka.common.config.provider"
 _PREFIX = "config.providers"
 
@@ -262,6 +264,12 @@ class Resolver:
             return value
 
         replaced = _VARIABLE.sub(replace, text)
+        # Of what stays in the text, not of what providers gave.
+        failures += [
+            f"${{{match[1]}: has no closing }}; the value would be taken as it stands"
+            for match in _UNCLOSED.finditer(_VARIABLE.sub("", text))
+            if match[1] in self._providers
+        ]
         return Resolved(
             replaced, tuple(unknown), tuple(failures), tuple(of_airflow), later=bool(later), given=tuple(given)
         )

@@ -24,6 +24,11 @@ def verify_dag_id_of(flow: FlowId) -> str:
     return f"mirror_verify{dag_id_of(flow).removeprefix('mirror')}"
 
 
+def cutover_dag_id_of(flow: FlowId) -> str:
+    """`mirror_cutover__<source>__<target>`, the DAG that moves a flow's writers and readers."""
+    return f"mirror_cutover{dag_id_of(flow).removeprefix('mirror')}"
+
+
 def trigger_text(dag_id: str, dag_run_id: str) -> str:
     """What the ledger's `trigger` says of runs that belong to one DAG run; several when the task was retried."""
     return f"airflow {dag_id} {dag_run_id}"

@@ -14,8 +14,9 @@ from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Request
 
-from mirror_lib.page.control import DagState
+from mirror_lib.page.control import DagState, RunAct
 from mirror_lib.page.errors import DagRefusedError, DagUnknownError
+from mirror_lib.page.run_acts import RUN_EVENTS, act_of
 
 __all__ = ["AirflowControl", "AirflowPlugin", "base_path"]
 
@@ -69,6 +70,12 @@ class AirflowVisitor:
 
         return self._may(dag_id, "POST", DagAccessEntity.RUN)
 
+    def may_read_audit(self, dag_id: str) -> bool:
+        """What Airflow's own list of events asks for."""
+        from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+
+        return self._may(dag_id, "GET", DagAccessEntity.AUDIT_LOG)
+
     def _may(self, dag_id: str, method: Any, entity: Any = None) -> bool:
         from airflow.api_fastapi.app import get_auth_manager
         from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
@@ -100,6 +107,22 @@ class AirflowControl:
         )
         with create_session() as session:
             return {dag_id: DagState(paused=bool(paused)) for dag_id, paused in session.execute(query)}
+
+    def run_acts(self, dag_id: str, dag_runs: Collection[str], task_id: str) -> tuple[RunAct, ...]:
+        """From the events that its API writes, by the names of its functions."""
+        from airflow.models.log import Log
+        from airflow.utils.session import create_session
+        from sqlalchemy import select
+
+        query = (
+            select(Log.run_id, Log.dttm, Log.owner, Log.event, Log.task_id, Log.extra)
+            .where(Log.dag_id == dag_id, Log.run_id.in_(list(dag_runs)), Log.event.in_(RUN_EVENTS))
+            .order_by(Log.dttm)
+        )
+        with create_session() as session:
+            found = session.execute(query).all()
+        acts = ((run, at, by, act_of(event, task, extra, task_id)) for run, at, by, event, task, extra in found)
+        return tuple(RunAct(run, at, str(by or "somebody"), what) for run, at, by, what in acts if what is not None)
 
     def pause(self, dag_id: str, paused: bool) -> None:
         """As Airflow's own switch does it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from fastapi import Request
@@ -17,6 +18,17 @@ class DagState:
     """What Airflow knows of a DAG that it has parsed."""
 
     paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunAct:
+    """What somebody did to a DAG run that may have ended what it was at, by Airflow's audit log."""
+
+    dag_run: str
+    at: datetime
+    by: str
+    #: Such as `marked it as failed`.
+    what: str
 
 
 class Visitor(Protocol):
@@ -38,6 +50,9 @@ class Visitor(Protocol):
     def may_trigger(self, dag_id: str) -> bool:
         """Whether runs of the DAG may be started."""
 
+    def may_read_audit(self, dag_id: str) -> bool:
+        """Whether what others did with the DAG may be read."""
+
 
 class Control(Protocol):
     """Airflow, as far as the page has to do with it."""
@@ -51,6 +66,9 @@ class Control(Protocol):
 
     def dag_states(self, dag_ids: Collection[str]) -> Mapping[str, DagState]:
         """The state of each of the DAGs that Airflow knows."""
+
+    def run_acts(self, dag_id: str, dag_runs: Collection[str], task_id: str) -> tuple[RunAct, ...]:
+        """What people did to DAG runs, or to this task of them, oldest first: marked, cleared, deleted."""
 
     def pause(self, dag_id: str, paused: bool) -> None:
         """Pause a DAG, or let its runs begin.

@@ -11,12 +11,14 @@ from fastapi import APIRouter, HTTPException, Path
 from mirror_lib.errors import ConfigurationError, LedgerError
 from mirror_lib.ledger.cutover_rows import CutoverRow, CutoverStepRow
 from mirror_lib.ledger.store import Ledger
+from mirror_lib.observe.airflow_runs import cutover_dag_id_of
 from mirror_lib.page.answers import Answer, Problem
 from mirror_lib.page.context import ThePage, TheVisitor, visible
 from mirror_lib.runbook.model import CutoverDefinition, StepState, Style
 from mirror_lib.runbook.order import CONFIRMED, STEPS, WRITERS_GO, WRITERS_STOP
 from mirror_lib.runbook.situation import Situation, newest_situations, situation_of
 from mirror_lib.runbook.states import choices
+from mirror_lib.topology.names import FlowId
 
 router = APIRouter(prefix="/cutovers")
 
@@ -92,6 +94,8 @@ class CutoverDetail(Answer):
 
     now: datetime
     cutover: CutoverSummary
+    #: The DAG that carries it on; None where Airflow does not have it, or the visitor may not read it.
+    cutover_dag_id: str | None
     style: str
     topics: list[str]
     groups: list[str]
@@ -127,7 +131,9 @@ def cutover(
     for ledger, dags in _ledgers(here, visitor, []):
         row = ledger.cutovers.find(name)
         if row is not None and row.flow in dags:
-            return _detail(row, dags[row.flow], ledger, datetime.now(UTC))
+            own_dag = cutover_dag_id_of(FlowId.parse(row.flow))
+            has_link = own_dag in here.control.dag_states([own_dag]) and own_dag in visitor.readable([own_dag])
+            return _detail(row, dags[row.flow], ledger, datetime.now(UTC), own_dag if has_link else None)
     raise HTTPException(404, f"There is no cutover {name}, or you may not read its flow.")
 
 
@@ -158,7 +164,7 @@ def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary
         name=row.name,
         flow=row.flow,
         dag_id=dag_id,
-        state=row.state,
+        state=present.shown(row.state),
         step=row.step,
         created_at=row.created_at,
         created_by=row.created_by,
@@ -166,7 +172,7 @@ def _summary(row: CutoverRow, present: Situation, dag_id: str) -> CutoverSummary
     )
 
 
-def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> CutoverDetail:
+def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime, own_dag: str | None) -> CutoverDetail:
     attempts: dict[str, list[Attempt]] = {}
     for each in ledger.cutovers.steps(row.name):
         attempts.setdefault(each.step, []).append(_attempt(each))
@@ -178,11 +184,13 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> Cuto
     style = Style.TOGETHER if definition is None else definition.style
     known = [step.value for step in STEPS[style]]
     ordered = [*known, *(step for step in attempts if step not in known)]
-    steps = [_progress(step, attempts.get(step, [])) for step in ordered]
+    present = situation_of(ledger, row.name)
+    steps = [_progress(step, attempts.get(step, []), present) for step in ordered]
     stood, stands = _stood_still(attempts, now)
     return CutoverDetail(
         now=now,
-        cutover=_summary(row, situation_of(ledger, row.name), dag_id),
+        cutover=_summary(row, present, dag_id),
+        cutover_dag_id=own_dag,
         style=style.value,
         topics=[] if definition is None else list(definition.topics),
         groups=[] if definition is None else list(definition.groups),
@@ -194,8 +202,11 @@ def _detail(row: CutoverRow, dag_id: str, ledger: Ledger, now: datetime) -> Cuto
     )
 
 
-def _progress(step: str, attempts: Sequence[Attempt]) -> StepProgress:
+def _progress(step: str, attempts: Sequence[Attempt], present: Situation) -> StepProgress:
     ordered = sorted(attempts, key=lambda attempt: attempt.number)
+    if ordered:
+        state = present.shown(ordered[-1].state)
+        ordered[-1] = ordered[-1].model_copy(update={"state": state})
     return StepProgress(
         step=step,
         state=ordered[-1].state if ordered else "to come",

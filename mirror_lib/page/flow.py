@@ -12,11 +12,15 @@ from mirror_lib.ledger.observed_rows import FlowObservationRow
 from mirror_lib.ledger.rows import RunRow
 from mirror_lib.page.answers import Answer, Duration, May, Seen
 from mirror_lib.page.context import TheFlow, ThePage
+from mirror_lib.page.control import RunAct
 from mirror_lib.page.flow_state import run_state
 from mirror_lib.page.limits import Kind
 from mirror_lib.page.overview import FlowOverview, facts_of
+from mirror_lib.page.run_acts import what_ended
 from mirror_lib.page.security import limited
 
+#: The task that copies.
+_COPIES = "replicate"
 #: More points than a plot has room for say nothing more.
 _POINTS = 400
 _DIED = {
@@ -89,6 +93,8 @@ class RunPoint(Answer):
     action: str | None
     #: Airflow's run that it belongs to.
     airflow_run: str | None
+    #: Who marked, cleared or deleted Airflow's run meanwhile, as a sentence; None also where this may not be read.
+    ended_by: str | None
 
 
 class History(Answer):
@@ -204,13 +210,21 @@ def history(looked: TheFlow, hours: Annotated[float, Query(gt=0, le=24 * 30)] = 
 
 
 @router.get("/runs")
-def runs(looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Runs:
+def runs(here: ThePage, looked: TheFlow, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Runs:
     """The newest runs."""
     if looked.ledger is None:
         return Runs(now=looked.now, runs=[])
     rows = looked.ledger.runs(looked.flow.name, limit)
     dead = looked.ledger.dead_runs(rows)
-    return Runs(now=looked.now, runs=[_run(row, looked.now, died=row.id in dead) for row in rows])
+    acts = _acts(here, looked, rows)
+    return Runs(now=looked.now, runs=[_run(row, looked.now, acts, died=row.id in dead) for row in rows])
+
+
+def _acts(here: ThePage, looked: TheFlow, rows: Sequence[RunRow]) -> tuple[RunAct, ...]:
+    dag_id, dag_runs = looked.flow.dag_id, {dag_run for row in rows if (dag_run := _dag_run(row)) is not None}
+    if not dag_runs or not looked.visitor.may_read_audit(dag_id):
+        return ()
+    return here.control.run_acts(dag_id, dag_runs, _COPIES)
 
 
 @router.get("/heartbeats")
@@ -292,11 +306,18 @@ def _point(row: FlowObservationRow) -> LagPoint:
     )
 
 
-def _run(row: RunRow, now: datetime, *, died: bool = False) -> RunPoint:
+def _dag_run(row: RunRow) -> str | None:
+    """Airflow's run that a run belongs to."""
+    word, _, dag_run = row.trigger.partition(" ")
+    return dag_run.partition(" ")[2] or None if word == "airflow" else None
+
+
+def _run(row: RunRow, now: datetime, acts: Sequence[RunAct], *, died: bool = False) -> RunPoint:
     seconds = max(((row.finished_at or now) - row.started_at).total_seconds(), 0.0)
     copied = seconds > 0 and row.records > 0
-    word, _, dag_run = row.trigger.partition(" ")
+    dag_run = _dag_run(row)
     error = row.error or (_DIED if died else {})
+    act = what_ended(row, dag_run, acts)
     return RunPoint(
         id=row.id,
         state=run_state(row, died),
@@ -313,7 +334,8 @@ def _run(row: RunRow, now: datetime, *, died: bool = False) -> RunPoint:
         bytes_per_second=row.bytes / seconds if copied else None,
         error=None if not error else str(error.get("what") or error.get("reason") or "it failed"),
         action=str(error["action"]) if error.get("action") else None,
-        airflow_run=dag_run.partition(" ")[2] or None if word == "airflow" else None,
+        airflow_run=dag_run,
+        ended_by=None if act is None else f"{act.by} {act.what} in Airflow.",
     )
 
 

@@ -213,7 +213,7 @@ def _under_way(row: CutoverRow, present: Situation, dag_id: str) -> CutoverUnder
         name=row.name,
         flow=row.flow,
         dag_id=dag_id,
-        state=row.state,
+        state=present.shown(row.state),
         step=row.step,
         updated_at=row.updated_at,
         who=present.who,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mirror_lib.runbook.gates import begin_anew
 from mirror_lib.runbook.model import Gate
 from mirror_lib.topology.java_regex import compile_list
 
@@ -100,8 +101,8 @@ def nothing_split(use: Belonging, topics: Collection[str], may_split: Sequence[s
         "belongs together",
         not left,
         what + unknown,
-        "Move their topics together (`--topics`, `--groups`, `groups.exclude` of the flow), or begin the cutover with "
-        "may_split for these names.",
+        "Let the flow take their groups (`groups.exclude`), or "
+        f"{begin_anew('all their topics, or with may_split for them')}.",
     )
 
 

@@ -35,6 +35,11 @@ _LASTING = frozenset[GroupReason | None](
 )
 
 
+def begin_anew(setting: str) -> str:
+    """The way on where a limit stops a cutover: its settings stay as they were when it began."""
+    return f"roll this cutover back and begin one under another name with {setting}"
+
+
 def named(places: Iterable[object]) -> str:
     """The first few of something, and how many more there are."""
     listed = [str(place) for place in places]
@@ -143,7 +148,7 @@ def lag_is_small(ends: LogEnds, positions: Mapping[TopicPartition, int], max_lag
         "lag",
         lag <= max_lag,
         f"{lag:,} offsets are left to copy; {max_lag:,} may be.",
-        "Let the flow catch up, or allow more by max_lag.",
+        f"Let the flow catch up, or {begin_anew('a greater max_lag')}.",
     )
 
 
@@ -294,7 +299,7 @@ def groups_in_place(
             read_again <= max_read_again and not unknown,
             f"{read_again:,} records will be read again; {max_read_again:,} may be."
             + (f" Of {unknown:,} positions it is not known." if unknown else ""),
-            "Allow more by max_read_again, or rebuild the offset map by `mirror map rebuild`.",
+            f"Rebuild the offset map by `mirror map rebuild`, or {begin_anew('a greater max_read_again')}.",
         ),
         skips_few(rows, max_skipped),
     )
@@ -309,8 +314,8 @@ def skips_few(rows: Iterable[GroupRow], max_skipped: int) -> Gate:
         "skipped",
         skipped <= max_skipped,
         f"{skipped:,} records are skipped; {max_skipped:,} may be{places}.",
-        "Let the groups read to the end of the source first, copy the records by `mirror backfill`, or allow more by "
-        "max_skipped.",
+        "Let the groups read to the end of the source first, copy the records by `mirror backfill`, or "
+        f"{begin_anew('a greater max_skipped')}.",
     )
 
 

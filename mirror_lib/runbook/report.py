@@ -5,6 +5,7 @@ from __future__ import annotations
 from mirror_lib.runbook.machine import Progress
 from mirror_lib.runbook.model import Attempt, CutoverState, Step, StepState
 from mirror_lib.runbook.order import STEPS, has_passed, last_attempts, writers_stood_still
+from mirror_lib.runbook.situation import INTERRUPTED, Situation
 
 _MARKS = {
     StepState.PASSED: "passed",
@@ -22,17 +23,23 @@ _ASKED = {
 def time_line(done: Progress) -> list[tuple[str, str, str, str]]:
     """Step, state, seconds, and what was found, in the order of the steps."""
     last = last_attempts(done.attempts)
-    return [(step.value, *_told(last.get(step))) for step in STEPS[done.definition.style]]
+    return [(step.value, *_told(last.get(step), done.present)) for step in STEPS[done.definition.style]]
 
 
-def _told(attempt: Attempt | None) -> tuple[str, str, str]:
+def _told(attempt: Attempt | None, present: Situation) -> tuple[str, str, str]:
     if attempt is None:
         return ("", "", "")
     seconds = "" if attempt.seconds is None else f"{attempt.seconds:.1f}"
+    state = present.shown(attempt.state)
+    mark = INTERRUPTED if state == INTERRUPTED else _MARKS[attempt.state]
     if attempt.error is not None:
-        return (_MARKS[attempt.state], seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())
+        return (mark, seconds, f"{attempt.error['what']} {attempt.error.get('action', '')}".strip())
     failed = [gate for gate in attempt.gates if not gate.passed]
-    return (_MARKS[attempt.state], seconds, "; ".join(gate.what for gate in failed or attempt.gates))
+    return (mark, seconds, " ".join(_sentence(gate.what) for gate in failed or attempt.gates))
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def passed_steps(done: Progress) -> tuple[int, int]:
@@ -60,11 +67,12 @@ def _what_to_do(done: Progress) -> str:
     if not state.is_unattended:
         return "Wait until that process asks or ends."
     again = f"mirror cutover run {name}"
+    or_by_airflow = ", or trigger its DAG with this name."
     if done.state is CutoverState.WAITING and step in _ASKED:
         return f"{_ASKED[step]}: {again} --confirm {step.value}"
     if done.state is CutoverState.FAILED:
-        return f"Step {step.value} has not passed. Mend what it names, and go on: {again}"
-    return f"Go on: {again}"
+        return f"Step {step.value} has not passed. Fix what it names, and continue: {again}{or_by_airflow}"
+    return f"Continue: {again}{or_by_airflow}"
 
 
 def progress_text(done: Progress) -> str:

@@ -29,6 +29,10 @@ class NotNowError(ConfigurationError):
     exit_code = 3
 
 
+#: In place of `running`, of a step whose process has ended without a word.
+INTERRUPTED = "interrupted"
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """A cutover at one moment."""
@@ -41,6 +45,10 @@ class Situation:
     question: QuestionRow | None
     #: The process that took it on last ended without a word.
     died: CarrierRow | None = None
+
+    def shown(self, state: str) -> str:
+        """What a state of the cutover or of a step is called: nothing runs where nobody carries the cutover out."""
+        return INTERRUPTED if self.state.is_unattended and state == StepState.RUNNING else state
 
     @property
     def who(self) -> str:

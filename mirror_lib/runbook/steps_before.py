@@ -161,7 +161,7 @@ def _way_back(desk: Desk, flow: FlowConfig) -> Gate:
         "way back",
         missing is None or not required,
         "prepared when the topics are switched." if missing is None else missing,
-        "" if not required else "Add it to the file, or begin the cutover with require_way_back off.",
+        "" if not required else f"Add it to the file, or {gates.begin_anew('require_way_back off')}.",
     )
 
 

@@ -19,7 +19,7 @@ from starlette.datastructures import State
 
 from mirror_lib.page.app import create_app
 from mirror_lib.page.context import Page
-from mirror_lib.page.control import DagState, Visitor
+from mirror_lib.page.control import DagState, RunAct, Visitor
 from mirror_lib.page.errors import DagUnknownError
 from mirror_lib.page.limits import RateLimits
 from mirror_lib.page.served import FlowSource
@@ -37,6 +37,7 @@ class Person:
     reads: frozenset[str] | None = None
     changes: frozenset[str] | None = None
     opens: bool = True
+    audits: bool = True
 
     def may_open(self) -> bool:
         return self.opens
@@ -50,6 +51,9 @@ class Person:
     def may_trigger(self, dag_id: str) -> bool:
         return self.may_pause(dag_id)
 
+    def may_read_audit(self, dag_id: str) -> bool:
+        return self.audits
+
 
 @dataclass
 class Airflow:
@@ -59,6 +63,7 @@ class Airflow:
     #: None: every DAG is known and not paused.
     dags: dict[str, bool] | None = None
     triggered: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)
+    acts: tuple[RunAct, ...] = ()
 
     async def visitor(self, request: Request) -> Visitor:
         if self.person is None:
@@ -69,6 +74,9 @@ class Airflow:
         if self.dags is None:
             return {dag_id: DagState(paused=False) for dag_id in dag_ids}
         return {dag_id: DagState(paused=self.dags[dag_id]) for dag_id in dag_ids if dag_id in self.dags}
+
+    def run_acts(self, dag_id: str, dag_runs: Collection[str], task_id: str) -> tuple[RunAct, ...]:
+        return tuple(act for act in self.acts if act.dag_run in dag_runs)
 
     def pause(self, dag_id: str, paused: bool) -> None:
         if self.dags is None:

@@ -48,7 +48,8 @@ function runTable(detail, runs) {
   return table("Runs", [
     { label: "Begun", plain: true, cell: (run) => [moment(run.started_at), h("span", { class: "detail" }, run.airflow_run
       ? runLink(detail.flow.dag_id, run.airflow_run, run.airflow_run) : run.trigger)] },
-    { label: "State", cell: (run) => [known("runs", run.state), run.error ? h("span", { class: "detail" }, run.error, " ", run.action) : null] },
+    { label: "State", cell: (run) => [known("runs", run.state), run.ended_by ? h("span", { class: "detail" }, run.ended_by) : null,
+      run.error ? h("span", { class: "detail" }, run.error, " ", run.action) : null] },
     { label: "Took", number: true, cell: (run) => run.state === "running" || run.state === "died" ? [duration(run.seconds), h("span", { class: "detail" }, "sign of life ", ago(run.heartbeat_at))] : duration(run.seconds) },
     { label: "Records", number: true, cell: (run) => count(run.records) },
     { label: "Bytes", number: true, cell: (run) => bytes(run.bytes) },

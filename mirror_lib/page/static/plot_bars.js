@@ -13,7 +13,7 @@ export function throughputBars(runs) {
   const top = niceTop(Math.max(...shown.map((run) => run.records_per_second ?? 0)));
   const step = (W - LEFT - RIGHT) / shown.length;
   const height = (run) => ((run.records_per_second ?? 0) / top) * (H - TOP - BOTTOM);
-  const failed = shown.filter((run) => run.state === "failed" || run.state === "partial").length;
+  const failed = shown.filter((run) => run.state !== "succeeded" && run.state !== "running").length;
   return s("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, role: "img",
     "aria-label": `Records per second of the last ${shown.length} runs, ${failed} of which did not succeed` },
     [0, 0.5, 1].map((part) => {
@@ -24,12 +24,12 @@ export function throughputBars(runs) {
     shown.map((run, index) => {
       const tall = Math.max(height(run), run.state === "succeeded" ? 1.5 : 4);
       const x = LEFT + index * step;
+      const width = Math.min(step * 0.76, 40);
       return s("g", {},
-        s("rect", { class: `bar-${run.state}`, x: x + step * 0.12, width: Math.min(step * 0.76, 40),
-          y: H - BOTTOM - tall, height: tall, rx: 1.5 },
+        s("rect", { class: `bar-${run.state}`, x: x + step * 0.12, y: H - BOTTOM - tall, width, height: tall, rx: 1.5 },
           s("title", {}, `${moment(run.started_at)}: ${run.state}, ${count(run.records)} records, ` +
             `${bytes(run.bytes)} in ${duration(run.seconds)}`)),
-        run.state === "failed" ? s("text", { x: x + step / 2, y: H - BOTTOM - tall - 4, "text-anchor": "middle" }, "✕") : null);
+        run.state === "failed" ? s("text", { x: x + step * 0.12 + width / 2, y: H - BOTTOM - tall - 4, "text-anchor": "middle" }, "✕") : null);
     }),
     s("text", { x: LEFT, y: H - 7 }, "older"),
     s("text", { x: W - RIGHT, y: H - 7, "text-anchor": "end" }, "newest"));

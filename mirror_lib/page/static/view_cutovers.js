@@ -1,6 +1,7 @@
 // Cutovers: the list, and one of them as a time line with its gates.
 
 import { ago } from "./age.js";
+import { dagLink } from "./airflow.js";
 import { h, put } from "./dom.js";
 import { count, duration, moment, words } from "./format.js";
 import { empty, problem } from "./notices.js";
@@ -32,7 +33,7 @@ export function showCutover(main, data) {
   put(main,
     h("div", { class: "flow-head" }, h("h2", {}, cutover.name), known("cutovers", cutover.state),
       h("a", { href: `#/flow/${encodeURIComponent(cutover.dag_id)}` }, cutover.flow.replace("->", " → ")),
-      h("span", { class: "age" }, "changed ", ago(cutover.updated_at))),
+      h("span", { class: "age" }, "changed ", ago(cutover.updated_at)), data.cutover_dag_id ? dagLink(data.cutover_dag_id, "Cutover DAG in Airflow") : null),
     h("p", { class: "who", role: "status" }, cutover.unattended ? badge(data.writers_stand_still ? "danger" : "warning", "nobody acts") : null,
       ` ${cutover.who} `, cutover.asks ? `It asks for ${words(cutover.asks)}. ` : null,
       cutover.choices.length ? `An operator can: ${cutover.choices.join(", ")}.` : null),
@@ -61,7 +62,7 @@ function progress(share) {
 function stepLine(step, longest) {
   const level = levels.steps[step.state] ?? "idle";
   const coming = step.state === "to come";
-  const sign = { passed: "ok", failed: "danger", waiting: "waiting", running: "running", undone: "warning" }[step.state] ?? "coming";
+  const sign = { passed: "ok", failed: "danger", waiting: "waiting", running: "running", interrupted: "danger", undone: "warning" }[step.state] ?? "coming";
   return h("li", { class: coming ? "coming" : null, "data-step": step.step },
     h("span", { class: `dot-mark ${level}` }, icon(sign)),
     h("span", { class: "step-name" }, words(step.step), step.by_person ? h("span", { class: "detail quiet" }, " by a person") : null),

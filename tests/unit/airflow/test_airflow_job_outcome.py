@@ -38,7 +38,12 @@ def test_a_dry_runs_plan_is_plain_data():
 
 @pytest.mark.parametrize(
     ("message", "code"),
-    [("Cannot execute: spark-submit. Error code is: 3.", 3), ("Error code is: 143", 143), ("killed", None)],
+    [
+        ("Cannot execute: spark-submit. Error code is: 3.", 3),
+        ("Error code is: 143", 143),
+        ("Error code is: -9.", -9),
+        ("killed", None),
+    ],
 )
 def test_the_exit_code_is_found_in_the_providers_message(message, code):
     assert exit_code_in(message) == code
@@ -52,6 +57,13 @@ def test_the_exit_code_decides_the_error(code, kind):
     error = failure_of("A->B", code, None)
     assert type(error) is kind
     assert "A->B" in str(error)
+    assert "None" not in str(error)
+
+
+def test_a_driver_that_a_signal_ended_says_which_and_who_sends_it():
+    error = failure_of("A->B", -9, None)
+    assert type(error) is ReplicationRunError
+    assert "signal 9 ended it (9: an operator, Airflow, or the kernel when memory is short)" in str(error)
 
 
 def test_an_error_names_the_first_failures_and_counts_the_rest():

@@ -59,6 +59,21 @@ def test_lines_count_from_where_an_assignment_begins() -> None:
     assert [(entry.key, entry.line) for entry in parsed.entries] == [("a", 3), ("b", 5)]
 
 
+@pytest.mark.parametrize("end", ["A->B.enab", "  tasks", r"a\:b", "# old\nA->B.topi"])
+def test_a_file_that_ends_within_a_key_was_not_written_to_its_end(end: str) -> None:
+    (problem,) = parse_properties(f"clusters = A, B\n{end}".encode()).problems
+    assert problem.severity is Severity.ERROR
+    assert problem.message.startswith("the file ends in the middle of a line")
+    assert problem.line == 2 + end.count("\n")
+
+
+@pytest.mark.parametrize(
+    "end", ["tasks.max\n", "tasks.max=", "tasks.max = 4", "tasks.max 4", "# tasks.max", "", "a = b, \\\nc"]
+)
+def test_a_last_line_with_an_end_or_a_value_may_be_whole(end: str) -> None:
+    assert parse_properties(f"clusters = A, B\n{end}".encode()).problems == ()
+
+
 def test_of_repeated_keys_the_last_counts_and_the_others_are_reported() -> None:
     parsed = parse_properties(b"a=1\nb=2\na=3\n")
     assert parsed.effective["a"].value == "3"

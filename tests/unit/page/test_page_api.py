@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +13,12 @@ import pytest
 
 from mirror_lib.config.load import load
 from mirror_lib.ledger.location import open_ledger
+from mirror_lib.ledger.rows import RunRow
+from mirror_lib.page.control import RunAct
 from mirror_lib.relay.run_lock import hold_lock
+from mirror_lib.runbook.machine import progress
+from mirror_lib.runbook.opening import open_cutover
+from mirror_lib.runbook.report import progress_text
 from tests.support.page_app import Airflow, Person, page_app
 from tests.support.page_client import Client
 from tests.support.seeded_ledger import STORIES, write_config
@@ -151,6 +157,34 @@ def test_a_cutover_has_every_step_in_its_order_with_its_attempts(client: Client)
         ("finish", "to come", 0),
     ]
     assert (cutover["passed"], cutover["writers_stand_still"]) == (7, True)
+
+
+def test_a_cutover_leads_to_the_dag_that_carries_it_on_where_airflow_has_it(client: Client, airflow: Airflow) -> None:
+    path, own = "/api/cutovers/orders-wave-1", STORIES[0].dag_id.replace("mirror__", "mirror_cutover__")
+
+    assert client.get(path).json()["cutover_dag_id"] == own
+    airflow.dags = {STORIES[0].dag_id: False}
+    assert client.get(path).json()["cutover_dag_id"] is None
+    airflow.dags = None
+    airflow.person = Person(reads=frozenset({STORIES[0].dag_id}))
+    assert client.get(path).json()["cutover_dag_id"] is None
+
+
+def test_a_step_whose_process_has_ended_is_not_under_way(acting: Client, own_config: Path) -> None:
+    with open_ledger(load(own_config)) as ledger:
+        (waiting,) = [each for each in ledger.cutovers.steps("orders-wave-1") if each.step == "approve"]
+        ledger.cutovers.save_step(replace(waiting, state="running"))
+        ledger.cutovers.move("orders-wave-1", state="running", step="approve")
+        told = progress_text(progress(ledger, open_cutover(ledger, "orders-wave-1")))
+
+    (step,) = [each for each in acting.get("/api/cutovers/orders-wave-1").json()["steps"] if each["step"] == "approve"]
+
+    assert (step["state"], step["attempts"][-1]["state"]) == ("interrupted", "interrupted")
+    listed = [*acting.get("/api/cutovers").json()["cutovers"], *acting.get("/api/overview").json()["cutovers"]]
+    assert {each["state"] for each in listed if each["name"] == "orders-wave-1"} == {"interrupted"}
+    assert re.search(r"approve +interrupted", told)
+    assert "Continue: mirror cutover run orders-wave-1, or trigger its DAG with this name." in told
+    assert ".;" not in told
 
 
 def test_a_cutover_that_nobody_carries_out_says_so_and_what_an_operator_can_do(client: Client) -> None:
@@ -348,3 +382,45 @@ def test_a_run_that_holds_its_lock_is_running(own_config: Path, airflow: Airflow
         runs = Client(page_app(own_config, airflow)).get(f"{STALLED}/runs").json()["runs"]
 
     assert (runs[0]["state"], runs[0]["error"]) == ("running", None)
+
+
+class TestWhoEndedARun:
+    """A run that was marked, cleared or deleted in Airflow while it copied says who did that."""
+
+    @pytest.fixture
+    def ended(self, own_config: Path) -> RunRow:
+        """A run that copied, and has ended in good order."""
+        with open_ledger(load(own_config)) as ledger:
+            trigger = f"airflow {STORIES[2].dag_id} manual__7"
+            ledger.start_run(run_id="ended", flow=STORIES[2].flow, trigger=trigger)
+            ledger.finish_run("ended", state="succeeded")
+            found = ledger.run("ended")
+        assert found is not None
+        return found
+
+    def said(self, config: Path, airflow: Airflow) -> object:
+        runs = Client(page_app(config, airflow)).get(f"{STALLED}/runs").json()["runs"]
+        return next(run["ended_by"] for run in runs if run["id"] == "ended")
+
+    def test_by_whom_and_how(self, own_config: Path, airflow: Airflow, ended: RunRow) -> None:
+        airflow.acts = (RunAct("manual__7", ended.started_at, "olga", "marked it as failed"),)
+
+        assert self.said(own_config, airflow) == "olga marked it as failed in Airflow."
+
+    @pytest.mark.parametrize("seconds", [-1, 3600])
+    def test_what_was_done_before_it_began_or_after_its_end_did_not_end_it(
+        self, own_config: Path, airflow: Airflow, ended: RunRow, seconds: int
+    ) -> None:
+        at = ended.started_at + timedelta(seconds=seconds)
+        airflow.acts = (RunAct("manual__7", at, "olga", "cleared it"),)
+
+        assert self.said(own_config, airflow) is None
+
+    def test_whoever_may_not_read_the_audit_log_is_not_told(
+        self, own_config: Path, airflow: Airflow, ended: RunRow
+    ) -> None:
+        airflow.acts = (RunAct("manual__7", ended.started_at, "olga", "cleared it"),)
+        assert airflow.person is not None
+        airflow.person.audits = False
+
+        assert self.said(own_config, airflow) is None

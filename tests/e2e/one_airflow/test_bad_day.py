@@ -1,69 +1,48 @@
 """A bad day in a real Airflow: drivers killed, runs marked, deleted and cleared, a file broken, the scheduler gone.
 
-Everything in one go: starting Airflow costs more than all that is tested. Two files share Airflow, clusters and ledger.
+Everything in one go. Two configuration files share Airflow, clusters and ledger.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import psutil
 import pytest
 
 from mirror_lib.airflow.broken_dags import BROKEN_TAG
-from mirror_lib.dev.airflow import airflow_settings
 from mirror_lib.dev.airflow_api import AirflowApi, AirflowApiError, DagRunStatus
-from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.ledger.rows import RunRow, RunState
 from mirror_lib.ledger.store import Ledger
-from tests.support.airflow_home import migrate
-from tests.support.airflow_parts import Parts, RunningAirflow
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import Record, consume, create_topic, produce, records, watermarks
-from tests.support.names import unique_name
+from tests.support.shared_airflow import SharedAirflow
+
+if TYPE_CHECKING:
+    from tests.e2e.one_airflow.conftest import Files
 
 pytestmark = pytest.mark.timeout(1200)
 
-_PROJECT = Path(__file__).resolve().parents[2]
-DAG, OTHER = "mirror__A__B", "mirror__C__D"
-FLOW = "A->B"
+DAG, OTHER = "mirror__N__S", "mirror__C__D"
+FLOW = "N->S"
 PARTITIONS, RECORDS, SIZE = 2, 2000, 1000
 #: Read so slowly, a copy can be met in its middle: the whole topic takes 40 s, a piece is there at once.
 SLOWLY = {"bytes_per_second": 100_000, "steps": ["sync_topics"]}
 #: More than a take-over's markers, which have offsets, too.
 _SOME = 50
-_STEP_SECONDS = 480.0
-_CONFIG = """\
-clusters = {one}, {two}
-{one}.bootstrap.servers = {source}
-{two}.bootstrap.servers = {target}
-{one}->{two}.enabled = true
-{one}->{two}.topics = {topic}
-{two}->{one}.enabled = false
-emit.heartbeats.enabled = false
-replication.factor = 1
-offset-syncs.topic.replication.factor = 1
-checkpoints.topic.replication.factor = 1
-offset.storage.replication.factor = 1
-offset.storage.topic = mm2-offsets.{topic}.internal
-offset.flush.interval.ms = 1000
-tasks.max = 1
-mirror.ledger.url = sqlite:///{folder}/ledger.db
-"""
 #: What no form takes, by the DAG that gets it.
 NONSENSE: Mapping[str, dict[str, Any]] = {
     DAG: {"max_seconds": 1e300},
-    "mirror_verify__A__B": {"max_bytes": "many"},
-    "mirror_backfill__A__B": {"target_name": "../x"},
-    "mirror_cutover__A__B": {"wait_hours": -1},
+    "mirror_verify__N__S": {"max_bytes": "many"},
+    "mirror_backfill__N__S": {"target_name": "../x"},
+    "mirror_cutover__N__S": {"wait_hours": -1},
 }
 
 
@@ -71,10 +50,11 @@ NONSENSE: Mapping[str, dict[str, Any]] = {
 class Site:
     """Airflow with its files, and what is done to both."""
 
-    airflow: RunningAirflow
+    airflow: SharedAirflow
     pair: KafkaPair
     ledger: Ledger
     topic: str
+    file: Path
     other_file: Path
 
     @property
@@ -83,21 +63,14 @@ class Site:
         return self.airflow.api
 
     def wait(self, done: Callable[[], bool], what: str) -> None:
-        """Wait for an event, also while Airflow is too busy to answer."""
-
-        def seen() -> bool:
-            try:
-                return done()
-            except AirflowApiError:
-                return False
-
-        self.airflow.parts.wait(seen, what, _STEP_SECONDS)
+        """Wait for an event."""
+        self.airflow.wait(done, what)
 
     def copied(self) -> int:
         """Records of the topic on the target."""
         if not self.ledger.runs(FLOW):
             return 0
-        return sum(watermarks(self.pair.target, f"A.{self.topic}", number)[1] for number in range(PARTITIONS))
+        return sum(watermarks(self.pair.target, f"N.{self.topic}", number)[1] for number in range(PARTITIONS))
 
     def copying_run(self, run_id: str | None = None) -> str:
         """A DAG run of the flow, a new one unless one is named, that has just copied something."""
@@ -116,8 +89,9 @@ class Site:
         drivers = [
             each
             for each in psutil.process_iter(["cmdline"])
-            if any("replicate.py" in word for word in each.info["cmdline"] or ())
-            and f"--flow={FLOW}" in each.info["cmdline"]
+            # Other Airflows on this machine have flows of this name, too.
+            if f"--config={self.file}" in (each.info["cmdline"] or ())
+            and any("replicate.py" in word for word in each.info["cmdline"])
         ]
         assert drivers
         for process in drivers:
@@ -127,51 +101,23 @@ class Site:
 
     def flow_on_page(self) -> dict[str, Any]:
         """What the page says of the flow."""
-        answer = httpx.get(f"{self.airflow.url}/replication/api/overview", timeout=60, trust_env=False).json()
+        answer = httpx.get(f"{self.airflow.running.url}/replication/api/overview", timeout=60, trust_env=False).json()
         (found,) = [each for each in answer["flows"] if each["name"] == FLOW]
         return dict(found)
 
 
 @pytest.fixture(scope="module")
-def site(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("bad-day")
-    topics, files = [unique_name("orders"), unique_name("others")], []
-    for (one, two), topic in zip((("A", "B"), ("C", "D")), topics, strict=True):
-        create_topic(kafka_pair.source, topic, partitions=PARTITIONS)
-        file = folder / f"{one}.properties"
-        servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
-        file.write_text(_CONFIG.format(one=one, two=two, topic=topic, folder=folder, **servers))
-        files.append(file)
+def site(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow) -> Iterator[Site]:
+    create_topic(kafka_pair.source, files.topic, partitions=PARTITIONS)
     for number in range(PARTITIONS):
-        produce(kafka_pair.source, topics[0], records(RECORDS, size=SIZE, partition=number))
-    port, task_logs, trigger_logs = free_ports(3)
-    environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW_")},
-        **airflow_settings(folder / "airflow", _PROJECT, port),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
-        # How soon a scheduler looks for tasks of one that is gone; five minutes by default.
-        # Tasks give up a server that is busy after 5 s.
-        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
-        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "20",
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(task_logs),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_logs),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": str(_PROJECT),
-        "NO_PROXY": f"{LOOPBACK},localhost",
-        "no_proxy": f"{LOOPBACK},localhost",
-        "MIRROR_CONFIG": os.pathsep.join(map(str, files)),
-        "MIRROR_STATE_DIR": str(folder),
-    }
-    migrate(folder / "airflow")
-    with Parts(folder) as parts, Ledger.open(f"sqlite:///{folder}/ledger.db") as ledger:
+        produce(kafka_pair.source, files.topic, records(RECORDS, size=SIZE, partition=number))
+    with Ledger.open(files.ledger_url) as ledger:
         ledger.migrate()
-        for name in ("api-server", "scheduler", "dag-processor", "triggerer"):
-            parts.start(name, [sys.executable, "-m", "airflow", name], environment)
-        airflow = RunningAirflow(parts, f"http://{LOOPBACK}:{port}")
-        airflow.wait_ready([DAG, OTHER, *NONSENSE])
+        for dag_id in (DAG, OTHER, *NONSENSE):
+            airflow.wait(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
         for dag_id in (DAG, OTHER):
             airflow.api.unpause(dag_id)
-        yield Site(airflow, kafka_pair, ledger, topics[0], files[1])
+        yield Site(airflow, kafka_pair, ledger, files.topic, files.one, files.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +161,17 @@ def day(site: Site) -> Day:
     # Meanwhile somebody breaks the other file, and mends it.
     good = site.other_file.read_text()
     site.other_file.write_text(good + "C->D.topcis = nonsense\n")
+    site.airflow.parse_now()
     site.wait(lambda: bool(api.import_errors()), "the import error")
     import_errors = api.import_errors()
-    broken = site.airflow.run(OTHER)
+    broken = site.airflow.running.run(OTHER)
 
     # The second attempt copies, when the DAG is paused and the scheduler dies. A run goes on where a new one finds it.
     site.copying_run(killed)
     api.pause(DAG)
-    site.airflow.parts.replace("scheduler")
+    site.airflow.running.parts.replace("scheduler")
     site.other_file.write_text(good)
+    site.airflow.parse_now()
     site.wait(lambda: not api.import_errors() and BROKEN_TAG not in api.tags(OTHER), "the end of the import error")
     api.unpause(DAG)
     site.wait(lambda: api.has_ended(DAG, killed), f"the end of {killed}")
@@ -239,7 +187,7 @@ def day(site: Site) -> Day:
     other_id = site.copying_run()
     deleted = _ended(site, lambda: _delete(api, other_id))
 
-    last = site.airflow.run(DAG)
+    last = site.airflow.running.run(DAG)
     return Day(
         nonsense,
         died,
@@ -253,7 +201,7 @@ def day(site: Site) -> Day:
         last,
         site.ledger.runs(FLOW),
         consume(site.pair.source, site.topic),
-        consume(site.pair.target, f"A.{site.topic}"),
+        consume(site.pair.target, f"N.{site.topic}"),
     )
 
 
@@ -305,7 +253,7 @@ def test_a_driver_that_was_killed_shows_on_the_page_and_is_tried_again(day: Day)
 def test_a_broken_file_is_shown_and_stops_its_own_flow_alone(day: Day) -> None:
     (told,) = day.import_errors.values()
     assert "did you mean C->D.topics?" in told
-    assert "A.properties" not in told
+    assert "one.properties" not in told
     assert day.broken.state == "failed"
     assert (day.broken.tasks["preflight"], day.broken.tries["preflight"]) == ("failed", 1)
     assert day.broken.tasks["replicate"] == "upstream_failed"

@@ -7,118 +7,73 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mirror_lib.dev.airflow import LocalAirflow
-from mirror_lib.dev.airflow_api import DagRunStatus
 from mirror_lib.ledger.handovers import load_flow_as_it_runs
 from mirror_lib.relay.lock_holder import LockHolder
 from mirror_lib.runbook.model import CutoverState, Step
 from mirror_lib.runbook.order import last_attempts
 from mirror_lib.runbook.states import State
-from tests.support.airflow_parts import SELDOM_PARSED
 from tests.support.clusters import KafkaPair
-from tests.support.cutovers import Migration, commit, committed, migration, numbered
+from tests.support.cutovers import Migration, commit, committed, numbered
 from tests.support.flows import Flow
 from tests.support.kafka import consume, create_topic, produce
-from tests.support.names import unique_name
+from tests.support.shared_airflow import SharedAirflow
+
+if TYPE_CHECKING:
+    from tests.e2e.one_airflow.conftest import Files
+
+pytestmark = pytest.mark.timeout(1200)
 
 CUTOVER, AFTER_DISASTER = "mirror_cutover__A__B", "mirror_after_disaster__A__B"
 RECORDS, PARTITIONS = 200, 2
-_READING_SECONDS = 10.0
-_QUESTIONS = frozenset({"writers_stopped", "agreed"})
 FORM = {"name": "wave-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
 
 
 @pytest.fixture(scope="module")
-def topic() -> str:
-    return unique_name("moving")
+def topic(files: Files) -> str:
+    return files.moving_topics[0]
 
 
 @pytest.fixture(scope="module")
-def lost_topic() -> str:
-    return unique_name("lost")
+def lost_topic(files: Files) -> str:
+    return files.moving_topics[1]
 
 
 @pytest.fixture(scope="module")
-def kept_topic() -> str:
-    return unique_name("kept")
+def kept_topic(files: Files) -> str:
+    return files.moving_topics[2]
 
 
 @pytest.fixture(scope="module")
-def moving(
-    kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory, topic: str, lost_topic: str, kept_topic: str
-) -> Iterator[Migration]:
+def moving(kafka_pair: KafkaPair, files: Files, airflow: SharedAirflow, topic: str) -> Migration:
     create_topic(kafka_pair.source, topic, partitions=PARTITIONS)
     produce(kafka_pair.source, topic, numbered(0, RECORDS, PARTITIONS))
     commit(kafka_pair.source, f"g-{topic}", topic, {0: 30, 1: 40})
-    made = migration(tmp_path_factory.mktemp("runbooks"), kafka_pair, f"{topic},{lost_topic},{kept_topic}")
-    made.there.sync_topics()
-    yield made
-    made.ledger.close()
+    files.moving.there.sync_topics()
+    for dag_id in (CUTOVER, AFTER_DISASTER):
+        airflow.wait(partial(airflow.api.has_dag, dag_id), f"the DAG {dag_id}")
+        airflow.api.unpause(dag_id)
+    return files.moving
 
 
-@pytest.fixture(scope="module")
-def airflow(moving: Migration, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
-    folder = tmp_path_factory.mktemp("airflow")
-    project = Path(__file__).resolve().parents[2]
-    running = LocalAirflow(home=folder / "home", project=project)
-    running.home.mkdir()
-    try:
-        environment = {"MIRROR_CONFIG": str(moving.there.path), "MIRROR_STATE_DIR": str(folder), **SELDOM_PARSED}
-        running.start(environment, lambda _: None)
-        for dag_id in (CUTOVER, AFTER_DISASTER):
-            wait(partial(running.api.has_dag, dag_id), f"the DAG {dag_id}", 180)
-            running.api.unpause(dag_id)
-        yield running
-    finally:
-        running.stop()
-
-
-def wait(done: Callable[[], bool], what: str, seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"{what} did not come in {seconds:.0f} s"
-        time.sleep(0.5)
-
-
-def ended(airflow: LocalAirflow, run_id: str, dag_id: str = CUTOVER) -> DagRunStatus:
-    wait(lambda: airflow.api.has_ended(dag_id, run_id), f"the end of {run_id}")
-    return airflow.api.run_status(dag_id, run_id)
-
-
-def logs(airflow: LocalAirflow, run_id: str) -> str:
-    """What the tasks of a run have logged last."""
-    found = sorted((airflow.home / "logs").glob(f"**/run_id={run_id}/**/*.log"))
-    return "\n".join(f"--- {path.parent.name}\n{path.read_text()[-8000:]}" for path in found)
-
-
-def asked(airflow: LocalAirflow, run_id: str, task: str, dag_id: str = CUTOVER) -> str:
-    """What a task asks, once it does."""
+def asked(airflow: SharedAirflow, run_id: str, task: str, dag_id: str = CUTOVER) -> str:
+    """What a task asks, once it can be answered."""
 
     def there() -> bool:
         status = airflow.api.run_status(dag_id, run_id)
-        # A scheduler of Airflow 3.3 that is behind takes the end of the asking for the end of the task, and marks it as
-        # failed although it goes on and passes the answer on; the cutover goes by the answer.
-        failed = set(status.failed_tasks) - _QUESTIONS
-        assert not failed, f"{failed} failed: {logs(airflow, run_id)}"
-        return task in airflow.api.questions(dag_id, run_id)
+        assert not status.failed_tasks, f"{status.failed_tasks} failed: {airflow.task_logs(run_id)}"
+        return task in airflow.api.questions(dag_id, run_id) and airflow.has_parked(dag_id, run_id, task)
 
-    wait(there, f"the question {task}")
-    # Airflow 3.3 fails a task that is answered before its scheduler has noted that it waits; people are slower.
-    wait(lambda: airflow.api.run_status(dag_id, run_id).tasks[task] == "awaiting_input", f"{task} to wait")
-    time.sleep(_READING_SECONDS)
+    airflow.wait(there, f"the question {task}")
     return airflow.api.questions(dag_id, run_id)[task]
 
 
-@pytest.mark.timeout(600)
 def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_its_end(
-    airflow: LocalAirflow, moving: Migration, topic: str
+    airflow: SharedAirflow, moving: Migration, topic: str
 ) -> None:
     # Given a cutover that asks whether the writers are stopped
     first = airflow.api.trigger(CUTOVER, {**FORM, "topics": [topic]})
@@ -128,24 +83,24 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
 
     # When it is triggered once more, then that run is refused, and the first one asks on
     rival = airflow.api.trigger(CUTOVER, FORM)
-    assert ended(airflow, rival).tasks["prepare"] == "failed"
-    assert "cutover wave-1 is carried out already" in logs(airflow, rival)
+    assert airflow.end_of(CUTOVER, rival).tasks["prepare"] == "failed"
+    assert "cutover wave-1 is carried out already" in airflow.task_logs(rival)
     assert moving.present("wave-1").state is State.ASKING_FREEZE
 
     # When its job is killed, then a yes is refused and says so, and nothing has moved
-    kill_carrier(moving, "wave-1")
+    kill_carrier(airflow, moving, "wave-1")
     airflow.api.answer(CUTOVER, first, "writers_stopped", "Yes")
-    killed = ended(airflow, first)
+    killed = airflow.end_of(CUTOVER, first)
     assert (killed.state, killed.tasks["note_freeze"]) == ("failed", "failed")
-    assert "nobody carries cutover wave-1 out" in logs(airflow, first)
+    assert "nobody carries cutover wave-1 out" in airflow.task_logs(first)
     assert moving.present("wave-1").state is State.STOPPED
 
     # When its tasks are cleared after a record more, then nobody is asked by a text that is old, and nobody waits
     produce(moving.pair.source, topic, numbered(RECORDS, RECORDS + 1, PARTITIONS))
     airflow.api.clear(CUTOVER, first, "prepare")
-    cleared = ended(airflow, first)
+    cleared = airflow.end_of(CUTOVER, first)
     assert (cleared.state, cleared.tasks["writers_stopped"]) == ("failed", "failed")
-    assert "Trigger this DAG again instead of clearing its tasks" in logs(airflow, first)
+    assert "Trigger this DAG again instead of clearing its tasks" in airflow.task_logs(first)
     assert moving.present("wave-1").state is State.STOPPED
 
     assert moving.where(moving.known("wave-1")).state is CutoverState.FAILED
@@ -157,9 +112,9 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     airflow.api.answer(CUTOVER, second, "writers_stopped", "Yes")
     gates = asked(airflow, second, "agreed")
     airflow.api.answer(CUTOVER, second, "agreed", "Yes")
-    done = ended(airflow, second)
+    done = airflow.end_of(CUTOVER, second)
 
-    assert done.state == "success", logs(airflow, second)
+    assert done.state == "success", airflow.task_logs(second)
     # By the rehearsal, before there was one more.
     assert f"{RECORDS} records compared" in gates
     progress = moving.where(moving.known("wave-1"))
@@ -170,17 +125,17 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     assert airflow.api.return_value(CUTOVER, second, "report")["state"] == "finished"
 
 
-def kill_carrier(moving: Migration, name: str) -> None:
+def kill_carrier(airflow: SharedAirflow, moving: Migration, name: str) -> None:
     """Kill the driver that carries a cutover out."""
     carrier = moving.present(name).carrier
     assert carrier is not None
     holder = LockHolder.parse(carrier.holder)
     assert holder is not None
     os.kill(holder.pid, signal.SIGKILL)
-    wait(lambda: moving.present(name).carrier is None, "the end of the driver", 60)
+    airflow.wait(lambda: moving.present(name).carrier is None, "the end of the driver")
 
 
-def test_a_cutover_is_taken_back_by_the_form(airflow: LocalAirflow, moving: Migration, kept_topic: str) -> None:
+def test_a_cutover_is_taken_back_by_the_form(airflow: SharedAirflow, moving: Migration, kept_topic: str) -> None:
     # Given a cutover of a topic that has been copied and that nobody has written behind
     create_topic(moving.pair.source, kept_topic, partitions=PARTITIONS)
     produce(moving.pair.source, kept_topic, numbered(0, RECORDS, PARTITIONS))
@@ -188,13 +143,13 @@ def test_a_cutover_is_taken_back_by_the_form(airflow: LocalAirflow, moving: Migr
     moving.define("wave-2", kept_topic)
 
     run_id = airflow.api.trigger(CUTOVER, {**FORM, "name": "wave-2", "action": "roll back"})
-    ended(airflow, run_id)
+    airflow.end_of(CUTOVER, run_id)
 
     assert moving.where(moving.known("wave-2")).state is CutoverState.ROLLED_BACK
 
 
 def test_after_a_disaster_whoever_agrees_has_what_came_since_brought_home(
-    airflow: LocalAirflow, moving: Migration, lost_topic: str
+    airflow: SharedAirflow, moving: Migration, lost_topic: str
 ) -> None:
     # Given a topic that was copied, then written to on the source and not copied, and then written to on the target
     pair = moving.pair
@@ -211,16 +166,16 @@ def test_after_a_disaster_whoever_agrees_has_what_came_since_brought_home(
     airflow.api.answer(AFTER_DISASTER, first, "agreed", "No")
     assert "6 offsets never came to B; 10 came there since, which flow B->A brings home" in plan
     assert f"| {lost_topic}-0 | 10 | 13 | 3 | {lost_topic}-0 | 10 | 5 |" in plan
-    assert ended(airflow, first, AFTER_DISASTER).state == "failed"
+    assert airflow.end_of(AFTER_DISASTER, first).state == "failed"
     assert lost_topic not in {each.topic for each in moving.ledger.cutovers.handed_over("A->B")}
 
     # And when somebody agrees, then the loss is in the ledger and the flow back brings home what came since
     second = airflow.api.trigger(AFTER_DISASTER, form)
     asked(airflow, second, "agreed", AFTER_DISASTER)
     airflow.api.answer(AFTER_DISASTER, second, "agreed", "Yes")
-    done = ended(airflow, second, AFTER_DISASTER)
+    done = airflow.end_of(AFTER_DISASTER, second)
 
-    assert done.state == "success", logs(airflow, second)
+    assert done.state == "success", airflow.task_logs(second)
     assert airflow.api.return_value(AFTER_DISASTER, second, "hand_over") == {
         "partitions": PARTITIONS,
         "left_behind": 6,

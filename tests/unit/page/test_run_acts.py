@@ -1,0 +1,34 @@
+"""What events of Airflow's audit log did to the task that copies. Bodies are those of requests to Airflow 3.3's API."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mirror_lib.page.run_acts import RUN_EVENTS, act_of
+
+
+@pytest.mark.parametrize(
+    ("event", "task", "body", "done"),
+    [
+        ("patch_dag_run", None, {"state": "failed"}, "marked it as failed"),
+        ("patch_dag_run", None, {"note": "look at this"}, None),
+        ("patch_task_instance", "replicate", {"new_state": "success"}, "marked it as success"),
+        ("patch_task_instance", "report", {"new_state": "success"}, None),
+        ("clear_dag_run", None, {"dry_run": False, "only_failed": False}, "cleared it"),
+        ("post_clear_task_instances", None, {"task_ids": ["replicate", "report"]}, "cleared it"),
+        ("post_clear_task_instances", None, {"task_ids": [["replicate", 0]]}, "cleared it"),
+        ("post_clear_task_instances", None, {"task_ids": ["report"]}, None),
+        ("post_clear_task_instances", None, {"task_ids": None}, "cleared it"),
+        ("delete_dag_run", None, {}, "deleted it"),
+    ],
+)
+def test_an_event_did_this(event: str, task: str | None, body: object, done: str | None) -> None:
+    assert event in RUN_EVENTS
+    assert act_of(event, task, json.dumps(body), "replicate") == done
+
+
+@pytest.mark.parametrize("extra", [None, "", "no JSON", "[1]", '{"state": 5}'])
+def test_a_mark_without_a_state_is_none(extra: str | None) -> None:
+    assert act_of("patch_dag_run", None, extra, "replicate") is None
