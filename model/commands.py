@@ -78,7 +78,7 @@ class Said:
 
 def prepare() -> None:
     """Let forks come from a process that has loaded the product. Call it once, before the first command."""
-    _CONTEXT.set_forkserver_preload([__name__])
+    _CONTEXT.set_forkserver_preload([__name__, "model.warm"])
 
 
 class Command:

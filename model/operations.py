@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 
-from model.commands import LEASE_SECONDS, Command, Point, Said
+from model.commands import Command, Point, Said
 from model.expected import (
     Place,
     ViolationError,
@@ -21,7 +21,6 @@ from model.happenings import Happenings
 from model.steps import COMPACTED_TOPIC, TOPICS, Step
 
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
-_SETTLES_SECONDS = LEASE_SECONDS + 0.5
 #: A task that was stopped for longer than five seconds looks at the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
 
@@ -249,8 +248,6 @@ class Operations(Happenings):
         self._write_config()
         if self._complete_once:
             self._check_refused("target")
-        # What was killed has left its lock.
-        time.sleep(_SETTLES_SECONDS)
         said = self._done("clusters", "accept", "--new", "--yes")
         if said.exit_code:
             raise ViolationError("stuck", f"clusters accept --new: exit {said.exit_code} {said.text[-1000:]}")
@@ -273,7 +270,6 @@ class Operations(Happenings):
         self._read_source(topic)
         if at is not None:
             self._command(*words, point=Point(at, nth, signal.SIGKILL))
-            time.sleep(_SETTLES_SECONDS)
         said = self._command(*words)
         if said is None or said.exit_code:
             return

@@ -26,8 +26,8 @@ _PARTITIONS = (0, 1, 2, 3)
 #: Of names that the default policy makes; None: topics keep their names.
 _SEPARATORS = (".", "--", None, None)
 _AGES = ("present", "old")
-#: Of runs that end by themselves, one in so many starts Spark, which takes half a minute.
-_RUNS_WITHOUT_SPARK = 29
+#: Of runs that end by themselves, one in so many starts Spark, which takes as long as fifty others.
+_RUNS_WITHOUT_SPARK = 299
 _POINTS = ("opened", "before-produce", "produced", "before-closed", "closed", "before-end")
 #: Of cutovers, one in so many is killed.
 _CUTOVERS_WITHOUT_KILL = 3
