@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
@@ -25,7 +26,8 @@ from model.state import Clusters
 from model.steps import Step, sequence, texts_of
 from model.world import Cluster, clusters
 
-_LENGTH = 25
+#: Coming to rest at the end takes as long as fifteen steps.
+_LENGTH = 50
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -58,7 +60,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar=("SOURCE", "TARGET", "SPARE"),
         help="bootstrap servers of clusters to use; default: starts three",
     )
-    parser.add_argument("--part", type=_part, default=(0, 1), metavar="K/N", help="only seeds with seed %% N = K")
+    parser.add_argument("--part", type=_part, metavar="K/N", help="only seeds with seed %% N = K")
     parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this code")
     return parser.parse_args(argv)
 
@@ -94,7 +96,7 @@ class _Model:
                 break
             if chosen.steps is not None and self._taken() >= chosen.steps:
                 break
-            part, parts = chosen.part
+            part, parts = chosen.part or (0, 1)
             if seed not in tried and seed % parts == part:
                 self._one(seed, sequence(seed, chosen.length), shrinks=True)
                 if self.failed and chosen.without:
@@ -196,10 +198,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.prepare()
     folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
     try:
-        if arguments.on is not None:
-            return _Model(arguments, arguments.on, folder).all()
-        with clusters(folder) as servers:
-            if arguments.parallel > 1:
+        with nullcontext(arguments.on) if arguments.on else clusters(folder) as servers:
+            if arguments.parallel > 1 and arguments.part is None:
                 return _in_parallel(argv, servers, arguments.parallel)
             return _Model(arguments, servers, folder).all()
     except KeyboardInterrupt:

@@ -251,7 +251,8 @@ class Operations(Happenings):
         said = self._done("clusters", "accept", "--new", "--yes")
         if said.exit_code:
             raise ViolationError("stuck", f"clusters accept --new: exit {said.exit_code} {said.text[-1000:]}")
-        self._clear(left)
+        for topic in self._own_topics(left):
+            left.delete(topic)
         for history in self._histories.values():
             history.begun = history.late = False
             history.excused.clear()

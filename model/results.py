@@ -11,7 +11,6 @@ from typing import Any
 
 from model.steps import Step
 
-
 _ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from model.commands import Command
 from model.expected import Copy, History, Place, check_order
-from model.steps import COMPACTED_TOPIC, TOPICS
+from model.steps import COMPACTED_TOPIC, GROUPS, TOPICS
 from model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
 
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -125,12 +125,10 @@ class State:
         for _, transaction in self._open:
             transaction.end(commit=False)
         for cluster in (self._source, self._target, self._spare):
-            self._clear(cluster)
+            cluster.forget(self._own_topics(cluster), [self._topic(group) for group in GROUPS])
 
-    def _clear(self, cluster: Cluster) -> None:
-        for topic in cluster.topics(""):
-            if self._name in re.split(r"[._-]", topic):
-                cluster.delete(topic)
+    def _own_topics(self, cluster: Cluster) -> list[str]:
+        return [topic for topic in cluster.topics("") if self._name in re.split(r"[._-]", topic)]
 
     def _end_stopped(self) -> None:
         for each in self._stopped:

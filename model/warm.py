@@ -1,7 +1,7 @@
 """Loaded once by the process that commands are forked from: what each command would otherwise do again for itself.
 
 A third of the work of a `mirror run` that copies little is making the command line's parser, and a first command takes
-half a second to load what migrates a ledger. Nothing here starts a thread or opens a connection: forks do not have them.
+half a second to load what migrates a ledger. Nothing here starts a thread or opens a connection: forks would lack them.
 """
 
 from __future__ import annotations
