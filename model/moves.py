@@ -17,17 +17,15 @@ _QUICK = ("--still-seconds", "0.3", "--drain-seconds", "4", "--watch-seconds", "
 _NOBODY = "nobody"
 
 
+#: Whether a failback passes with records of aborted transactions that were copied (`read_uncommitted`).
+ABORTED_RECORDS_COME_BACK = False
+
+
 class Moves(Operations):
     """Rules that move writers and readers to the target, and back.
 
     A cutover is taken to its end or taken back, so between two steps writers are at one side.
     """
-
-    _cutovers = 0
-
-    @property
-    def _flow_back(self) -> tuple[str, str]:
-        return "--flow", f"target->{self._alias}"
 
     def _do_cutover(self, topic: str, groups: bool, at: str | None, nth: int) -> None:
         if self._can_move(topic):
@@ -39,6 +37,8 @@ class Moves(Operations):
         Aborted records that were copied have no way back: for readers of committed records the source has none of
         them, so the flow back finds differences.
         """
+        if ABORTED_RECORDS_COME_BACK:
+            return topic not in self._moved
         aborted = any(history.aborted for place, history in self._histories.items() if place[0] == topic)
         return topic not in self._moved and (self._committed or not aborted)
 

@@ -55,6 +55,8 @@ class State:
         self._from_latest = False
         self._complete_once = False
         self._appends = False
+        #: Of restored clusters: the true id, and the one that commands see.
+        self._shown_ids: dict[str, str] = {}
         #: Topics whose writers are at the target, and the cutover that moved them.
         self._moved: dict[str, str] = {}
         #: Partitions that an operator has given up.

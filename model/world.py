@@ -66,6 +66,10 @@ class Cluster:
         self.servers = servers
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
+    def cluster_id(self) -> str:
+        """The id that it gave itself."""
+        return str(self.admin.describe_cluster().result(timeout=_SECONDS).cluster_id)
+
     def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic that retention leaves alone, and wait until it can be used."""
         wanted = {"retention.ms": "-1", **(configs or {})}
