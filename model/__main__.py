@@ -24,6 +24,7 @@ from model.results import Results
 from model.shrink import shrink
 from model.state import Clusters
 from model.steps import Step, sequence, texts_of
+from model.times import Times
 from model.world import Cluster, clusters
 
 #: Coming to rest at the end takes as long as fifteen steps.
@@ -50,6 +51,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="PROTECTION",
         help=f"take a protection away: {', '.join(PROTECTIONS)}",
     )
+    parser.add_argument("--times", action="store_true", help="print what a step of each kind takes, at the end")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="carry out the steps of this file (JSON)")
     parser.add_argument("--shrink-seconds", type=float, default=240, metavar="S", help="time to shrink a failure (240)")
     parser.add_argument("--results", type=Path, metavar="FILE", help="results file (default: state folder)")
@@ -81,6 +83,7 @@ class _Model:
         source, target, spare = map(Cluster, servers)
         self._clusters = Clusters(source, target, spare)
         self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
+        self._times = Times()
         self._plays = 0
         self.steps = self.failed = 0
 
@@ -101,6 +104,8 @@ class _Model:
                 self._one(seed, sequence(seed, chosen.length), shrinks=True)
                 if self.failed and chosen.without:
                     break
+        if chosen.times:
+            _tell("\n".join(self._times.table()))
         _tell(self._results.summary(chosen.steps))
         return 1 if self.failed else 0
 
@@ -150,7 +155,7 @@ class _Model:
         self._plays += 1
         # The process keeps names apart from those of another run on clusters that are still there.
         name = f"m{os.getpid()}x{self._plays}"
-        play = Play(self._clusters, self._folder / name, name, without=self._arguments.without)
+        play = Play(self._clusters, self._folder / name, name, without=self._arguments.without, times=self._times)
         try:
             play.begin()
             play.play(steps, self._count if counts else lambda: None)

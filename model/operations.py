@@ -47,8 +47,9 @@ class Operations(Happenings):
             flow: the words that name the flow; default: the flow to the target.
         """
         typed = [*words, "--config", str(self._config), *(self._flow if flow is None else flow), "--json"]
-        command = Command(typed, self._folder, point=point, without=self._without, spark=spark, ids=self._shown_ids)
-        said = command.finish()
+        with self._times.command():
+            command = Command(typed, self._folder, point=point, without=self._without, spark=spark, ids=self._shown_ids)
+            said = command.finish()
         if said is None:
             self._stopped.append(command)
             self.said.append(f"     {' '.join(words)}: stopped")
@@ -108,7 +109,8 @@ class Operations(Happenings):
         for each in self._stopped:
             if not self._guarded and each.stopped_at is not None:
                 time.sleep(max(0.0, each.stopped_at + _LOOKS_AFTER_SECONDS - time.monotonic()))
-            said = each.wake()
+            with self._times.command():
+                said = each.wake()
             if said is None:
                 each.kill()
             else:

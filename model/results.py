@@ -20,12 +20,18 @@ class Results:
     Several processes may add to the same file.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, root: Path = _ROOT) -> None:
+        """Nothing is written yet.
+
+        Args:
+            file: of earlier runs too; made when something is added.
+            root: the checkout that is tried.
+        """
         self._file = file
         #: Of the product: what was played before it changed says nothing about it.
-        self.code = tree_hash(_ROOT, "mirror_lib", "spark_jobs")
+        self.code = tree_hash(root, "mirror_lib", "spark_jobs")
         #: Of the model: a seed is another sequence when the rules have changed.
-        self._model = tree_hash(_ROOT, "model")
+        self._model = tree_hash(root, "model")
 
     def add(
         self,

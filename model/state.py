@@ -11,6 +11,7 @@ from pathlib import Path
 from model.commands import Command
 from model.expected import Copy, History, Place, check_order
 from model.steps import COMPACTED_TOPIC, GROUPS, TOPICS
+from model.times import Times
 from model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
 
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -29,11 +30,20 @@ class Clusters:
 class State:
     """A sequence's own topics, files and ledger, and what was seen of them."""
 
-    def __init__(self, clusters: Clusters, folder: Path, name: str, *, without: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        clusters: Clusters,
+        folder: Path,
+        name: str,
+        *,
+        without: Collection[str] = (),
+        times: Times | None = None,
+    ) -> None:
         self._source, self._target, self._spare = clusters.source, clusters.target, clusters.spare
         self._folder, self._name = folder, name
         self._config = folder / "mirror.properties"
         self._without = tuple(without)
+        self._times = times or Times()
         self._alias = name
         self._histories: dict[Place, History] = defaultdict(History)
         #: By topic id too: a name may come to lead to an earlier topic again.

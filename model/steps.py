@@ -202,7 +202,7 @@ def _lose_target(draw: _Draw) -> list[Step]:
     group = _steps(draw, place, "produce", "run", "commit", "trim-target", "groups", percent=draw.one(50, 100))
     # The group stays before what the target loses.
     group[2]["percent"] = 0
-    return [*group, *_steps(draw, place, "delete-target", "produce", "run", "groups", again=True, spark=False)]
+    return [*group, *_steps(draw, place, "delete-target", "run", "produce", "run", "groups", again=True, spark=False)]
 
 
 def _overtake(draw: _Draw) -> list[Step]:

@@ -54,7 +54,7 @@ def test_most_steps_of_a_sequence_are_on_one_partition() -> None:
 @pytest.mark.parametrize(
     ("seed", "meeting"),
     [
-        pytest.param(1, ["produce", "run", "delete-target", "produce", "run"], id="identity"),
+        pytest.param(1, ["produce", "run", "delete-target", "run", "produce", "run"], id="identity"),
         pytest.param(1, ["commit", "trim-target", "groups"], id="group-gate"),
         pytest.param(2, ["settings", "overtake"], id="fence"),
         pytest.param(3, ["crash", "run"], id="tail"),
