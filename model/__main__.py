@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from mirror_lib.config.local_state import state_dir
@@ -23,15 +24,22 @@ from model.results import Results
 from model.shrink import shrink
 from model.state import Clusters
 from model.steps import Step, sequence, texts_of
+from model.times import Times
 from model.world import Cluster, clusters
 
-_LENGTH = 25
+#: Coming to rest at the end takes as long as fifteen steps.
+_LENGTH = 50
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments; wrong ones end the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="model", description=__doc__)
-    parser.add_argument("--steps", type=int, metavar="N", help="number of steps in all; ends when they are done")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        metavar="N",
+        help="go on until the results file has N steps of this code (with --without: N steps from now on)",
+    )
     parser.add_argument("--seeds", type=_seeds, default=range(1, 1 << 30), metavar="A..B", help="seeds, both included")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no sequence after this time")
     parser.add_argument("--length", type=int, default=_LENGTH, metavar="N", help=f"steps of a sequence ({_LENGTH})")
@@ -43,6 +51,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="PROTECTION",
         help=f"take a protection away: {', '.join(PROTECTIONS)}",
     )
+    parser.add_argument("--times", action="store_true", help="print what a step of each kind takes, at the end")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="carry out the steps of this file (JSON)")
     parser.add_argument("--shrink-seconds", type=float, default=240, metavar="S", help="time to shrink a failure (240)")
     parser.add_argument("--results", type=Path, metavar="FILE", help="results file (default: state folder)")
@@ -53,8 +62,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar=("SOURCE", "TARGET", "SPARE"),
         help="bootstrap servers of clusters to use; default: starts three",
     )
-    parser.add_argument("--part", type=_part, default=(0, 1), metavar="K/N", help="only seeds with seed %% N = K")
-    parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this revision")
+    parser.add_argument("--part", type=_part, metavar="K/N", help="only seeds with seed %% N = K")
+    parser.add_argument("--again", action="store_true", help="also seeds that the results file has of this code")
     return parser.parse_args(argv)
 
 
@@ -74,6 +83,7 @@ class _Model:
         source, target, spare = map(Cluster, servers)
         self._clusters = Clusters(source, target, spare)
         self._results = Results(arguments.results or state_dir() / "model" / "results.jsonl")
+        self._times = Times()
         self._plays = 0
         self.steps = self.failed = 0
 
@@ -83,19 +93,25 @@ class _Model:
         if chosen.replay is not None:
             self._one(0, json.loads(chosen.replay.read_text(encoding="utf-8")), shrinks=False)
             return 1 if self.failed else 0
-        tried = set() if chosen.again or chosen.without else self._results.tried()
+        tried = set() if chosen.again or chosen.without else self._results.tried(chosen.length)
         for seed in chosen.seeds:
             if chosen.minutes is not None and time.monotonic() - began > chosen.minutes * 60:
                 break
-            if chosen.steps is not None and self.steps >= chosen.steps:
+            if chosen.steps is not None and self._taken() >= chosen.steps:
                 break
-            part, parts = chosen.part
+            part, parts = chosen.part or (0, 1)
             if seed not in tried and seed % parts == part:
                 self._one(seed, sequence(seed, chosen.length), shrinks=True)
                 if self.failed and chosen.without:
                     break
-        _tell(self._results.summary())
+        if chosen.times:
+            _tell("\n".join(self._times.table()))
+        _tell(self._results.summary(chosen.steps))
         return 1 if self.failed else 0
+
+    def _taken(self) -> int:
+        # Other processes add to the file as well.
+        return self.steps if self._arguments.without else self._results.steps()
 
     def _one(self, seed: int, steps: list[Step], *, shrinks: bool) -> None:
         began, before = time.monotonic(), self.steps
@@ -111,6 +127,7 @@ class _Model:
             self._show(seed, script, violation)
         self._results.add(
             seed=seed,
+            length=len(steps),
             steps=taken,
             seconds=seconds,
             without=self._arguments.without,
@@ -138,7 +155,7 @@ class _Model:
         self._plays += 1
         # The process keeps names apart from those of another run on clusters that are still there.
         name = f"m{os.getpid()}x{self._plays}"
-        play = Play(self._clusters, self._folder / name, name, without=self._arguments.without)
+        play = Play(self._clusters, self._folder / name, name, without=self._arguments.without, times=self._times)
         try:
             play.begin()
             play.play(steps, self._count if counts else lambda: None)
@@ -156,7 +173,7 @@ class _Model:
         self.steps += 1
 
     def _show(self, seed: int, script: Sequence[Step], violation: ViolationError) -> None:
-        file = state_dir() / "model" / f"violation-{self._results.revision}-{seed}.json"
+        file = state_dir() / "model" / f"violation-{self._results.code}-{seed}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(list(script), indent=1) + "\n", encoding="utf-8")
         _tell("\n".join([str(violation), *getattr(violation, "__notes__", ()), *texts_of(script)]))
@@ -165,10 +182,7 @@ class _Model:
 
 def _in_parallel(argv: Sequence[str] | None, servers: Sequence[str], count: int) -> int:
     """Play in several processes, each with its share of the seeds; returns the worst exit code."""
-    # The last of an option that is given twice counts.
-    steps = parse_arguments(sys.argv[1:] if argv is None else argv).steps
-    share = [] if steps is None else ["--steps", str(-(-steps // count))]
-    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), *share, "--on", *servers]
+    words = [sys.executable, "-m", "model", *(sys.argv[1:] if argv is None else argv), "--on", *servers]
     players = [subprocess.Popen([*words, "--part", f"{number}/{count}"]) for number in range(count)]
     try:
         return max(each.wait() for each in players)
@@ -189,10 +203,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.prepare()
     folder = Path(tempfile.mkdtemp(prefix="mirror-model-"))
     try:
-        if arguments.on is not None:
-            return _Model(arguments, arguments.on, folder).all()
-        with clusters(folder) as servers:
-            if arguments.parallel > 1:
+        with nullcontext(arguments.on) if arguments.on else clusters(folder) as servers:
+            if arguments.parallel > 1 and arguments.part is None:
                 return _in_parallel(argv, servers, arguments.parallel)
             return _Model(arguments, servers, folder).all()
     except KeyboardInterrupt:

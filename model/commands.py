@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ import mirror_lib.cli.cutover as cli_cutover
 import mirror_lib.cli.run as cli_run
 from mirror_lib.cli import main as cli_main
 from mirror_lib.cli.run_outcome import close_abandoned, read_report
+from mirror_lib.cluster.admin_calls import AdminCalls
 from mirror_lib.cluster.internal_topics import PositionStore
 from mirror_lib.cluster.positions import PositionState
 from mirror_lib.cluster.raw import RawClient
@@ -78,7 +79,7 @@ class Said:
 
 def prepare() -> None:
     """Let forks come from a process that has loaded the product. Call it once, before the first command."""
-    _CONTEXT.set_forkserver_preload([__name__])
+    _CONTEXT.set_forkserver_preload([__name__, "model.warm"])
 
 
 class Command:
@@ -92,6 +93,7 @@ class Command:
         point: Point | None = None,
         without: Iterable[str] = (),
         spark: bool = False,
+        ids: Mapping[str, str] | None = None,
     ) -> None:
         """Start it.
 
@@ -101,11 +103,14 @@ class Command:
             point: where it ends or stops by itself.
             without: protections that are taken away.
             spark: whether it starts its Spark job, instead of copying in its own process.
+            ids: cluster ids that it sees in place of others: a restored cluster keeps all but its id. A Spark job would
+                see the true ones.
         """
+        assert not (spark and ids)
         self.output = folder / f"command-{os.urandom(4).hex()}"
         self.stopped_at: float | None = None
         self._seconds = _SPARK_SECONDS if spark else _SECONDS
-        arguments = (list(words), str(self.output), str(folder), point, tuple(without), spark)
+        arguments = (list(words), str(self.output), str(folder), point, tuple(without), spark, dict(ids or {}))
         self._process = _CONTEXT.Process(target=_serve, args=arguments)
         self._process.start()
 
@@ -159,7 +164,13 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _serve(
-    words: list[str], output: str, state: str, point: Point | None, without: tuple[str, ...], spark: bool
+    words: list[str],
+    output: str,
+    state: str,
+    point: Point | None,
+    without: tuple[str, ...],
+    spark: bool,
+    ids: dict[str, str],
 ) -> None:
     for number, suffix in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(output + suffix, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
@@ -170,6 +181,8 @@ def _serve(
     setattr(cli_cutover, "_run_job", _take_on_here)  # noqa: B010
     for module in (machine, rollback):
         setattr(module, "_LEASE_SECONDS", LEASE_SECONDS)  # noqa: B010
+    if ids:
+        _show_ids(ids)
     for name in without:
         PROTECTIONS[name]()
     if point is not None:
@@ -193,6 +206,16 @@ def _copy_here(_output: Any, arguments: Any, files: Any, _master: str, ledger: A
 
 def _take_on_here(_output: Any, arguments: list[str], *_: Any) -> int:
     return cutover_main(arguments, lambda _name: Engine(copy=lambda: _bins, compare=lambda _plan: run_locally(1)))
+
+
+def _show_ids(ids: Mapping[str, str]) -> None:
+    true_id = AdminCalls.cluster_id
+
+    def shown_id(self: AdminCalls) -> str | None:
+        found = true_id(self)
+        return None if found is None else ids.get(found, found)
+
+    setattr(AdminCalls, "cluster_id", shown_id)  # noqa: B010
 
 
 def _bins(job: Any) -> list[Any]:

@@ -23,12 +23,6 @@ class Moves(Operations):
     A cutover is taken to its end or taken back, so between two steps writers are at one side.
     """
 
-    _cutovers = 0
-
-    @property
-    def _flow_back(self) -> tuple[str, str]:
-        return "--flow", f"target->{self._alias}"
-
     def _do_cutover(self, topic: str, groups: bool, at: str | None, nth: int) -> None:
         if topic not in self._moved:
             self._cut_over(topic, groups=groups, point=_point(at, nth))

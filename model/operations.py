@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 
-from model.commands import LEASE_SECONDS, Command, Point, Said
+from model.commands import Command, Point, Said
 from model.expected import (
     Place,
     ViolationError,
@@ -21,7 +21,6 @@ from model.happenings import Happenings
 from model.steps import COMPACTED_TOPIC, TOPICS, Step
 
 _LOST_AT_SOURCE = frozenset({"retention-gap", "source-recreated", "source-truncated"})
-_SETTLES_SECONDS = LEASE_SECONDS + 0.5
 #: A task that was stopped for longer than five seconds looks at the log before it sends; docs/reliability.md.
 _LOOKS_AFTER_SECONDS = 6.0
 
@@ -29,11 +28,15 @@ _LOOKS_AFTER_SECONDS = 6.0
 class Operations(Happenings):
     """Rules that are commands of the product, but for cutovers."""
 
-    _backfills = 0
+    _backfills = _cutovers = 0
 
     @property
     def _flow(self) -> tuple[str, str]:
         return "--flow", f"{self._alias}->target"
+
+    @property
+    def _flow_back(self) -> tuple[str, str]:
+        return "--flow", f"target->{self._alias}"
 
     def _command(
         self, *words: str, flow: Sequence[str] | None = None, point: Point | None = None, spark: bool = False
@@ -44,8 +47,9 @@ class Operations(Happenings):
             flow: the words that name the flow; default: the flow to the target.
         """
         typed = [*words, "--config", str(self._config), *(self._flow if flow is None else flow), "--json"]
-        command = Command(typed, self._folder, point=point, without=self._without, spark=spark)
-        said = command.finish()
+        with self._times.command():
+            command = Command(typed, self._folder, point=point, without=self._without, spark=spark, ids=self._shown_ids)
+            said = command.finish()
         if said is None:
             self._stopped.append(command)
             self.said.append(f"     {' '.join(words)}: stopped")
@@ -67,7 +71,7 @@ class Operations(Happenings):
     # ------------------------------------------------------------ runs
 
     def _do_run(self, spark: bool = False) -> Said:
-        said = self._command("run", spark=spark)
+        said = self._command("run", spark=spark and not self._shown_ids)
         assert said is not None
         self._after_run(said)
         return said
@@ -105,7 +109,8 @@ class Operations(Happenings):
         for each in self._stopped:
             if not self._guarded and each.stopped_at is not None:
                 time.sleep(max(0.0, each.stopped_at + _LOOKS_AFTER_SECONDS - time.monotonic()))
-            said = each.wake()
+            with self._times.command():
+                said = each.wake()
             if said is None:
                 each.kill()
             else:
@@ -240,6 +245,29 @@ class Operations(Happenings):
             if said is not None and said.exit_code == 0:
                 raise ViolationError("cluster", f"{words[0]} ended with 0 although {which} is another cluster")
 
+    def _do_restore(self, which: str, at: str | None, nth: int, topic: str, burst: int, age: str) -> None:
+        """A cluster comes back with another id, and an operator says that it holds the same; perhaps behind a kill.
+
+        It must hold the same: a run comes first, for what has happened to topics before it would not be found after.
+        """
+        if self._moved:
+            return
+        self._end_stopped()
+        if self._do_run().exit_code:
+            return
+        if at is not None:
+            self._do_crash(at, nth, topic, burst, age)
+        self._next += 1
+        cluster = self._source if which == "source" else self._target
+        self._shown_ids[cluster.cluster_id()] = f"{self._name}-{self._next}"
+        self._check_refused(which)
+        # A flow back that there was before knows of the id too.
+        for flow in (self._flow, *([self._flow_back] if self._cutovers else [])):
+            said = self._done("clusters", "accept", "--same", "--yes", flow=flow)
+            if said.exit_code:
+                raise ViolationError("stuck", f"clusters accept --same: exit {said.exit_code} {said.text[-1000:]}")
+        self._do_run()
+
     def _do_resettle(self) -> None:
         """The target was rebuilt as another cluster, and an operator says that the flow begins anew there."""
         if self._moved:
@@ -249,12 +277,11 @@ class Operations(Happenings):
         self._write_config()
         if self._complete_once:
             self._check_refused("target")
-        # What was killed has left its lock.
-        time.sleep(_SETTLES_SECONDS)
         said = self._done("clusters", "accept", "--new", "--yes")
         if said.exit_code:
             raise ViolationError("stuck", f"clusters accept --new: exit {said.exit_code} {said.text[-1000:]}")
-        self._clear(left)
+        for topic in self._own_topics(left):
+            left.delete(topic)
         for history in self._histories.values():
             history.begun = history.late = False
             history.excused.clear()
@@ -273,7 +300,6 @@ class Operations(Happenings):
         self._read_source(topic)
         if at is not None:
             self._command(*words, point=Point(at, nth, signal.SIGKILL))
-            time.sleep(_SETTLES_SECONDS)
         said = self._command(*words)
         if said is None or said.exit_code:
             return

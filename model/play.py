@@ -35,14 +35,16 @@ class Play(Moves):
         for number, step in enumerate(steps):
             self.said.append(f"{number:3}  {text_of(step)}")
             try:
-                self.step(step)
+                with self._times.step(step["do"]):
+                    self.step(step)
             except ViolationError as violation:
                 violation.step = number
                 violation.add_note(f"after step {number}: {text_of(step)}")
                 raise
             done()
         try:
-            self.settle()
+            with self._times.step("(comes to rest)"):
+                self.settle()
         except ViolationError as violation:
             violation.add_note("while everything came to rest after the last step")
             raise

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,21 +11,33 @@ from typing import Any
 
 from model.steps import Step
 
+_ROOT = Path(__file__).resolve().parent.parent
+
 
 class Results:
-    """Lines of JSON, one for each sequence; the last line may be incomplete after a crash."""
+    """Lines of JSON, one for each sequence; the last line may be incomplete after a crash.
 
-    def __init__(self, file: Path) -> None:
+    Several processes may add to the same file.
+    """
+
+    def __init__(self, file: Path, root: Path = _ROOT) -> None:
+        """Nothing is written yet.
+
+        Args:
+            file: of earlier runs too; made when something is added.
+            root: the checkout that is tried.
+        """
         self._file = file
         #: Of the product: what was played before it changed says nothing about it.
-        self.revision = _revision("mirror_lib", "spark_jobs")
+        self.code = tree_hash(root, "mirror_lib", "spark_jobs")
         #: Of the model: a seed is another sequence when the rules have changed.
-        self._model = _revision("model")
+        self._model = tree_hash(root, "model")
 
     def add(
         self,
         *,
         seed: int,
+        length: int,
         steps: int,
         seconds: float,
         without: Sequence[str],
@@ -35,10 +47,11 @@ class Results:
         """Note a sequence."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         row = {
-            "revision": self.revision,
+            "code": self.code,
             "model": self._model,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "seed": seed,
+            "length": length,
             "steps": steps,
             "seconds": round(seconds, 1),
             "without": list(without),
@@ -48,22 +61,28 @@ class Results:
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
-    def summary(self) -> str:
-        """What the file has of this revision, with all protections."""
-        rows = [row for row in self._rows() if row["revision"] == self.revision and not row["without"]]
-        failed = sum(row["violation"] is not None for row in rows)
-        return (
-            f"{sum(row['steps'] for row in rows):,} steps in {len(rows):,} sequences of revision {self.revision}, "
-            f"{failed} with a violation ({self._file})"
-        )
+    def steps(self) -> int:
+        """How many steps were carried out under this code, with all protections."""
+        return sum(row["steps"] for row in self._present_rows())
 
-    def tried(self) -> set[int]:
+    def summary(self, wanted: int | None = None) -> str:
+        """What the file has of this code, with all protections.
+
+        Args:
+            wanted: how many steps there are to be.
+        """
+        rows = self._present_rows()
+        failed = sum(row["violation"] is not None for row in rows)
+        steps = f"{sum(row['steps'] for row in rows):,}" + ("" if wanted is None else f" of {wanted:,}")
+        return f"{steps} steps under this code ({self.code}) in {len(rows):,} sequences, {failed} with a violation"
+
+    def tried(self, length: int) -> set[int]:
         """The seeds that need not be tried again: played with this product by this model."""
-        return {
-            row["seed"]
-            for row in self._rows()
-            if row["revision"] == self.revision and row.get("model") == self._model and not row["without"]
-        }
+        rows = self._present_rows()
+        return {row["seed"] for row in rows if row["model"] == self._model and row["length"] == length}
+
+    def _present_rows(self) -> list[dict[str, Any]]:
+        return [row for row in self._rows() if row.get("code") == self.code and not row["without"]]
 
     def _rows(self) -> list[dict[str, Any]]:
         if not self._file.exists():
@@ -77,12 +96,12 @@ class Results:
         return rows
 
 
-def _revision(*folders: str) -> str:
-    """The last commit that changed these folders, with a mark when files differ from it."""
-    root = Path(__file__).resolve().parent.parent
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
-
-    changed = "+" if git("status", "--porcelain", *folders) else ""
-    return (git("log", "-1", "--format=%h", "--", *folders) or "unknown") + changed
+def tree_hash(root: Path, *folders: str) -> str:
+    """Of the names and contents of all files as they are now, committed or not; compiled modules do not count."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for file in sorted((root / folder).rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                content = hashlib.sha256(file.read_bytes()).hexdigest()
+                digest.update(f"{file.relative_to(root)} {content}\n".encode())
+    return digest.hexdigest()[:12]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from model.commands import Command
 from model.expected import Copy, History, Place, check_order
-from model.steps import COMPACTED_TOPIC, TOPICS
+from model.steps import COMPACTED_TOPIC, GROUPS, TOPICS
+from model.times import Times
 from model.world import COMPACTED, WRITTEN_DELETION, Cluster, Transaction
 
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -29,11 +30,20 @@ class Clusters:
 class State:
     """A sequence's own topics, files and ledger, and what was seen of them."""
 
-    def __init__(self, clusters: Clusters, folder: Path, name: str, *, without: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        clusters: Clusters,
+        folder: Path,
+        name: str,
+        *,
+        without: Collection[str] = (),
+        times: Times | None = None,
+    ) -> None:
         self._source, self._target, self._spare = clusters.source, clusters.target, clusters.spare
         self._folder, self._name = folder, name
         self._config = folder / "mirror.properties"
         self._without = tuple(without)
+        self._times = times or Times()
         self._alias = name
         self._histories: dict[Place, History] = defaultdict(History)
         #: By topic id too: a name may come to lead to an earlier topic again.
@@ -55,6 +65,8 @@ class State:
         self._from_latest = False
         self._complete_once = False
         self._appends = False
+        #: Of restored clusters: the true id, and the one that commands see.
+        self._shown_ids: dict[str, str] = {}
         #: Topics whose writers are at the target, and the cutover that moved them.
         self._moved: dict[str, str] = {}
         #: Partitions that an operator has given up.
@@ -125,12 +137,10 @@ class State:
         for _, transaction in self._open:
             transaction.end(commit=False)
         for cluster in (self._source, self._target, self._spare):
-            self._clear(cluster)
+            cluster.forget(self._own_topics(cluster), [self._topic(group) for group in GROUPS])
 
-    def _clear(self, cluster: Cluster) -> None:
-        for topic in cluster.topics(""):
-            if self._name in re.split(r"[._-]", topic):
-                cluster.delete(topic)
+    def _own_topics(self, cluster: Cluster) -> list[str]:
+        return [topic for topic in cluster.topics("") if self._name in re.split(r"[._-]", topic)]
 
     def _end_stopped(self) -> None:
         for each in self._stopped:

@@ -10,7 +10,7 @@ Sequences whose steps are independent of each other rarely find what needs sever
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -26,8 +26,8 @@ _PARTITIONS = (0, 1, 2, 3)
 #: Of names that the default policy makes; None: topics keep their names.
 _SEPARATORS = (".", "--", None, None)
 _AGES = ("present", "old")
-#: Of runs that end by themselves, one in so many starts Spark, which takes half a minute.
-_RUNS_WITHOUT_SPARK = 29
+#: Of runs that end by themselves, one in so many starts Spark, which takes as long as fifty others.
+_RUNS_WITHOUT_SPARK = 299
 _POINTS = ("opened", "before-produce", "produced", "before-closed", "closed", "before-end")
 #: Of cutovers, one in so many is killed.
 _CUTOVERS_WITHOUT_KILL = 3
@@ -154,6 +154,11 @@ _RULES: Mapping[str, _Rule] = {
     "policy": _Rule(1, lambda d: {"separator": d.one(*_SEPARATORS)}, ("run", "groups", "decide")),
     "foreign": _Rule(1, lambda d: d.place(compacted=False, first=True), ("run", "verify", "position")),
     "misaddress": _Rule(1, lambda d: {"which": d.one("source", "target")}),
+    "restore": _Rule(
+        2,
+        lambda d: d.burst(which=d.one("source", "target"), at=d.one(None, *_POINTS), nth=d.number(1, 2)),
+        ("run", "groups", "verify", "crash"),
+    ),
     "resettle": _Rule(1, lambda _: {}, ("run", "groups")),
     "backfill": _Rule(
         1, lambda d: {**d.topic(compacted=False), "at": d.one(None, *_POINTS), "nth": d.number(1, 2)}, ("run", "verify")
@@ -172,17 +177,65 @@ _RULES: Mapping[str, _Rule] = {
     "run-back": _Rule(1, lambda d: {"at": d.one(None, None, d.one(*_POINTS)), "nth": d.number(1, 2)}, ("failback",)),
     "failback": _Rule(1, lambda d: d.topic(compacted=False), ("produce", "run", "verify", "cutover")),
 }
-#: Rules that prepare something for each other. A sequence has those of a few themes, besides writing and running.
+
+
+@dataclass(frozen=True, slots=True)
+class _Theme:
+    #: Rules that prepare something for each other.
+    rules: tuple[str, ...]
+    #: Steps that meet, with the settings that they need. Random ones meet so in one of ten sequences.
+    plot: Callable[[_Draw], list[Step]] = lambda _: []
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _steps(draw: _Draw, place: Mapping[str, Any], *names: str, **fixed: Any) -> list[Step]:
+    """Steps on one place; arguments that are named here are those of all steps that have them."""
+    made = []
+    for name in names:
+        drawn = _RULES[name].draw(draw)
+        made.append({"do": name, **drawn, **{key: value for key, value in {**place, **fixed}.items() if key in drawn}})
+    return made
+
+
+def _lose_target(draw: _Draw) -> list[Step]:
+    place = {"topic": draw.one("a", "b"), "partition": draw.number(0, 1)}
+    group = _steps(draw, place, "produce", "run", "commit", "trim-target", "groups", percent=draw.one(50, 100))
+    # The group stays before what the target loses.
+    group[2]["percent"] = 0
+    return [*group, *_steps(draw, place, "delete-target", "run", "produce", "run", "groups", again=True, spark=False)]
+
+
+def _overtake(draw: _Draw) -> list[Step]:
+    return _steps(draw, {"topic": draw.one("a", "b")}, "overtake", "run", nth=1, age="present", spark=False)
+
+
+def _interrupt(draw: _Draw) -> list[Step]:
+    return _steps(draw, {"topic": draw.one("a", "b")}, "crash", "run", at="produced", nth=1, spark=False)
+
+
+#: A sequence has those of a few, besides writing and running.
 _THEMES = (
-    ("delete-target", "trim-target", "expire-target", "commit", "groups", "decide"),
-    ("recreate-source", "trim-source", "expire-source", "grow", "commit", "groups", "decide"),
-    ("crash", "stop", "overtake", "wake", "transaction", "hang", "unhang"),
-    ("crash", "stop", "overtake", "wake", "delete-target", "trim-target", "rename", "decide", "verify"),
-    ("compact", "pause", "delete-keys", "crash", "verify", "trim-target"),
-    ("first-start", "rename", "policy", "grow", "commit", "groups", "decide"),
-    ("foreign", "position", "backfill", "decide", "verify"),
-    ("misaddress", "resettle", "crash"),
-    ("cutover", "run-back", "failback", "commit", "stop", "overtake", "wake", "foreign", "decide", "verify"),
+    _Theme(
+        ("delete-target", "trim-target", "expire-target", "commit", "groups", "decide"),
+        _lose_target,
+        {"latest": False},
+    ),
+    _Theme(
+        ("crash", "stop", "overtake", "wake", "transaction", "hang", "unhang"),
+        _overtake,
+        {"guarded": True, "latest": False},
+    ),
+    _Theme(
+        ("crash", "stop", "overtake", "wake", "delete-target", "trim-target", "rename", "decide", "verify"),
+        _interrupt,
+        {"latest": False},
+    ),
+    _Theme(("misaddress", "restore", "resettle", "crash")),
+    _Theme(("recreate-source", "trim-source", "expire-source", "grow", "commit", "groups", "decide")),
+    _Theme(("compact", "pause", "delete-keys", "crash", "verify", "trim-target")),
+    _Theme(("first-start", "rename", "policy", "grow", "commit", "groups", "decide")),
+    _Theme(("foreign", "position", "backfill", "decide", "verify")),
+    _Theme(("cutover", "run-back", "failback", "commit", "stop", "overtake", "wake", "foreign", "decide", "verify")),
 )
 _ALWAYS = ("produce", "run")
 _THEMES_OF_A_SEQUENCE = (1, 1, 2, 2, 3)
@@ -202,11 +255,22 @@ def _settings(draw: _Draw) -> Step:
 def sequence(number: int, length: int) -> list[Step]:
     """The steps of a seed: the same for the same seed and length."""
     draw = _Draw(Random(number))
-    themes = draw.random.sample(_THEMES, draw.one(*_THEMES_OF_A_SEQUENCE))
-    kept = [name for name in _RULES if name in _ALWAYS or any(name in theme for theme in themes)]
+    # Dealt like cards: of nine seeds that follow each other each has another theme, in the first deal with its plot.
+    deal, card = divmod(number - 1, len(_THEMES))
+    first = _THEMES[card]
+    others = [theme for theme in _THEMES if theme is not first]
+    themes = [first, *draw.random.sample(others, draw.one(*_THEMES_OF_A_SEQUENCE) - 1)]
+    kept = [name for name in _RULES if name in _ALWAYS or any(name in theme.rules for theme in themes)]
     weights = [_RULES[name].weight for name in kept]
+    settings = _settings(draw)
+    plotted = draw.yes() or deal == 0
     # What has been copied is what most can happen to.
-    steps: list[Step] = [_settings(draw), {"do": "produce", **_produce(draw)}, {"do": "run", "spark": False}]
+    steps: list[Step] = [
+        {**settings, **(first.settings if plotted else {})},
+        {"do": "produce", **_produce(draw)},
+        {"do": "run", "spark": False},
+        *(first.plot(draw) if plotted else ()),
+    ]
     last = "run"
     while len(steps) < length:
         led_to = [name for name in _RULES[last].leads_to if name in kept]

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,6 +66,10 @@ class Cluster:
         self.servers = servers
         self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
+    def cluster_id(self) -> str:
+        """The id that it gave itself."""
+        return str(self.admin.describe_cluster().result(timeout=_SECONDS).cluster_id)
+
     def create(self, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic that retention leaves alone, and wait until it can be used."""
         wanted = {"retention.ms": "-1", **(configs or {})}
@@ -77,6 +81,14 @@ class Cluster:
         """Delete a topic and wait until nobody sees it."""
         self.admin.delete_topics([topic])[topic].result(timeout=_SECONDS)
         self._wait(lambda: not self.partitions(topic), f"the end of topic {topic}")
+
+    def forget(self, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """Ask for the end of topics and groups whose names nobody uses again, and wait for the answers alone."""
+        asked: list[Any] = [*(self.admin.delete_topics(list(topics)) if topics else {}).values()]
+        asked += (self.admin.delete_consumer_groups(list(groups)) if groups else {}).values()
+        for each in asked:
+            with suppress(KafkaException):
+                each.result(timeout=_SECONDS)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions."""

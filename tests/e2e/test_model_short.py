@@ -59,6 +59,7 @@ _MOVES: list[dict[str, object]] = [
     {"do": "run"},
     {"do": "decide", "how": "stop"},
     {"do": "first-start", "latest": False},
+    {"do": "restore", "which": "target", "at": "closed", "nth": 1, "topic": "b", "burst": 5, "age": "present"},
     {"do": "resettle"},
 ]
 
@@ -77,25 +78,21 @@ def test_a_cutover_and_what_comes_after_it_are_carried_out_without_a_violation(
         assert words in done.stdout
 
 
-_TAIL = [{"do": "crash", "at": "produced", "nth": 1, "topic": "a", "burst": 10, "age": "present"}, {"do": "run"}]
-_FENCE = [
-    {"do": "settings", "guarded": True, "committed": False, "latest": False},
-    {"do": "overtake", "nth": 1, "topic": "a", "burst": 10, "age": "present"},
-]
-
-
-@pytest.mark.parametrize(("without", "steps"), [("tail", _TAIL), ("fence", _FENCE)])
+@pytest.mark.parametrize(
+    ("without", "seed", "steps", "kind"),
+    [("identity", 1, 10, "missing"), ("fence", 2, 4, "repeated"), ("tail", 3, 5, "repeated")],
+)
 @pytest.mark.timeout(600)
-def test_given_a_copy_without_a_protection_when_a_run_is_struck_then_the_model_finds_repeated_records(
-    servers: tuple[str, str, str], tmp_path: Path, without: str, steps: list[dict[str, object]]
+def test_given_a_copy_without_a_protection_when_the_first_seeds_are_played_then_the_model_notices(
+    servers: tuple[str, str, str], tmp_path: Path, without: str, seed: int, steps: int, kind: str
 ) -> None:
-    script = tmp_path / "script.json"
-    script.write_text(json.dumps(steps))
+    results = tmp_path / "results.jsonl"
+    words = ("--seeds", str(seed), "--length", str(steps), "--shrink-seconds", "0", "--results", str(results))
 
-    done = _model(servers, "--without", without, "--replay", str(script), "--results", str(tmp_path / "results.jsonl"))
+    done = _model(servers, "--without", without, *words)
 
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "VIOLATION repeated" in done.stdout
+    assert f"VIOLATION {kind}" in done.stdout
 
 
 def _model(servers: tuple[str, str, str], *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ import inspect
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,28 @@ def test_most_steps_of_a_sequence_are_on_one_partition() -> None:
         return places.most_common(1)[0][1] / max(1, places.total())
 
     assert sum(share(number) > 0.5 for number in range(100)) > 60
+
+
+@pytest.mark.parametrize(
+    ("seed", "meeting"),
+    [
+        pytest.param(1, ["produce", "run", "delete-target", "run", "produce", "run"], id="identity"),
+        pytest.param(1, ["commit", "trim-target", "groups"], id="group-gate"),
+        pytest.param(2, ["settings", "overtake"], id="fence"),
+        pytest.param(3, ["crash", "run"], id="tail"),
+    ],
+)
+def test_the_steps_that_need_a_protection_come_up_in_the_first_seeds(seed: int, meeting: list[str]) -> None:
+    begin = iter([step["do"] for step in sequence(seed, 25)])
+
+    assert all(name in begin for name in meeting)
+
+
+def test_nine_seeds_that_follow_each_other_have_all_rules_between_them() -> None:
+    everything = {step["do"] for number in range(1, 100) for step in sequence(number, 50)}
+
+    for deal in range(5):
+        assert {step["do"] for card in range(9) for step in sequence(9 * deal + card + 1, 400)} == everything
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30).filter(any))

@@ -1,0 +1,100 @@
+"""What the model has found, over all its runs, under the code that it found it in."""
+
+from pathlib import Path
+
+import pytest
+
+from model.results import Results, tree_hash
+from model.times import Times
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "checkout"
+    for folder in ("mirror_lib", "spark_jobs", "model"):
+        (made / folder).mkdir(parents=True)
+        (made / folder / "one.py").write_text("here = 1\n")
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "results.jsonl"
+
+
+def _add(results: Results, seed: int, *, violation: str | None = None, without: tuple[str, ...] = ()) -> None:
+    results.add(seed=seed, length=50, steps=50, seconds=1.0, without=without, violation=violation)
+
+
+def test_steps_of_all_runs_under_the_same_code_count(file: Path, root: Path) -> None:
+    _add(Results(file, root), 1)
+    _add(Results(file, root), 2, violation="missing: one")
+
+    found = Results(file, root)
+
+    assert found.steps() == 100
+    assert found.summary(20000).startswith("100 of 20,000 steps under this code (")
+    assert found.summary().endswith(" in 2 sequences, 1 with a violation")
+    assert found.tried(50) == {1, 2}
+    assert found.tried(25) == set()
+
+
+@pytest.mark.parametrize("folder", ["mirror_lib", "spark_jobs"])
+def test_given_another_code_then_steps_before_it_do_not_count_until_it_is_back(
+    file: Path, root: Path, folder: str
+) -> None:
+    _add(Results(file, root), 1)
+    changed = root / folder / "one.py"
+    changed.write_text("here = 2\n")
+
+    assert Results(file, root).steps() == 0
+
+    changed.write_text("here = 1\n")
+    assert Results(file, root).steps() == 50
+
+
+def test_given_another_model_then_steps_count_and_seeds_are_tried_again(file: Path, root: Path) -> None:
+    _add(Results(file, root), 1)
+    (root / "model" / "one.py").write_text("here = 2\n")
+
+    found = Results(file, root)
+
+    assert found.steps() == 50
+    assert found.tried(50) == set()
+
+
+def test_sequences_without_a_protection_do_not_count(file: Path, root: Path) -> None:
+    _add(Results(file, root), 1, without=("fence",))
+
+    assert Results(file, root).steps() == 0
+
+
+def test_given_a_line_that_a_crash_has_cut_then_the_others_count(file: Path, root: Path) -> None:
+    _add(Results(file, root), 1)
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write('{"code": "x", "ste\n')
+
+    assert Results(file, root).steps() == 50
+
+
+def test_the_hash_is_of_names_and_contents_but_not_of_compiled_modules(root: Path) -> None:
+    before = tree_hash(root, "mirror_lib")
+    (root / "mirror_lib" / "__pycache__").mkdir()
+    (root / "mirror_lib" / "__pycache__" / "one.pyc").write_bytes(b"compiled")
+    assert tree_hash(root, "mirror_lib") == before
+
+    (root / "mirror_lib" / "one.py").rename(root / "mirror_lib" / "two.py")
+    assert tree_hash(root, "mirror_lib") != before
+
+
+def test_times_are_told_by_kind_of_step_with_its_commands() -> None:
+    times = Times()
+    for _ in range(2):
+        with times.step("run"), times.command():
+            pass
+    with times.step("produce"):
+        pass
+
+    rows = {line.split()[0]: line.split() for line in times.table()[1:]}
+
+    assert {kind: (row[1], row[3]) for kind, row in rows.items()} == {"run": ("2", "1.0"), "produce": ("1", "0.0")}
