@@ -65,7 +65,7 @@ def show_topics(output: Output, done: TopicSync) -> None:
         output.note(f"internal topic {topic.name} on {topic.cluster}: {topic.state.value}")
     for step in (*done.plan.create, *done.plan.grow, *done.plan.conflicts):
         output.note(str(step))
-    for notice in (*done.plan.about_deleted, *done.notices):
+    for notice in (*done.plan.about_undecided, *done.notices):
         output.note(notice)
     output.note(f"{done.plan.unchanged} topics are as they should be")
     for result in done.failed:

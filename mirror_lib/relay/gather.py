@@ -167,10 +167,12 @@ def gather_facts(
         remote = {topic: topology.remote_topic(topic) for topic in sources}
         ids = clusters.ids()
         refuse_own_copies(topology, ids, remote)
-        collisions = topology.name_table({topic: len(each.partitions) for topic, each in sources.items()}).errors(
-            str(flow.flow)
-        )
         targets = clusters.target_admin.describe_topics(sorted(set(remote.values())))
+        # What else the target has decides only about names that it lacks.
+        missing = any(isinstance(error, TopicMissingError) for error in targets.errors.values())
+        existing = clusters.target_admin.list_topics() if missing else targets
+        counts = {topic: len(each.partitions) for topic, each in sources.items()}
+        collisions = topology.name_table(counts, set(existing)).errors(str(flow.flow))
         clusters.positions_at_plan = positions()
 
     problems = [

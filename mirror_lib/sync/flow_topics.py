@@ -160,7 +160,7 @@ def _tell(done: TopicSync, verb: str) -> None:
     if len(steps) > _LINES_SHOWN:
         _log.info("... and %d more.", len(steps) - _LINES_SHOWN)
     _log.info("%d topics are as they should be.", done.plan.unchanged)
-    for notice in (*done.plan.about_deleted[:_LINES_SHOWN], *done.notices):
+    for notice in (*done.plan.about_undecided[:_LINES_SHOWN], *done.notices):
         _log.warning("Flow %s: %s", done.plan.flow, notice)
     for conflict in done.plan.conflicts:
         _log.error("Flow %s: %s", done.plan.flow, conflict)

@@ -22,7 +22,7 @@ from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.sync.target_changes import copied_to
 from mirror_lib.sync.waiting import wait_until_visible
 from mirror_lib.topology.names import FlowId
-from mirror_lib.topology.rename import NameFault, NameTable
+from mirror_lib.topology.rename import NameTable
 from mirror_lib.topology.selection import FlowTopology
 
 #: How long a topic that somebody else changed is waited for.
@@ -45,8 +45,11 @@ class TopicFacts:
     unreadable: Mapping[str, MirrorError] = field(default_factory=dict)
     #: The topic configs that the target's version of Kafka has, None when it is not known.
     target_config_names: frozenset[str] | None = None
-    #: Target topics that the flow has copied records to, and that do not exist any more.
-    deleted: frozenset[str] = frozenset()
+    #: Missing target topics whose records were copied before -> the topic that they were copied to: the same one, which
+    #: was deleted, or, after a change of the flow's rules, another.
+    copied: Mapping[str, str] = field(default_factory=dict)
+    #: Every topic of the target cluster; needed only where target topics are missing.
+    target_names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class TopicPlan:
     unchanged: int = 0
     #: Target topics that held copied records and were deleted; created once an operator has decided (`mirror gaps`).
     deleted: tuple[str, ...] = ()
+    #: Target topics that do not exist, while records were copied to another one: (topic, the other one). Likewise.
+    renamed: tuple[tuple[str, str], ...] = ()
 
     @property
     def changes(self) -> int:
@@ -109,16 +114,23 @@ class TopicPlan:
         return len(self.create) + len(self.grow)
 
     @property
-    def about_deleted(self) -> list[str]:
-        """What to say of `deleted`, a line for each topic."""
+    def about_undecided(self) -> list[str]:
+        """Return a line for each topic in `deleted` and `renamed`."""
         return [
-            f"{name} was deleted on the target after records were copied to it: not created (`mirror gaps list`)"
-            for name in self.deleted
+            *(
+                f"{name} was deleted on the target after records were copied to it: not created (`mirror gaps list`)"
+                for name in self.deleted
+            ),
+            *(
+                f"{name} is not created: records were copied to {former}, and the flow's rules name another topic now "
+                f"(`mirror gaps list`)"
+                for name, former in self.renamed
+            ),
         ]
 
     def __str__(self) -> str:
         steps = [str(step) for step in (*self.create, *self.grow, *self.conflicts)]
-        steps += self.about_deleted
+        steps += self.about_undecided
         return "\n".join([*steps, f"{self.unchanged} topics are as they should be"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,6 +142,7 @@ class TopicPlan:
             "conflicts": [asdict(step) for step in self.conflicts],
             "unchanged": self.unchanged,
             "deleted": list(self.deleted),
+            "renamed": [{"name": name, "copied_to": former} for name, former in self.renamed],
         }
 
 
@@ -147,8 +160,9 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     A target topic with more partitions than its source is fine. Where several sources merge into one target, the
     first by name gives the configs.
     """
-    names = topology.name_table({name: len(topic.partitions) for name, topic in facts.sources.items()})
-    conflicts = _name_conflicts(names, facts)
+    counts = {name: len(topic.partitions) for name, topic in facts.sources.items()}
+    names = topology.name_table(counts, {*facts.targets, *facts.target_names})
+    conflicts = _name_conflicts(names)
     # Of a name that does not work out the cluster says the same in other words.
     named = {conflict.name for conflict in conflicts}
     conflicts += [
@@ -161,14 +175,18 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     create: list[CreateTopic] = []
     grow: list[GrowPartitions] = []
     deleted: list[str] = []
+    renamed: list[tuple[str, str]] = []
     unchanged = 0
     for target, sources in sorted(_by_target(names.targets).items()):
         if target in blocked:
             continue
         wanted = len(facts.sources[sources[0]].partitions)
         present = facts.targets.get(target)
-        if target in facts.deleted:
-            deleted.append(target)
+        if (former := facts.copied.get(target)) is not None:
+            if former == target:
+                deleted.append(target)
+            else:
+                renamed.append((target, former))
         elif present is None:
             configs = rules.at_creation(facts.source_configs.get(sources[0]))
             create.append(_creation(flow, target, wanted, configs, facts.target_config_names))
@@ -179,7 +197,7 @@ def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> 
     if facts.target_brokers is not None and flow.replication_factor > facts.target_brokers:
         conflicts += [_too_few_brokers(flow, step, facts.target_brokers) for step in create]
         create = []
-    return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged, tuple(deleted))
+    return TopicPlan(flow.flow, tuple(create), tuple(grow), tuple(conflicts), unchanged, tuple(deleted), tuple(renamed))
 
 
 def _creation(
@@ -251,6 +269,7 @@ def gather_topic_facts(
         if not isinstance(error, TopicMissingError)
     }
     missing = [topic for topic, name in remote.items() if name not in targets and name not in unreadable]
+    target_names = target_admin.list_topics() if missing else []
     source_configs = source_admin.topic_configs(missing)
     # Created with the cluster's own settings, a compacted topic would begin to delete its records.
     unreadable |= {
@@ -262,45 +281,44 @@ def gather_topic_facts(
         targets=targets,
         target_brokers=len(target_admin.brokers()) if missing else None,
         unreadable=unreadable,
-        target_config_names=_config_names(target_admin) if missing else None,
-        deleted=_deleted({topic: remote[topic] for topic in missing}, positions()) if missing else frozenset(),
+        target_config_names=_config_names(target_admin, target_names),
+        copied=_copied({topic: remote[topic] for topic in missing}, positions()) if missing else {},
+        target_names=frozenset(target_names),
     )
 
 
-def _deleted(missing: Mapping[str, str], positions: Iterable[Position]) -> frozenset[str]:
-    """Of missing target topics, by source topic, those that records were copied to.
+def _copied(missing: Mapping[str, str], positions: Iterable[Position]) -> dict[str, str]:
+    """Of missing target topics, by source topic, those whose records were copied, and the topic that they went to.
 
-    Creating one again would hide that its records are gone. One partition about which is decided (its position says
-    that nothing was copied, and names no topic that it was not copied to) is enough to create the topic.
+    Creating one would hide that its records are gone, or elsewhere. One partition about which is decided (its position
+    says that nothing was copied, and names no topic that it was not copied to) is enough to create the topic.
     """
-    copied: set[str] = set()
+    copied: dict[str, str] = {}
     decided: set[str] = set()
     for position in positions:
         target = missing.get(position.topic)
         if target is None:
             continue
-        if copied_to(position) is not None:
-            copied.add(target)
+        if (former := copied_to(position)) is not None:
+            # MirrorMaker 2 and version 0.1.0 stored no name.
+            copied[target] = former.topic or target
         elif position.target_topic_id is None:
             decided.add(target)
-    return frozenset(copied - decided)
+    return {target: former for target, former in copied.items() if target not in decided}
 
 
-def _config_names(admin: ClusterAdmin) -> frozenset[str] | None:
-    """The topic configs of a cluster's version of Kafka, told by any of its topics."""
-    for configs in admin.topic_configs(admin.list_topics()[:1]).values():
+def _config_names(admin: ClusterAdmin, topics: Sequence[str]) -> frozenset[str] | None:
+    """The topic configs of a cluster's version of Kafka, told by any of its topics; None without one."""
+    for configs in admin.topic_configs(topics[:1]).values():
         return frozenset(configs.entries)
     return None
 
 
-def _name_conflicts(names: NameTable, facts: TopicFacts) -> list[Conflict]:
+def _name_conflicts(names: NameTable) -> list[Conflict]:
     """A finding blocks every target topic it speaks of."""
     conflicts = []
     for finding in names.findings:
         involved = sorted({names.targets[source] for source in finding.sources})
-        if finding.fault is NameFault.SIMILAR:
-            # Clusters from before KRaft may hold both; what exists stays usable.
-            involved = [target for target in involved if target not in facts.targets]
         conflicts += [Conflict(target, f"{finding.message}.", _RENAME_ACTION) for target in involved]
     return conflicts
 

@@ -7,7 +7,7 @@ rename speaks of. Precedence: explicit map, then regex, then policy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -108,6 +108,7 @@ class NameTable:
         *,
         merge: bool = False,
         reserved: Callable[[str], bool] = lambda _: False,
+        existing: Collection[str] = (),
     ) -> NameTable:
         """The table of the given source topics.
 
@@ -116,6 +117,7 @@ class NameTable:
             remote_topic: the target name of a source topic.
             merge: whether several source topics may share a target.
             reserved: whether a target name belongs to Kafka or to the replicator itself.
+            existing: topics of the target cluster, of the flow or not; no other topic can get a similar name.
         """
         targets = {topic: remote_topic(topic) for topic in sorted(partitions)}
         sources: dict[str, list[str]] = {}
@@ -126,7 +128,7 @@ class NameTable:
             for target, topics in sorted(sources.items())
             for finding in _faults(target, tuple(topics), partitions, merge=merge, reserved=reserved)
         ]
-        return cls(targets, (*findings, *_similar(sources)))
+        return cls(targets, (*findings, *_similar(sources, existing)))
 
     def sources_of(self, target: str) -> tuple[str, ...]:
         """The source topics that go to a target topic; several in a merge."""
@@ -187,17 +189,28 @@ def _faults(
     return found
 
 
-def _similar(sources: Mapping[str, list[str]]) -> list[NameFinding]:
-    alike: dict[str, list[str]] = {}
-    for target in sorted(sources):
-        alike.setdefault(target.replace(".", "_"), []).append(target)
+def _similar(sources: Mapping[str, list[str]], existing: Collection[str]) -> list[NameFinding]:
+    """Findings about target topics that Kafka would not create (`ReplicationControlManager.createTopic`).
+
+    Clusters from before KRaft may hold topics with similar names; these stay usable.
+    """
+    missing = {target for target in sources if target not in existing}
+    alike: dict[str, list[str]] = {_unified(target): [] for target in sorted(missing)}
+    for target in sorted({*missing, *existing}):
+        if (same := alike.get(_unified(target))) is not None:
+            same.append(target)
     return [
         NameFinding(
             NameFault.SIMILAR,
-            targets[0],
-            tuple(source for target in targets for source in sources[target]),
+            next(target for target in targets if target in missing),
+            tuple(source for target in targets if target in missing for source in sources[target]),
             f"{' and '.join(targets)} differ only in '.' and '_', which Kafka does not allow on one cluster",
         )
         for targets in alike.values()
         if len(targets) > 1
     ]
+
+
+def _unified(topic: str) -> str:
+    """A topic's name in metrics (`Topic.unifyCollisionChars`)."""
+    return topic.replace(".", "_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -187,9 +187,19 @@ class FlowTopology:
             action="`mirror topics plan` lists what the flow copies; `mirror cutover list` what was handed over.",
         )
 
-    def name_table(self, partitions: Mapping[str, int]) -> NameTable:
-        """The target names of all given source topics (with their partition counts), and what is wrong with them."""
-        return NameTable.build(partitions, self.remote_topic, merge=self.rename.merge, reserved=self._is_reserved)
+    def name_table(self, partitions: Mapping[str, int], existing: Collection[str] = ()) -> NameTable:
+        """The target names of all given source topics (with their partition counts), and what is wrong with them.
+
+        Args:
+            existing: topics of the target cluster that exist already.
+        """
+        return NameTable.build(
+            partitions,
+            self.remote_topic,
+            merge=self.rename.merge,
+            reserved=self._is_reserved,
+            existing=existing,
+        )
 
     def _is_reserved(self, target_topic: str) -> bool:
         return self.policy.is_internal_topic(target_topic) or target_topic == self.policy.heartbeats_topic()

@@ -251,6 +251,9 @@ class TestAnotherTargetTopic:
         scene.refused(TargetRenamedError, renamed)
 
         assert scene.topic not in admin(scene.pair.target).list_topics(timeout=10).topics
+        (undecided,) = renamed.sync_topics().plan.about_undecided
+        assert f"records were copied to {scene.target}" in undecided
+        assert "deleted" not in undecided
 
 
 @pytest.mark.parametrize(

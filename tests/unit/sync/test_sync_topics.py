@@ -119,6 +119,31 @@ def test_names_that_kafka_takes_for_the_same_are_a_conflict_only_while_one_is_mi
     assert plan(flow, sources, {**topics(x_y=1), **topics(x__y=1)}).conflicts == ()
 
 
+def test_a_topic_of_the_target_that_the_flow_does_not_write_to_stands_in_the_way_of_a_similar_name() -> None:
+    facts = TopicFacts(topics(orders__eu=1), {}, {}, target_names=frozenset({"A_orders_eu", "A.payments"}))
+
+    made = plan_topics(a_flow(), flow_topology(a_flow()), facts)
+
+    assert made.create == ()
+    (conflict,) = made.conflicts
+    assert conflict.name == "A.orders.eu"
+    assert "A_orders_eu" in conflict.what
+
+
+def test_a_topic_whose_records_went_to_another_one_is_not_called_deleted() -> None:
+    copied = {"A.gone": "A.gone", "A.moved": "former.moved"}
+    facts = TopicFacts(topics(gone=1, moved=1, new=1), {}, {}, target_brokers=1, copied=copied)
+
+    made = plan_topics(a_flow(), flow_topology(a_flow()), facts)
+
+    assert ([step.name for step in made.create], made.deleted) == (["A.new"], ("A.gone",))
+    assert made.renamed == (("A.moved", "former.moved"),)
+    about_gone, about_moved = made.about_undecided
+    assert about_gone.startswith("A.gone was deleted")
+    assert "former.moved" in about_moved
+    assert "deleted" not in about_moved
+
+
 def test_a_name_that_kafka_refuses_is_a_conflict() -> None:
     made = plan(a_flow(), {"o" * 248: a_topic("o" * 248, 1)}, {})
     assert made.create == ()

@@ -56,6 +56,19 @@ def test_names_that_differ_in_dot_and_underscore_only_are_refused_by_kafka() -> 
     assert built.findings[0].sources == ("a", "b")
 
 
+def test_a_name_that_a_topic_of_the_target_stands_in_the_way_of_is_refused_and_one_that_exists_is_not() -> None:
+    names = {"a": "x.y", "b": "p_q", "c": "other"}
+
+    built = NameTable.build(
+        dict.fromkeys(names, 1), names.__getitem__, existing={"x_y", "p_q", "p.q", "other", "un_like"}
+    )
+
+    assert [(found.fault, found.target, found.sources) for found in built.findings] == [
+        (NameFault.SIMILAR, "x.y", ("a",))
+    ]
+    assert "x.y and x_y differ only in" in built.findings[0].message
+
+
 def test_reserved_names_are_found() -> None:
     built = NameTable.build({"a": 1}, lambda _: "__consumer_offsets", reserved=lambda name: name.startswith("__"))
 
