@@ -120,7 +120,7 @@ _RUNS = "tests/integration/cli/test_runs_lead_on.py"
 _BACKFILLS = "tests/integration/cli/test_backfill_ways_on.py"
 _RETURNS = "tests/integration/cli/test_disaster_ways_on.py"
 
-#: Tests by reason code of runs that were refused as a whole, or died: the next run, or one with a corrected file, copies.
+#: Tests by reason code of runs that were refused as a whole, or died: the next run, or a corrected file, leads on.
 RUNS: Mapping[str, tuple[str, ...]] = {
     "broker-unreachable": (f"{_RUNS}::test_broker_unreachable",),
     "configuration": (f"{_RUNS}::test_configuration",),
@@ -132,11 +132,11 @@ RUNS: Mapping[str, tuple[str, ...]] = {
 
 #: Other codes of runs, and where it is seen that the next run copies.
 RUNS_ELSEWHERE: Mapping[str, str] = {
-    "cluster": "what a broker says that has no code of its own; the summary of tests/integration/relay/test_copy_faults",
+    "cluster": "what a broker says that has no code of its own",
     "error": "the root of codes that say more",
-    "fenced": "tests/integration/relay: a run that was overtaken writes no more, and its successor copies",
-    "retries-exhausted": "tests/integration/relay: brokers that are away for longer than mirror.retry.max.seconds",
-    "spark-unreachable": "tests/integration/spark: a Spark Connect server that is not there",
+    "fenced": "a run that was overtaken writes no more (tests/integration/relay/test_unclean_start.py)",
+    "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/test_reading.py)",
+    "spark-unreachable": "the server is named (tests/unit/airflow/test_airflow_spark_connect.py)",
     "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
 }
 
