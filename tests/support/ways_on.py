@@ -195,7 +195,7 @@ _DAG = "tests/unit/airflow/test_airflow_after_disaster.py"
 RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),
     "planned": (f"{_RETURNS}::test_shown_and_then_carried_out",),
-    "asking": ("tests/e2e/test_runbook_dags.py",),
+    "asking": ("tests/e2e/one_airflow/test_runbook_dags.py",),
     "not-agreed": (
         f"{_DAG}::test_whoever_does_not_agree_is_named_and_nothing_is_changed",
         f"{_DAG}::test_without_an_answer_nothing_is_changed",
