@@ -51,7 +51,7 @@ def read_report(files: RunFiles, exit_code: int) -> JobReport:
         raise SparkJobError(
             f"the Spark job ended with exit code {exit_code} and without a report. The end of its log:\n"
             f"{tail(files.log, _LOG_LINES)}",
-            action=f"See {files.log}.",
+            action=f"See {files.log}. Nothing is lost: repeat the command, which continues where this run came to.",
         )
     if report.error is not None:
         raise RunFailedError(report.error, report.exit_code)
@@ -66,5 +66,8 @@ def close_abandoned(ledger: Ledger, run_id: str) -> None:
     with suppress(LedgerError):
         row = ledger.run(run_id)
         if row is not None and row.state == RunState.RUNNING:
-            error = SparkJobError("the Spark job ended before its run did.", action="Its partitions may be open.")
+            error = SparkJobError(
+                "the Spark job ended before its run did.",
+                action="Nothing is lost: the next run continues where this one came to (of a backfill: repeat it).",
+            )
             ledger.finish_run(run_id, state=RunState.FAILED.value, error=error.attributes())

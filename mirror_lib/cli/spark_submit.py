@@ -76,7 +76,8 @@ class Job:
             file=job_file(),
             arguments=arguments.command_line(),
             interrupted=f"the run {arguments.run_id} was interrupted.",
-            what_then="What was copied is kept, and the next run takes over where it stopped. "
+            what_then="What was copied is kept, and the next run (of a backfill: its repetition) takes over where it "
+            "stopped. "
             f"See it by: mirror status --run {arguments.run_id}",
             transforms=transforms,
         )

@@ -116,6 +116,104 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+_RUNS = "tests/integration/cli/test_runs_lead_on.py"
+_BACKFILLS = "tests/integration/cli/test_backfill_ways_on.py"
+_RETURNS = "tests/integration/cli/test_disaster_ways_on.py"
+
+#: Tests by reason code of runs that were refused as a whole, or died: the next run, or a corrected file, leads on.
+RUNS: Mapping[str, tuple[str, ...]] = {
+    "broker-unreachable": (f"{_RUNS}::test_broker_unreachable",),
+    "configuration": (f"{_RUNS}::test_configuration",),
+    "ledger": (f"{_RUNS}::test_ledger",),
+    "run-died": (f"{_RUNS}::test_run_died",),
+    "run-locked": (f"{_RUNS}::test_run_locked",),
+    "spark-job": (f"{_RUNS}::test_spark_job",),
+}
+
+#: Other codes of runs, and where it is seen that the next run copies.
+RUNS_ELSEWHERE: Mapping[str, str] = {
+    "cluster": "what a broker says that has no code of its own",
+    "error": "the root of codes that say more",
+    "fenced": "a run that was overtaken writes no more (tests/integration/relay/test_unclean_start.py)",
+    "retries-exhausted": "a broker that stays away is given up (tests/unit/relay/test_reading.py)",
+    "spark-unreachable": "the server is named (tests/unit/airflow/test_airflow_spark_connect.py)",
+    "transient": "retried by the run itself (tests/unit/relay/test_copy_faults.py)",
+}
+
+#: Tests by state of a backfill (`mirror_lib.relay.backfill_states.State`).
+BACKFILL_STATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(
+    ("defined", "partly-copied", "interrupted", "stopped", "finished"),
+    (f"{_BACKFILLS}::TestTheList::test_each_state_is_shown_with_the_command_that_leads_to_the_next",),
+) | {
+    "running": (
+        f"{_BACKFILLS}::TestIntoAnotherTopic::test_running",
+        f"{_BACKFILLS}::TestIntoTheFlowsTopic::test_running_flow",
+    )
+}
+
+_ANOTHER, _SAME = f"{_BACKFILLS}::TestIntoAnotherTopic", f"{_BACKFILLS}::TestIntoTheFlowsTopic"
+#: Tests by reason code that stops a partition of a backfill (`backfill_states.STOPS`).
+BACKFILL_STOPS: Mapping[str, tuple[str, ...]] = {
+    "retention-gap": (f"{_ANOTHER}::test_deleted_range", f"{_ANOTHER}::test_interrupted_and_the_range_deleted"),
+    "source-recreated": (f"{_ANOTHER}::test_source_created_again",),
+    "target-deleted": (f"{_SAME}::test_interrupted_and_the_topic_deleted",),
+    "target-diverged": (
+        f"{_ANOTHER}::test_target_written_by_others",
+        f"{_SAME}::test_interrupted_and_written_by_others",
+        f"{_SAME}::test_interrupted_and_given_up",
+    ),
+    "target-not-empty": (f"{_ANOTHER}::test_target_not_empty",),
+    "target-recreated": (f"{_ANOTHER}::test_target_deleted", f"{_ANOTHER}::test_target_created_again"),
+    "topic-missing": (
+        f"{_ANOTHER}::test_file_without_the_topic",
+        f"{_ANOTHER}::test_source_topic_deleted",
+        f"{_SAME}::test_flow_that_never_ran",
+    ),
+    "unclean-start": (
+        f"{_ANOTHER}::test_interrupted_and_the_target_emptied",
+        f"{_SAME}::test_interrupted_the_flow_names_it",
+        f"{_SAME}::test_foreign_records_behind_an_idle_flow",
+        f"{_SAME}::test_interrupted_flow",
+        f"{_SAME}::test_another_backfill_that_was_interrupted",
+    ),
+}
+#: Those whose way is the same command as of another code, which has a test.
+BACKFILL_STOPS_ALIKE: Mapping[str, str] = {
+    "deletions-possibly-lost": "target-diverged",
+    "offset-out-of-range": "retention-gap",
+    "oversized-batch": "target-diverged",
+    "source-cluster-changed": "source-recreated",
+    "source-truncated": "source-recreated",
+    "target-cluster-changed": "target-diverged",
+    "target-renamed": "target-diverged",
+    "target-truncated": "target-diverged",
+    "topology": "topic-missing",
+}
+
+#: Tests by state of a return after a disaster (`mirror_lib.runbook.disaster_states.State`).
+_DAG = "tests/unit/airflow/test_airflow_after_disaster.py"
+RETURN_STATES: Mapping[str, tuple[str, ...]] = {
+    "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),
+    "planned": (f"{_RETURNS}::test_shown_and_then_carried_out",),
+    "asking": ("tests/e2e/one_airflow/test_runbook_dags.py",),
+    "not-agreed": (
+        f"{_DAG}::test_whoever_does_not_agree_is_named_and_nothing_is_changed",
+        f"{_DAG}::test_without_an_answer_nothing_is_changed",
+    ),
+    "changed": (
+        "tests/integration/runbook/test_disaster.py::test_a_source_that_somebody_writes_to_is_looked_at_again",
+    ),
+    "flow-runs": (f"{_RETURNS}::test_while_a_run_holds_the_lock",),
+    "refused": (
+        f"{_RETURNS}::test_a_source_that_came_back_with_less",
+        f"{_RETURNS}::test_a_target_that_was_created_again",
+        f"{_RETURNS}::test_a_backfill_that_was_interrupted",
+        f"{_RETURNS}::test_a_backfill_that_was_interrupted_and_clients_who_wrote_since",
+    ),
+    "interrupted": (f"{_RETURNS}::test_died_before_the_topics_were_handed_over",),
+    "handed-over": (f"{_RETURNS}::test_shown_and_then_carried_out",),
+}
+
 #: Codes that wait for somebody too, and why no decision about a partition leads on from them.
 ELSEWHERE: Mapping[str, str] = {
     "authentication": "the login is corrected",

@@ -93,6 +93,18 @@ def test_shown_and_then_carried_out(scene: Scene) -> None:
     scene.came_home()
 
 
+def test_while_the_source_is_away(scene: Scene) -> None:
+    scene.fail_over()
+    scene.console.change({"A.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "5000"})
+    said = scene.returns("--yes")
+    assert (said.exit_code, said.reasons) == (1, {"broker-unreachable"})
+    assert not scene.there.ledger.cutovers.handed_over()
+    scene.console.change({"A.bootstrap.servers": scene.pair.source.bootstrap_servers})
+    assert scene.returns("--yes").exit_code == 0
+    assert scene.both.back.run().records == SINCE
+    scene.came_home()
+
+
 def test_while_a_run_holds_the_lock(scene: Scene) -> None:
     scene.fail_over()
     with hold_lock(scene.there.ledger, flow="B->A", run_id="other", lease_seconds=1):

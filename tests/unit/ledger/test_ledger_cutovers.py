@@ -13,7 +13,9 @@ from mirror_lib.ledger.store import Ledger
 from tests.support.cutover_rows import attempt_row, cutover_row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
-CUTOVER = cutover_row("wave-1", flow="a->b", state="running", step="inventory", at=NOON)
+CUTOVER = cutover_row(
+    "wave-1", flow="a->b", state="running", step="inventory", at=NOON, definition={"topics": ["orders"]}
+)
 STEP = attempt_row("wave-1", "inventory", state="failed", at=NOON)
 
 

@@ -11,7 +11,18 @@ import pytest
 
 from mirror_lib import errors
 from mirror_lib.errors import MirrorError, ReplicationError, TopicMissingError
-from tests.support.ways_on import ELSEWHERE, WAYS_ON
+from mirror_lib.relay import backfill_states
+from mirror_lib.runbook import disaster_states
+from tests.support.ways_on import (
+    BACKFILL_STATES,
+    BACKFILL_STOPS,
+    BACKFILL_STOPS_ALIKE,
+    ELSEWHERE,
+    RETURN_STATES,
+    RUNS,
+    RUNS_ELSEWHERE,
+    WAYS_ON,
+)
 
 PROJECT = Path(__file__).resolve().parents[3]
 _DECIDED = 3
@@ -32,11 +43,37 @@ def test_every_code_that_stops_a_partition_has_its_ways_on_tested() -> None:
     assert set(WAYS_ON).isdisjoint(ELSEWHERE)
 
 
-@pytest.mark.parametrize("named", sorted({each for tests in WAYS_ON.values() for each in tests}))
+def test_every_code_of_a_run_that_was_refused_or_died_has_a_run_that_follows() -> None:
+    kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MirrorError)]
+    assert {kind.reason for kind in kinds} - waiting_for_somebody() == set(RUNS) | set(RUNS_ELSEWHERE)
+
+
+def test_every_state_and_every_stop_of_a_backfill_has_a_test() -> None:
+    assert set(backfill_states.State) == set(BACKFILL_STATES)
+    assert set(backfill_states.STOPS) == set(BACKFILL_STOPS) | set(BACKFILL_STOPS_ALIKE)
+    assert set(BACKFILL_STOPS_ALIKE.values()) <= set(BACKFILL_STOPS)
+
+
+def test_every_state_of_a_return_after_a_disaster_has_a_test() -> None:
+    assert set(disaster_states.State) == set(RETURN_STATES)
+
+
+@pytest.mark.parametrize(
+    "named",
+    sorted(
+        {
+            each
+            for ways in (WAYS_ON, RUNS, BACKFILL_STATES, BACKFILL_STOPS, RETURN_STATES)
+            for tests in ways.values()
+            for each in tests
+        }
+    ),
+)
 def test_the_named_tests_exist(named: str) -> None:
     file, _, name = named.partition("::")
 
-    assert name in _tests_of(PROJECT / file)
+    assert (PROJECT / file).is_file()
+    assert not name or name in _tests_of(PROJECT / file)
 
 
 @cache
