@@ -39,7 +39,7 @@ def defaults_of(broker: Mapping[str, str | None]) -> dict[str, str]:
 def limits_of_new_topics(
     flow: FlowConfig, source: ClusterAdmin, target: ClusterAdmin, missing: Mapping[str, str]
 ) -> dict[str, TopicLimits]:
-    """By target topic, what those accept that are still to be made; empty where the cluster's defaults may not be read.
+    """By target topic, what those accept that are still to be made.
 
     Args:
         missing: target topic by source topic.
@@ -52,7 +52,8 @@ def limits_of_new_topics(
     try:
         defaults = defaults_of(target.broker_configs())
     except AuthorizationError:
-        return {}
+        # What the new topics follow is not known then: only what they are given is compared.
+        defaults = {}
     rules = ConfigRulebook(flow)
     found: dict[str, TopicLimits] = {}
     for topic, configs in sorted(source.topic_configs(missing).items()):
