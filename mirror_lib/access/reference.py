@@ -116,8 +116,8 @@ Going back to it needs them again.
   DESCRIBE on the transactional ids of their writers, tell who hides records by an open transaction and since when.
   Without them a hanging transaction is known by the timestamp of its first record, or not at all.
 - DESCRIBE_CONFIGS on the clusters tells settings of the brokers: whether they can make `__transaction_state` and
-  `__consumer_offsets`, when they forget producers (`mirror.old.records.in.transactions`), and how long a transaction
-  may last. Without it Kafka's defaults are assumed.
+  `__consumer_offsets`, when they forget producers (`mirror.old.records.in.transactions`), how long a transaction
+  may last, and what new topics keep. Without it Kafka's defaults are assumed, and no retention of new topics.
 - A cutover without DESCRIBE on all groups and transactional ids of the source, and READ on all topics, passes its gate
   `belongs together` though it splits some that it does not see: brokers leave out in silence what may not be described.
 - A backfill into other topics (`--into`, `--into-suffix`) needs CREATE, WRITE and READ on them.

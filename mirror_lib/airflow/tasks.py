@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,12 +281,15 @@ def _check_clusters(config: MirrorConfig, clusters: FlowClusters) -> None:
 
 
 def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list[str]) -> list[str]:
-    """What target topics that exist already may refuse."""
+    """What target topics may refuse or delete, also those that `sync_topics` is about to make."""
     from mirror_lib.relay.limits import topic_warnings
+    from mirror_lib.relay.new_topics import limits_of_new_topics
 
     remote = {topic: topology.remote_topic(topic) for topic in topics}
     policy, schedule = clusters.flow.copy_settings.poison_policy, clusters.flow.schedule
-    return topic_warnings(clusters.source_admin, clusters.target_admin, remote, policy=policy, schedule=schedule)
+    admins = clusters.source_admin, clusters.target_admin
+    new = partial(limits_of_new_topics, clusters.flow, *admins)
+    return topic_warnings(*admins, remote, policy=policy, schedule=schedule, to_create=new)
 
 
 def _forecast_warnings(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> list[str]:

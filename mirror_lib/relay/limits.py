@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -148,6 +148,10 @@ _ACTIONS = {
 }
 
 
+#: Limits of target topics that are to be created, given target topics by source topic.
+NewLimits = Callable[[Mapping[str, str]], Mapping[str, "TopicLimits"]]
+
+
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
     """Target topics that accept or keep less than their sources hold, perhaps; nothing says that such records exist."""
@@ -253,6 +257,7 @@ def topic_warnings(
     *,
     policy: PoisonPolicy,
     schedule: str | None,
+    to_create: NewLimits | None = None,
 ) -> list[str]:
     """Read the limits of both sides, a request for some hundred topics each, and compare them and the schedule.
 
@@ -260,10 +265,23 @@ def topic_warnings(
         remote: target topic by source topic.
         policy: of the flow, for what its target topics refuse.
         schedule: of the flow.
+        to_create: limits of target topics that are not there yet, by target topic.
     """
-    sources, targets = _both_limits(source, target, remote)
+    targets = read_limits(target, remote.values())
+    missing = {topic: there for topic, there in remote.items() if there not in targets}
+    if to_create is not None and missing:
+        targets |= to_create(missing)
+    sources = read_limits(source, [topic for topic, there in remote.items() if there in targets])
     told = [each.text(policy) for each in compare_limits(remote, sources, targets)]
     return told + deletion_warnings(sources, schedule)
+
+
+def retention_warnings(
+    source: ClusterAdmin, target: ClusterAdmin, remote: Mapping[str, str], policy: PoisonPolicy
+) -> tuple[str, ...]:
+    """What a run says when it begins to copy topics whose target deletes records earlier than their source."""
+    found = limit_warnings(source, target, remote) if remote else ()
+    return tuple(each.text(policy) for each in found if each.kind is LimitKind.RETENTION)
 
 
 def deletion_warnings(sources: Mapping[str, TopicLimits], schedule: str | None) -> list[str]:

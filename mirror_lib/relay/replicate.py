@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR
@@ -25,7 +26,7 @@ from mirror_lib.relay.foreign_ends import foreign_notes
 from mirror_lib.relay.gaps import close_settled, note_losses, settle_losses, truncations
 from mirror_lib.relay.gather import FlowClusters, gather_facts
 from mirror_lib.relay.late_writes import find_late_writes, late_writes_on_target
-from mirror_lib.relay.limits import timestamp_warnings, topic_warnings
+from mirror_lib.relay.limits import retention_warnings, timestamp_warnings, topic_warnings
 from mirror_lib.relay.model import (
     CopyJob,
     PartitionFacts,
@@ -35,6 +36,7 @@ from mirror_lib.relay.model import (
     ProducerMemory,
     RunPlan,
 )
+from mirror_lib.relay.new_topics import limits_of_new_topics
 from mirror_lib.relay.opening import chains_of, name_positions, open_partitions, store_first_positions
 from mirror_lib.relay.pace import RoundPace
 from mirror_lib.relay.plan import plan_round
@@ -73,7 +75,13 @@ def plan_flow(
         policy, schedule = flow.copy_settings.poison_policy, flow.schedule
         admins = clusters.source_admin, clusters.target_admin
         told = (
-            *topic_warnings(*admins, remote, policy=policy, schedule=schedule),
+            *topic_warnings(
+                *admins,
+                remote,
+                policy=policy,
+                schedule=schedule,
+                to_create=partial(limits_of_new_topics, flow, *admins),
+            ),
             *_topics_not_creatable(flow, clusters),
         )
         # Timestamps that are replaced are in both.
@@ -214,8 +222,19 @@ def plan_with_facts(
         *altered_notes(clusters.altered),
         *(() if _may_route(flow, facts) else foreign_notes(facts)),
         *timestamp_warnings(clusters.replaced_timestamps, flow.copy_settings.poison_policy),
+        *(_retention_notes(flow, clusters, facts) if topics_synced else ()),
     )
     return _with_open_transactions(replace(plan, warnings=(*plan.warnings, *told)), clusters), tuple(facts)
+
+
+def _retention_notes(flow: FlowConfig, clusters: FlowClusters, facts: Iterable[PartitionFacts]) -> tuple[str, ...]:
+    """What a run's report says of topics of which nothing was copied yet: most of what they hold is old then."""
+    new = {
+        fact.source.topic: fact.target.topic
+        for fact in facts
+        if fact.position is None and not fact.stopped and fact.log_start < fact.log_end
+    }
+    return retention_warnings(clusters.source_admin, clusters.target_admin, new, flow.copy_settings.poison_policy)
 
 
 def _may_route(flow: FlowConfig, facts: Iterable[PartitionFacts]) -> bool:

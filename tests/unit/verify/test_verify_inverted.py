@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from mirror_lib.cluster.batches.stretches import read_stretches
 from mirror_lib.ledger.directions import MapPart
-from mirror_lib.offsets.runs import OffsetRun, merge
+from mirror_lib.offsets.runs import OffsetRun, decode, merge
 from mirror_lib.topology.names import FlowId
 from mirror_lib.verify.compare import RangeComparer
 from mirror_lib.verify.findings import DifferenceKind, RangeOutcome, VerifiedMark
 from mirror_lib.verify.inverted import copied_from, inverse_check, inverse_outcome
 from mirror_lib.verify.model import CheckRange, KnownGap, OppositeFacts, PartitionCheck, VerifyFacts, VerifyMode
 from mirror_lib.verify.plan import plan_verification
+from mirror_lib.verify.state.plan import plan_state
 from tests.support.logs import SOURCE, TARGET, at, check_of, log, numbered, whole_range
 from tests.support.offset_maps import records, run_lists
 from tests.support.record_batches import TRANSACTIONAL, batch, marker
@@ -158,3 +159,26 @@ def test_what_the_flow_there_has_left_out_is_left_out_on_the_way_back() -> None:
     outcome = _compared(check_of(range_, opposite=OppositeFacts(known_gaps=(gap,))), range_, source, log(numbered(7)))
 
     assert (outcome.records, outcome.left_out, outcome.differences) == (6, 1, ())
+
+
+def test_by_state_too_aborted_records_count_where_the_opposite_flow_has_copied_them() -> None:
+    # Given a compacted topic whose first 3 records the opposite flow has copied, and 2 the flow itself
+    facts = VerifyFacts(
+        source=SOURCE,
+        target=TARGET,
+        runs=(OffsetRun(0, 1, 3), OffsetRun(3, 5, 2)),
+        source_start=0,
+        source_end=5,
+        target_start=0,
+        target_end=7,
+        source_compacted=True,
+        target_compacted=True,
+        copied_to=5,
+        parts=(MapPart(0, 1, by_opposite=True), MapPart(3, 5, by_opposite=False)),
+    )
+
+    (check,) = plan_state(FlowId("A", "B"), [facts]).partitions
+
+    assert check.state is not None
+    shown = copied_from(decode(check.state.by_opposite))
+    assert [shown(offset, offset + 1) for offset in range(7)] == [False, True, True, True, False, False, False]
