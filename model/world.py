@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -82,10 +82,15 @@ class Cluster:
         self.admin.delete_topics([topic])[topic].result(timeout=_SECONDS)
         self._wait(lambda: not self.partitions(topic), f"the end of topic {topic}")
 
-    def forget(self, topics: Sequence[str], groups: Sequence[str]) -> None:
+    def forget(self, topics: Collection[str], groups: Collection[str]) -> None:
         """Ask for the end of topics and groups whose names nobody uses again, and wait for the answers alone."""
-        asked: list[Any] = [*(self.admin.delete_topics(list(topics)) if topics else {}).values()]
-        asked += (self.admin.delete_consumer_groups(list(groups)) if groups else {}).values()
+        asked: list[Any] = []
+        if topics:
+            asked += self.admin.delete_topics(list(topics)).values()
+        # A cluster that has never had a group has no coordinator that could answer.
+        listed = self.admin.list_consumer_groups().result(timeout=_SECONDS).valid
+        if present := [each.group_id for each in listed if each.group_id in groups]:
+            asked += self.admin.delete_consumer_groups(present).values()
         for each in asked:
             with suppress(KafkaException):
                 each.result(timeout=_SECONDS)
