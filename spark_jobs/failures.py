@@ -22,8 +22,8 @@ _NO_RECORD = re.compile(
     r"ExecutorLostFailure|OutOfMemory|has been cancelled|Connection refused|MemoryError|ImportError|ModuleNotFoundError"
     r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]+: "
 )
-#: Of py4j, when the JVM ends while it is asked.
-_NO_ANSWER = "Py4JNetworkError"
+#: Of py4j, when the JVM ends while it is asked; what the JVM itself answers is a Py4JJavaError or has a trace.
+_NO_ANSWER = frozenset({"Py4JNetworkError", "Py4JError"})
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
 
 
@@ -39,7 +39,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def _lost_its_jvm(error: Exception) -> bool:
-    return isinstance(error, (OSError, EOFError)) or type(error).__name__ == _NO_ANSWER
+    return isinstance(error, (OSError, EOFError)) or (type(error).__name__ in _NO_ANSWER and "Trace:" not in str(error))
 
 
 def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError:

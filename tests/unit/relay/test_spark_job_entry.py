@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError
 from spark_jobs.entry import take_remote
@@ -45,7 +45,12 @@ def test_what_spark_raises_says_what_to_do(text: str, kind: type[MirrorError], s
 
 @pytest.mark.parametrize(
     "error",
-    [ConnectionRefusedError(111, "Connection refused"), EOFError(), Py4JNetworkError("Answer from Java side is empty")],
+    [
+        ConnectionRefusedError(111, "Connection refused"),
+        EOFError(),
+        Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("An error occurred while calling o111.getResult"),
+    ],
 )
 def test_a_jvm_that_is_gone_is_not_taken_for_a_broker(error: Exception) -> None:
     # As in a run that somebody marks in Airflow, which kills the JVM and leaves Python alone.
