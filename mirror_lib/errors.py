@@ -419,3 +419,10 @@ class LedgerError(MirrorError):
     """The SQL ledger cannot be used."""
 
     reason = "ledger"
+
+
+def attributes_of(error: BaseException) -> dict[str, Any]:
+    """What is kept of an error, also of one that nobody expected."""
+    if isinstance(error, MirrorError):
+        return error.attributes()
+    return {"reason": "unexpected", "what": f"{type(error).__name__}: {error}".rstrip(": ")}

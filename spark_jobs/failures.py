@@ -22,7 +22,24 @@ _NO_RECORD = re.compile(
     r"ExecutorLostFailure|OutOfMemory|has been cancelled|Connection refused|MemoryError|ImportError|ModuleNotFoundError"
     r"|PYTHON_VERSION_MISMATCH|\bmirror_lib\.[\w.]+: "
 )
+#: Of py4j, when the JVM ends while it is asked; what the JVM itself answers is a Py4JJavaError or has a trace.
+_NO_ANSWER = frozenset({"Py4JNetworkError", "Py4JError"})
 _OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """What a call of Spark raises: its own errors, and those of the connection to a JVM that is gone.
+
+    py4j passes on the operating system's error when it cannot connect again.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError, OSError, EOFError
+
+
+def _lost_its_jvm(error: Exception) -> bool:
+    return isinstance(error, (OSError, EOFError)) or (type(error).__name__ in _NO_ANSWER and "Trace:" not in str(error))
 
 
 def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError:
@@ -32,6 +49,14 @@ def spark_failure(error: Exception, doing: str, flow: str | None) -> MirrorError
         doing: what was ended, such as `the copy`.
     """
     where, text = Where(flow=flow), str(error)
+    if _lost_its_jvm(error):
+        return SparkJobError(
+            f"Spark's JVM ended during {doing} ({in_short(error)}).",
+            where=where,
+            action="An operator ended it, or the kernel when memory was short. Airflow ends it when a run or a task is "
+            "marked, cleared or deleted; the DAG's audit log says who did so. What was done is kept; the next run "
+            "continues there.",
+        )
     missing = _MISSING.search(text)
     if missing is not None:
         return ConfigurationError(
@@ -78,7 +103,8 @@ def blames_no_record(error: Exception) -> bool:
 
     Errors of ours that are about a record say so by its mark.
     """
-    return read_mark(str(error)) is None and _NO_RECORD.search(str(error)) is not None
+    told = str(error)
+    return read_mark(told) is None and (_lost_its_jvm(error) or _NO_RECORD.search(told) is not None)
 
 
 def failed_task(error: Exception, tasks: int) -> int | None:

@@ -17,7 +17,7 @@ from mirror_lib.relay.rows import RESULT_DDL, from_arrow
 from mirror_lib.relay.transformed.split import split_job
 from spark_jobs.copy_task import COPY_CLASSES, copy_bins
 from spark_jobs.entry import OpenSession, start
-from spark_jobs.failures import spark_failure
+from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
 
     `ConfigurationError` where its workers cannot run our tasks at all.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
 
     def copy(job: CopyJob) -> list[PartitionResult]:
         count = len(job.bins)
@@ -38,7 +36,7 @@ def copy_with(spark: SparkSession) -> Callable[[CopyJob], list[PartitionResult]]
         try:
             task = partial(copy_bins, *seal(job, COPY_CLASSES))
             return from_arrow([numbers.mapInArrow(task, RESULT_DDL).toArrow()])
-        except (PySparkException, Py4JError) as error:
+        except spark_errors() as error:
             raise spark_failure(error, "the copy", str(job.flow)) from error
 
     def run(job: CopyJob) -> list[PartitionResult]:

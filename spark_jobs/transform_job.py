@@ -26,7 +26,7 @@ from mirror_lib.relay.transformed.split import ChainJob
 from mirror_lib.transform.model import Determinism
 from mirror_lib.transform.record_mark import UntransformableRecordError, read_mark
 from spark_jobs.chain_rows import ChainRows
-from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
+from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.row_tasks import DRAINED_DDL, ROW_CLASSES, drain_rows, finish_bins, read_rows, write_rows
 from spark_jobs.sealing import seal
 from spark_jobs.smt_row_tasks import copy_rows
@@ -72,15 +72,12 @@ class _TransformedCopy:
         self._rows = ChainRows(spark, name, each.chain, targets, read_rows)
 
     def run(self) -> list[PartitionResult]:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
-
         for left in reversed(range(_MOST_TRIES)):
             try:
                 self._keep(self._write())
                 self._finish()
                 return self._results
-            except (PySparkException, Py4JError) as error:
+            except spark_errors() as error:
                 found = self._found(error)
                 if found is None or not left:
                     raise spark_failure(error, "the copy", self._flow) from error
@@ -162,9 +159,6 @@ class _TransformedCopy:
 
     def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
         """Transform ranges of the source and write nothing; each group is a task."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         opened = {each.plan.source: each for bin_ in self._job.copy.bins for each in bin_}
         bins = tuple(tuple(_only(opened[each.source], each) for each in group) for group in groups)
         settings = self._job.copy.settings.model_copy(update={"poison_policy": PoisonPolicy.SKIP})
@@ -172,7 +166,7 @@ class _TransformedCopy:
         sealed = seal(job, ROW_CLASSES)
         try:
             self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
-        except (PySparkException, Py4JError) as error:
+        except spark_errors() as error:
             return Failure(error, failed_task(error, len(groups)))
         return None
 

@@ -19,7 +19,7 @@ from mirror_lib.verify.rows import VERDICT_DDL, from_arrow
 from mirror_lib.verify.transformed.split import split_job
 from mirror_lib.verify.verification import VerifyRunner
 from spark_jobs.entry import OpenSession, start
-from spark_jobs.failures import spark_failure
+from spark_jobs.failures import spark_errors, spark_failure
 from spark_jobs.sealing import seal
 from spark_jobs.verify_task import VERIFY_CLASSES, verify_bins
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 def verify_with(spark: SparkSession) -> VerifyRunner:
     """A runner that compares each bin in a Spark task of its own; raises as `copy_with`."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
 
     def compare(job: VerifyJob) -> list[PartitionVerdict]:
         count = len(job.bins)
@@ -38,7 +36,7 @@ def verify_with(spark: SparkSession) -> VerifyRunner:
         try:
             task = partial(verify_bins, *seal(job, VERIFY_CLASSES))
             return from_arrow([numbers.mapInArrow(task, VERDICT_DDL).toArrow()])
-        except (PySparkException, Py4JError) as error:
+        except spark_errors() as error:
             raise spark_failure(error, "the comparison", str(job.flow)) from error
 
     def run(job: VerifyJob) -> list[PartitionVerdict | RoutedVerdict]:

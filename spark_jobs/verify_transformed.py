@@ -36,7 +36,7 @@ from mirror_lib.verify.transformed.model import (
 )
 from mirror_lib.verify.transformed.split import ChainChecks, searched
 from spark_jobs.chain_rows import ChainRows
-from spark_jobs.failures import blames_no_record, failed_task, spark_failure, words_of
+from spark_jobs.failures import blames_no_record, failed_task, spark_errors, spark_failure, words_of
 from spark_jobs.sealing import seal
 from spark_jobs.verify_row_tasks import (
     DRAINED_DDL,
@@ -89,14 +89,11 @@ def read_targets_with(spark: SparkSession, job: StandingJob) -> list[Standing]:
     Raises:
         MirrorError: Spark gave up.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
     count = len(job.bins)
     try:
         task = partial(read_targets, *seal(job, STANDING_CLASSES))
         return from_arrow([spark.range(0, count, 1, count).mapInArrow(task, VERDICT_DDL).toArrow()])
-    except (PySparkException, Py4JError) as error:
+    except spark_errors() as error:
         raise spark_failure(error, "the comparison", job.flow) from error
 
 
@@ -117,15 +114,12 @@ class TransformedVerification:
         Raises:
             MirrorError: Spark gave up, or refuses a transform.
         """
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         for left in reversed(range(_MOST_TRIES)):
             try:
                 sealed = seal(self._job, ROW_VERIFY_CLASSES)
                 made = self._rows.made(sealed, len(self._job.verify.bins))
                 return _parted(from_arrow([made.mapInArrow(partial(compare_rows, *sealed), VERDICT_DDL).toArrow()]))
-            except (PySparkException, Py4JError) as error:
+            except spark_errors() as error:
                 found = self._found(error) if left else None
                 if found is None:
                     raise spark_failure(error, "the comparison", self._flow) from error
@@ -138,9 +132,6 @@ class TransformedVerification:
         Raises:
             MirrorError: Spark gave up.
         """
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         verify = searched(self._job.verify, wanted)
         if not verify.bins:
             return []
@@ -149,7 +140,7 @@ class TransformedVerification:
         try:
             made = self._rows.made(sealed, len(verify.bins))
             return from_arrow([made.mapInArrow(partial(find_rows, *sealed, dict(wanted)), VERDICT_DDL).toArrow()])
-        except (PySparkException, Py4JError) as error:
+        except spark_errors() as error:
             raise spark_failure(error, "the comparison", self._flow) from error
 
     # ------------------------------------------------------------ records that fail
@@ -187,9 +178,6 @@ class TransformedVerification:
 
     def _probe(self, groups: Sequence[Sequence[OffsetRange]]) -> Failure | None:
         """Transform ranges of the source and compare nothing; each group is a task."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         checks = {check.source: check for bin_ in self._job.verify.bins for check in bin_}
         bins = tuple(tuple(_only(checks[each.source], each) for each in group) for group in groups)
         verify = replace(self._job.verify, bins=bins, bin_max_bytes=None)
@@ -197,7 +185,7 @@ class TransformedVerification:
         sealed = seal(job, ROW_VERIFY_CLASSES)
         try:
             self._rows.made(sealed, len(bins)).mapInArrow(partial(drain_rows, *sealed), DRAINED_DDL).toArrow()
-        except (PySparkException, Py4JError) as error:
+        except spark_errors() as error:
             return Failure(error, failed_task(error, len(groups)))
         return None
 

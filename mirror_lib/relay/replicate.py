@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from mirror_lib.cluster.positions import SOURCE_CONNECTOR
 from mirror_lib.cluster.small_topics import HiddenRecordsError
@@ -17,7 +16,7 @@ from mirror_lib.config.first_start import first_starts
 from mirror_lib.config.flow_topology import flow_topology, quarantine_topic, replication_policy
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.named_exclusions import about_excluded
-from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError
+from mirror_lib.errors import SOURCE_LOSS_REASONS, MirrorError, TopicNotCreatableError, attributes_of
 from mirror_lib.ledger.handovers import with_handovers
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.altered_positions import altered_notes, note_altered
@@ -154,7 +153,7 @@ def replicate(
                 while run.keeps_pace(until) if run.round(clusters) else run.waits(until):
                     pass
         except BaseException as error:
-            ledger.finish_run(options.run_id, state="failed", error=_attributes(error))
+            ledger.finish_run(options.run_id, state="failed", error=attributes_of(error))
             raise
         report = run.report(time.monotonic() - began)
         errors = report.errors
@@ -168,12 +167,6 @@ def replicate(
             error=errors[0].attributes() if errors else None,
         )
         return report
-
-
-def _attributes(error: BaseException) -> dict[str, Any]:
-    if isinstance(error, MirrorError):
-        return error.attributes()
-    return {"reason": "unexpected", "what": f"{type(error).__name__}: {error}"}
 
 
 def _plan(

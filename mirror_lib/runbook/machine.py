@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError
+from mirror_lib.errors import ConfigurationError, LedgerError, MirrorError, RunDiedError, RunLockedError, attributes_of
 from mirror_lib.ledger.cutover_carriers import lock_name
 from mirror_lib.ledger.cutover_rows import CarrierRow, CutoverRow, QuestionRow
 from mirror_lib.ledger.store import Ledger
@@ -46,6 +46,7 @@ from mirror_lib.runbook.states import Event, Refusal, after
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3
+_AGAIN = "Trigger the cutover again."
 #: Between two rounds while a person stops the writers: the copy stays close, and the ledger is not filled with runs.
 _FOLLOW_SECONDS = 5.0
 #: They may be taken anew as often as anybody likes, until the writers are stopped.
@@ -250,7 +251,7 @@ class Machine:
         """End the attempts of processes that ended in the middle of a step, or before somebody answered."""
         for attempt in self._desk.last.values():
             if attempt.state is StepState.WAITING:
-                unanswered = Gate("answered", False, "nobody has answered while a process waited for it.", "Go on.")
+                unanswered = Gate("answered", False, "nobody has answered while a process waited for it.", _AGAIN)
                 self._save(replace(attempt, state=StepState.FAILED, gates=(*attempt.gates, unanswered)))
             elif attempt.state is StepState.RUNNING:
                 died = RunDiedError(
@@ -335,8 +336,8 @@ class Machine:
             outcome = self._works.work[step](desk)
         except MirrorError as error:
             return self._end(desk.last[step], StepState.FAILED, error=error)
-        except BaseException:
-            self._end(desk.last[step], StepState.FAILED)
+        except BaseException as error:
+            self._end(desk.last[step], StepState.FAILED, error=error)
             self._at(CutoverState.FAILED, step)
             raise
         attempt = desk.last[step]
@@ -392,7 +393,7 @@ class Machine:
     def _heard(self, attempt: Attempt, taken: QuestionRow) -> tuple[Attempt, bool]:
         desk, step, by, note = self._desk, attempt.step, str(taken.answered_by), taken.note or ""
         if taken.answer == NO:
-            refused = Gate("agreed", False, f"{by} did not agree.", "Go on, or roll back.")
+            refused = Gate("agreed", False, f"{by} did not agree.", f"{_AGAIN} Or roll it back.")
             told = {**attempt.facts, REFUSED_BY: by, "note": note}
             self._end(replace(attempt, facts=told, gates=(*attempt.gates, refused)), StepState.FAILED)
             return desk.last[step], False
@@ -400,8 +401,8 @@ class Machine:
         told = {**attempt.facts, CONFIRMED_BY: by, "note": note}
         return replace(attempt, state=StepState.RUNNING, by=by, facts=told), True
 
-    def _end(self, attempt: Attempt, state: StepState, *, error: MirrorError | None = None) -> StepState:
-        told = None if error is None else error.attributes()
+    def _end(self, attempt: Attempt, state: StepState, *, error: BaseException | None = None) -> StepState:
+        told = None if error is None else attributes_of(error)
         ended = replace(attempt, state=state, finished_at=self._desk.now(), error=told)
         self._save(ended)
         self._desk.tell(f"{ended.step.value}: {state.value}")

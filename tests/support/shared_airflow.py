@@ -6,7 +6,6 @@ Its DAG files are copies that are parsed when a test asks for it: parsing them a
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -67,10 +66,9 @@ class SharedAirflow:
 
         Airflow 3.3 fails a task that is answered before.
         """
-        key = f"dag_id='{dag_id}', task_id='{task_id}', run_id='{run_id}'"
-        heard = re.compile(rf"executor event with state success for task instance TaskInstanceKey\({re.escape(key)}")
+        heard = f"TaskInstance Finished: dag_id={dag_id}, task_id={task_id}, run_id={run_id},"
         log = (self.folder / "scheduler.log").read_text(errors="replace")
-        return heard.search(log) is not None and self.api.run_status(dag_id, run_id).tasks[task_id] == "awaiting_input"
+        return heard in log and self.api.run_status(dag_id, run_id).tasks[task_id] == "awaiting_input"
 
 
 @contextmanager

@@ -44,6 +44,7 @@ export function showCutover(main, data) {
         data.writers_stand_still ? "uneasy" : null),
       tile("Partitions cut", count(data.partitions_cut), "both sides hold the same up to there"),
       tile("Style", words(data.style), data.topics.length ? `topics ${data.topics.join(", ")}` : "")),
+    cutover.unattended ? steps.map((step) => stopped(step, step.attempts.at(-1))) : null,
     h("section", { class: "panel", "aria-label": "Steps" }, h("header", {}, h("h2", {}, "Steps and gates")),
       h("div", { class: "panel-body" }, h("ol", { class: "timeline" }, steps.map((step) => stepLine(step, longest))))));
 }
@@ -81,6 +82,14 @@ function attemptLine(attempt, longest) {
     attempt.gates.length ? h("ul", { class: "gates" }, attempt.gates.map((gate) => h("li", { class: gate.passed ? "passed" : "failed" },
       icon(gate.passed ? "ok" : "danger"), h("span", {}, h("strong", {}, words(gate.name)), `: ${gate.what}`,
         gate.passed || !gate.action ? null : `${ended(gate.what)} ${gate.action}`)))) : null);
+}
+
+/** What a cutover that nobody carries out stopped at: nobody is to look for it among all gates that passed. */
+function stopped(step, attempt) {
+  if (!attempt || step.state === "passed") return null;
+  const gates = attempt.gates.filter((gate) => !gate.passed);
+  return [...gates.map((gate) => problem({ what: `${words(step.step)}, ${words(gate.name)}: ${gate.what}`, action: gate.action })),
+    attempt.error ? problem({ what: `${words(step.step)}: ${attempt.error}`, action: attempt.action }) : null];
 }
 
 /** What a sentence lacks at its end. */

@@ -99,10 +99,14 @@ class Site:
                 if each.is_running():
                     each.send_signal(signal.SIGKILL)
 
+    def page(self, path: str) -> dict[str, Any]:
+        """What the page's API answers."""
+        address = f"{self.airflow.running.url}/replication/api/{path}"
+        return dict(httpx.get(address, timeout=60, trust_env=False).json())
+
     def flow_on_page(self) -> dict[str, Any]:
         """What the page says of the flow."""
-        answer = httpx.get(f"{self.airflow.running.url}/replication/api/overview", timeout=60, trust_env=False).json()
-        (found,) = [each for each in answer["flows"] if each["name"] == FLOW]
+        (found,) = [each for each in self.page("overview")["flows"] if each["name"] == FLOW]
         return dict(found)
 
 
@@ -136,6 +140,8 @@ class Day:
     deleted: RunRow
     last: DagRunStatus
     runs: tuple[RunRow, ...]
+    #: Run -> who ended it, by the page.
+    ended_by: Mapping[str, str | None]
     source: list[Record]
     target: list[Record]
 
@@ -200,6 +206,7 @@ def day(site: Site) -> Day:
         deleted,
         last,
         site.ledger.runs(FLOW),
+        {run["id"]: run["ended_by"] for run in site.page(f"flows/{DAG}/runs")["runs"]},
         consume(site.pair.source, site.topic),
         consume(site.pair.target, f"N.{site.topic}"),
     )
@@ -267,6 +274,8 @@ def test_runs_that_people_end_say_so_and_none_stays_open_in_the_ledger(day: Day)
         assert closed.finished_at is not None
         # One that was told to end, and did in good order, needs no error.
         assert closed.error is not None or closed.state != RunState.FAILED
+        assert closed.error is None or closed.error["reason"] in ("spark-job", "run-died")
+        assert str(day.ended_by[row.id]).endswith("in Airflow.")
     (dead,) = [each for each in day.runs if each.id == day.died]
     assert dead.error is not None
     assert dead.error["reason"] == "run-died"

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 CUTOVER, AFTER_DISASTER = "mirror_cutover__A__B", "mirror_after_disaster__A__B"
 RECORDS, PARTITIONS = 200, 2
+WAITS = "This task waits until the file is mended"
 FORM = {"name": "wave-1", "still_seconds": 2, "watch_seconds": 0, "wait_hours": 0.2}
 
 
@@ -109,7 +110,14 @@ def test_a_cutover_is_killed_refused_cleared_and_triggered_again_and_comes_to_it
     # When it is triggered with the same name, then it goes on to the end
     second = airflow.api.trigger(CUTOVER, FORM)
     asked(airflow, second, "writers_stopped")
+
+    # And when its file is half-written while the writers wait, then the answer waits for the rest
+    file = moving.there.path
+    whole = file.read_text()
+    file.write_text(whole[: whole.rindex(" = ")])
     airflow.api.answer(CUTOVER, second, "writers_stopped", "Yes")
+    airflow.wait(lambda: WAITS in airflow.task_logs(second, "note_freeze"), "the task that waits for the file")
+    file.write_text(whole)
     gates = asked(airflow, second, "agreed")
     airflow.api.answer(CUTOVER, second, "agreed", "Yes")
     done = airflow.end_of(CUTOVER, second)

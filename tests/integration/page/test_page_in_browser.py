@@ -153,6 +153,9 @@ def test_a_cutover_is_a_time_line_with_its_gates(page: Page, site: Site) -> None
     expect(steps).to_have_count(12)
     expect(steps.filter(has_text="approve")).to_contain_text("the flow frankfurt->berlin is not enabled")
     expect(page.get_by_role("progressbar", name="Steps passed")).to_have_attribute("aria-valuenow", "58")
+    # Nobody carries it out: what stopped it is said above the steps that passed, next to the way to its DAG.
+    expect(page.get_by_role("alert")).to_contain_text("the flow frankfurt->berlin is not enabled")
+    expect(page.get_by_role("link", name="Cutover DAG in Airflow")).to_be_visible()
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen(page: Page, site: Site) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from mirror_lib.errors import ConfigurationError, MirrorError, SparkJobError
 from spark_jobs.entry import take_remote
-from spark_jobs.failures import spark_failure
+from spark_jobs.failures import blames_no_record, spark_errors, spark_failure
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,24 @@ def test_what_spark_raises_says_what_to_do(text: str, kind: type[MirrorError], s
     assert type(error) is kind
     assert said in error.what
     assert error.action
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(111, "Connection refused"),
+        EOFError(),
+        Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("An error occurred while calling o111.getResult"),
+    ],
+)
+def test_a_jvm_that_is_gone_is_not_taken_for_a_broker(error: Exception) -> None:
+    # As in a run that somebody marks in Airflow, which kills the JVM and leaves Python alone.
+    assert isinstance(error, spark_errors())
+    assert blames_no_record(error)
+
+    told = spark_failure(error, "the copy", "A->B")
+
+    assert type(told) is SparkJobError
+    assert told.what.startswith("Spark's JVM ended during the copy")
+    assert "marked, cleared or deleted" in told.action

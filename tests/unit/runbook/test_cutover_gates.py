@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_lib.cluster.group_model import CommittedOffset, GroupState
+from mirror_lib.errors import attributes_of
 from mirror_lib.ledger.cutover_rows import CutRow
 from mirror_lib.ledger.offset_rows import SegmentRow
 from mirror_lib.offsets.group_standing import GroupReason
@@ -246,3 +247,11 @@ def test_the_inverse_of_an_offset_map_leads_every_record_back(runs: tuple[Offset
         for number in range(run.count):
             assert led_back.to_target(run.target_first + number).offset == run.source_first + number
     assert (back.flow, back.topic) == ("b->a", "orders-copy")
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [(RuntimeError("no more threads"), "RuntimeError: no more threads"), (KeyboardInterrupt(), "KeyboardInterrupt")],
+)
+def test_what_nobody_expected_is_told_with_the_step_that_it_ended(error: BaseException, what: str) -> None:
+    assert attributes_of(error) == {"reason": "unexpected", "what": what}
