@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import pytest
 
@@ -13,11 +14,13 @@ from mirror_lib.cluster.batches.arrow_read import read_arrow
 from mirror_lib.cluster.batches.codecs import compress
 from mirror_lib.cluster.batches.decode_limits import DecodeLimits
 from mirror_lib.cluster.batches.header import HEADER_SIZE, Codec
+from mirror_lib.cluster.batches.record_blocks import RecordBlock, read_blocks
 from mirror_lib.cluster.batches.streamed import pieces
+from mirror_lib.cluster.batches.stretches import read_stretches
 from mirror_lib.cluster.batches.zstd_frames import zstd_windows
 from mirror_lib.errors import BeyondMemoryError, OversizedBatchError, Where
 from tests.support.own_process import MEBIBYTE, measured
-from tests.support.record_batches import SourceRecord, batch, sealed
+from tests.support.record_batches import SourceRecord, batch, message_set, sealed
 
 _MEMORY = 24 * MEBIBYTE
 _LIMITS = DecodeLimits.within(_MEMORY)
@@ -139,3 +142,27 @@ def test_a_frame_that_has_its_decoder_remember_too_much_is_refused() -> None:
 
     with pytest.raises(BeyondMemoryError, match="2147483648"):
         list(pieces(Codec.ZSTD, compress(Codec.ZSTD, bytes(100)) + frame, piece=1000, largest=MEBIBYTE))
+
+
+def test_messages_of_old_formats_are_decompressed_as_far_as_there_is_room() -> None:
+    entries = [
+        message_set([SourceRecord(at, value=bytes(MEBIBYTE)), SourceRecord(at + 1)], magic=1, codec=Codec.GZIP)
+        for at in range(0, 20, 2)
+    ]
+
+    found, size = read_stretches(memoryview(b"".join(entries)), (), read_committed=True, old_bytes=3 * MEBIBYTE)
+
+    assert [each.next_offset for each in found] == [2, 4, 6]
+    assert size == sum(map(len, entries[:3]))
+
+
+def test_small_batches_of_a_fetch_become_no_more_than_a_bounded_number_of_bytes_together() -> None:
+    # Eight small batches, of a megabyte each, and one large batch that parts them from the next eight.
+    values = [Random(at).randbytes(20_000) if at % 9 == 8 else bytes(MEBIBYTE) for at in range(36)]
+    data = b"".join(batch([SourceRecord(at, value=value)], codec=Codec.ZSTD) for at, value in enumerate(values))
+
+    found, _ = read_blocks(memoryview(data), (), read_committed=True)
+
+    held = [len(each.content) for each in found if isinstance(each, RecordBlock)]
+    assert 8 * MEBIBYTE < sum(held) <= 16 * MEBIBYTE
+    assert found[-1].next_offset == 36
