@@ -35,8 +35,8 @@ from mirror_lib.cluster.batches.stretches import Shown, Stretch, none_shown, rea
 SMALL_BATCH = 16 * 1024
 #: Fewer small batches in a row are not worth the arrays.
 _FEWEST = 8
-#: Bytes that the blocks of a fetch may hold, decompressed; batches that would become more stay compressed until they are
-#: looked at.
+#: Bytes that the blocks of a fetch may hold, decompressed; batches that would become more stay compressed until
+#: they are looked at.
 _LARGEST_CONTENT = 16 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8

@@ -16,7 +16,7 @@ from mirror_lib.verify.routed.verdict import RoutedVerdict
 from mirror_lib.verify.verification import VerifyOptions, verify_flow
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
-from tests.support.kafka import Record, create_topic, produce
+from tests.support.kafka import Record, consume, create_topic, produce
 from tests.support.own_process import MEBIBYTE, measured
 from tests.support.transforming import TransformHere
 from tests.support.verifying import CompareHere
@@ -84,3 +84,21 @@ def test_many_batches_that_become_far_more_than_a_task_may_hold_are_copied_and_c
     assert (report.errors, report.records) == ((), _BATCHES * _BATCH_RECORDS)
     assert verified.exit_code == 0, verified.to_dict()
     assert max(copying.grown + comparing.grown) < _MEMORY + _BASE
+
+
+def test_a_record_that_does_not_fit_stops_its_partition_until_the_setting_is_raised(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    values = [b"before", bytes(5 * MEBIBYTE), b"behind"]
+    at_once = {"compression_type": "zstd", "linger_ms": 10_000, "message_max_bytes": 10**8}
+    produce(kafka_pair.source, topic_name, [Record(value=value) for value in values], **at_once)
+    small = {**_TRANSFORM, "mirror.task.memory.bytes": str(16 * MEBIBYTE)}
+
+    stopped = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=small).run(runner=TransformHere())
+    raised = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_TRANSFORM).run(runner=TransformHere())
+
+    (error,) = (result.error for result in stopped.results)
+    assert (error and error.reason, error and error.where.offset, stopped.records) == ("beyond-task-memory", 1, 1)
+    assert raised.errors == ()
+    assert [each.value for each in consume(kafka_pair.target, f"A.{topic_name}")] == values
