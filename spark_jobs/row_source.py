@@ -1,11 +1,13 @@
-"""Records of a flow as a DataFrame: a Python data source over the fetches of the raw copy, without a JVM client."""
+"""Records of a flow as a DataFrame, from the fetches of the raw copy, without a JVM client.
+
+Workers import this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from mirror_lib.cluster.rows.layout import READ_DDL
 
@@ -16,56 +18,34 @@ if TYPE_CHECKING:
 ReadRows = Callable[[str, bytes, int], Iterator[Any]]
 
 
-class RowReader(DataSourceReader):  # type: ignore[misc]  # PySpark is not typed here.
-    """Reads the bins of a job, each as one partition of Spark."""
-
-    def __init__(self, stamp: str, sealed: bytes, bins: int, read: ReadRows) -> None:
-        """Args:
-        stamp: as `spark_jobs.sealing.seal` gives it for the job.
-        sealed: the job.
-        bins: how many it has.
-        read: gives the rows of a bin.
-        """
-        self._stamp, self._sealed, self._bins, self._read = stamp, sealed, bins, read
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """The numbers of the bins."""
-        return [InputPartition(number) for number in range(self._bins)]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a bin, as Arrow batches."""
-        return self._read(self._stamp, self._sealed, partition.value)
-
-
 def read_frame(
-    spark: SparkSession,
-    name: str,
-    sealed: tuple[str, bytes],
-    bins: int,
-    read: ReadRows,
-    columns: str = READ_DDL,
+    spark: SparkSession, sealed: tuple[str, bytes], bins: int, read: ReadRows, columns: str = READ_DDL
 ) -> DataFrame:
-    """The rows of all bins.
+    """The rows of all bins, each of which is one partition of Spark.
 
     Args:
-        name: of the source in the session; reading it again under the same name replaces it.
         sealed: the job, with its stamp.
         read: given the stamp, the job and the number of a bin, its rows; workers import it.
         columns: of these rows.
     """
+    # Not a Python data source, which Spark has from 4.0 on only, and for which it starts a process that plans.
+    return spark.range(0, bins, 1, bins).mapInArrow(partial(rows_of, read, *sealed), columns)
 
-    # Made here, so that it takes the job with it to the workers: options would be shown by Spark, and the job holds
-    # credentials.
-    class RowSource(DataSource):  # type: ignore[misc]
-        @classmethod
-        def name(cls) -> str:
-            return name
 
-        def schema(self) -> str:
-            return columns
+def rows_of(read: ReadRows, stamp: str, sealed: bytes, numbers: Iterable[Any]) -> Iterator[Any]:
+    """The rows of bins, one batch at a time: no more is made than Spark takes.
 
-        def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002 - Spark's interface
-            return RowReader(*sealed, bins, read)
-
-    spark.dataSource.register(RowSource)
-    return spark.read.format(name).load()
+    Args:
+        read: gives the rows of a bin.
+        stamp: the first argument of `read`, as all others.
+        numbers: of the bins, as Arrow batches.
+    """
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            rows = read(stamp, sealed, number)
+            try:
+                yield from rows
+            finally:
+                # Reading goes on ahead of its rows: it is to end when nobody takes them any more.
+                if isinstance(rows, Generator):
+                    rows.close()

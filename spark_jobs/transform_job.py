@@ -7,7 +7,6 @@ done again without it, or up to it, as the flow's policy has it; what was writte
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,14 +36,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: How often a job is done, each time without one more record that fails.
 _MOST_TRIES = 20
-_SESSION = (
-    # Expressions must mean the same on every machine, and fail rather than make null of what they cannot compute.
-    ("spark.sql.session.timeZone", "UTC"),
-    ("spark.sql.ansi.enabled", "true"),
-    # For each row Spark adds up what all rows of its batch take (`ArrowWriter.sizeInBytes`), so large batches cost more
-    # than they spare: with 10,000 rows, its default, three quarters of a copy's processor time.
-    ("spark.sql.execution.arrow.maxRecordsPerBatch", "500"),
-)
 
 
 def transform_copy(spark: SparkSession, each: ChainJob) -> list[PartitionResult]:
@@ -59,17 +50,13 @@ def transform_copy(spark: SparkSession, each: ChainJob) -> list[PartitionResult]
 class _TransformedCopy:
     def __init__(self, spark: SparkSession, each: ChainJob) -> None:
         self._spark = spark
-        for name, value in _SESSION:
-            spark.conf.set(name, value)
         self._chain = each.chain
         self._flow = str(each.job.flow)
         exact = each.chain.determinism is Determinism.YES
         self._job = RowJob(copy=each.job, exact=exact, routes=each.chain.may_route, secret=new_secret())
         self._results: list[PartitionResult] = []
         targets = {opened.plan.source.topic: opened.plan.target.topic for bin_ in each.job.bins for opened in bin_}
-        # One flow runs once at a time, so a name that is used again is of nobody else.
-        name = "mirror_" + re.sub(r"\W", "_", self._flow)
-        self._rows = ChainRows(spark, name, each.chain, targets, read_rows)
+        self._rows = ChainRows(spark, each.chain, targets, read_rows)
 
     def run(self) -> list[PartitionResult]:
         for left in reversed(range(_MOST_TRIES)):

@@ -7,7 +7,6 @@ it where the ledger names it as left out, or else up to it.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -105,8 +104,7 @@ class TransformedVerification:
         self._flow = str(each.job.flow)
         self._job = RowVerifyJob(verify=each.job, secret=new_secret())
         targets = {check.source.topic: check.target.topic for bin_ in each.job.bins for check in bin_}
-        # Several verifications of a flow may share a session.
-        self._rows = ChainRows(spark, f"mirror_verify_{uuid.uuid4().hex}", each.chain, targets, read_rows)
+        self._rows = ChainRows(spark, each.chain, targets, read_rows)
 
     def run(self) -> tuple[list[PartitionVerdict], RoutedFindings]:
         """Make the rows again: the verdicts of the partitions, and what goes elsewhere.

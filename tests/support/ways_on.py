@@ -27,6 +27,10 @@ WAYS_ON: Mapping[str, tuple[str, ...]] = {
         "test_given_a_map_of_many_runs_when_the_copy_is_interrupted_then_its_position_is_stored_and_the_map_is_whole",
     ),
     "offset-out-of-range": (f"{_DECISIONS}::TestOffsetOutOfRange::test_running_again",),
+    "beyond-task-memory": (
+        "tests/integration/relay/test_bombs.py"
+        "::test_a_record_that_does_not_fit_stops_its_partition_until_the_setting_is_raised",
+    ),
     "oversized-batch": (f"{_DECISIONS}::TestOversizedBatch::test_setting_the_position",),
     "record-refused": (
         f"{_POISON}::TestGivenRecordsThatTheTargetRefuses::test_only_they_are_left_out",

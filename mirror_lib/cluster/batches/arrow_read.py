@@ -140,7 +140,7 @@ def _fetched(
     if position < len(data):
         # An incomplete batch, an old format, aborted transactions, or damage.
         rest = data[position:]
-        stretches, _ = read_stretches(rest, aborted, read_committed=read_committed)
+        stretches, _ = read_stretches(rest, aborted, read_committed=read_committed, old_bytes=limits.body)
         for old, run in groupby(_with_timestamp_types(rest, stretches), key=lambda each: bool(each[0].old)):
             if old:
                 yield from _of_messages(run, wanted, limits)

@@ -35,7 +35,8 @@ from mirror_lib.cluster.batches.stretches import Shown, Stretch, none_shown, rea
 SMALL_BATCH = 16 * 1024
 #: Fewer small batches in a row are not worth the arrays.
 _FEWEST = 8
-#: Bytes that a block may hold, decompressed; batches that would become more stay compressed until they are looked at.
+#: Bytes that the blocks of a fetch may hold, decompressed; batches that would become more stay compressed until
+#: they are looked at.
 _LARGEST_CONTENT = 16 * 1024 * 1024
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
@@ -83,6 +84,8 @@ class RecordBlock:
     content: bytes
     starts: Int64s
     ends: Int64s
+    #: Whether the content is larger than what was fetched of it.
+    is_decompressed: bool = False
 
     @property
     def hidden(self) -> bool:
@@ -125,12 +128,14 @@ def read_blocks(
         RecordError: the first batch is damaged.
     """
     found: list[Stretch | RecordBlock] = []
-    position = 0
+    position, room = 0, _LARGEST_CONTENT
     # Which batches of a fetch are aborted is told by all of its batches in their order.
     if not (read_committed and aborted):
         headers, bounds = _headers(data)
         for start, stop, small in _groups(headers):
-            gathered = _block(data, headers[start:stop], bounds[start : stop + 1]) if small else None
+            gathered = _block(data, headers[start:stop], bounds[start : stop + 1], room) if small else None
+            if gathered is not None and gathered.is_decompressed:
+                room -= len(gathered.content)
             found += [gathered] if gathered is not None else _stretches(data, bounds[start : stop + 1])
         position = bounds[-1]
     if position < len(data):
@@ -204,16 +209,16 @@ def _stretches(data: memoryview, bounds: Sequence[int]) -> Iterator[Stretch]:
             yield Stretch(first, next_offset, header, bytes(data[start + HEADER_SIZE : end]))
 
 
-def _block(data: memoryview, headers: NDArray[np.void], bounds: Sequence[int]) -> RecordBlock | None:
+def _block(data: memoryview, headers: NDArray[np.void], bounds: Sequence[int], room: int) -> RecordBlock | None:
     """The batches as one block; None where they cannot be read, which is to be told of the one that cannot."""
     piece = bytes(data[bounds[0] : bounds[-1]])
     try:
-        return _decoded(headers, piece, np.array(bounds, dtype=np.int64) - bounds[0])
+        return _decoded(headers, piece, np.array(bounds, dtype=np.int64) - bounds[0], room)
     except (RecordError, CodecError):
         return None
 
 
-def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s) -> RecordBlock:
+def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s, room: int) -> RecordBlock:
     data = headers["attributes"] & CONTROL_BIT == 0
     starts, ends = bounds[:-1][data] + HEADER_SIZE, bounds[1:][data]
     first, next_offset = int(headers["base"][0]), int(headers["base"][-1] + headers["last_delta"][-1]) + 1
@@ -221,7 +226,7 @@ def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s) -> RecordB
     codecs = headers["attributes"] & CODEC_BITS
     content = piece
     if codecs.any():
-        content, starts, ends = _decompressed(piece, codecs, starts, ends)
+        content, starts, ends = _decompressed(piece, codecs, starts, ends, room)
     counts = headers["count"].astype(np.int64)
     deltas, times, tail_starts, tail_ends = _records(np.frombuffer(content, dtype=np.uint8), starts, ends, counts)
     offsets = np.repeat(headers["base"].astype(np.int64), counts) + deltas
@@ -232,16 +237,18 @@ def _decoded(headers: NDArray[np.void], piece: bytes, bounds: Int64s) -> RecordB
     if appended.any():
         given = np.repeat(headers["max_timestamp"].astype(np.int64), counts)
         times = np.where(np.repeat(appended, counts), given, times)
-    return RecordBlock(first, next_offset, offsets, times, content, tail_starts, tail_ends)
+    return RecordBlock(
+        first, next_offset, offsets, times, content, tail_starts, tail_ends, is_decompressed=content is not piece
+    )
 
 
 def _decompressed(
-    piece: bytes, codecs: NDArray[np.int16], starts: Int64s, ends: Int64s
+    piece: bytes, codecs: NDArray[np.int16], starts: Int64s, ends: Int64s, room: int
 ) -> tuple[bytes, Int64s, Int64s]:
     """All bodies in a row, and where each begins and ends."""
     plain, block_starts, block_ends = single_blocks(np.frombuffer(piece, dtype=np.uint8), starts, ends)
     plain &= codecs == Codec.LZ4
-    laid_out = LaidOut(_LARGEST_CONTENT)
+    laid_out = LaidOut(room)
     edges = [0, *(np.flatnonzero(plain[1:] != plain[:-1]) + 1).tolist(), len(plain)]
     try:
         for first, stop in pairwise(edges):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ from mirror_lib.cluster.batches.records import Record, RecordError, read_records
 
 #: The smallest entry of an old message set: offset, size, CRC, magic, attributes, two lengths.
 _SMALLEST_LEGACY = LOG_OVERHEAD + 14
+#: Bytes of memory that a record takes beside its tail.
+_OLD_RECORD = 200
 
 #: Whether an aborted batch of offsets [first, next) is shown to a reader of committed records all the same.
 Shown = Callable[[int, int], bool]
@@ -106,7 +109,12 @@ class Stretch:
 
 
 def read_stretches(
-    data: memoryview, aborted: Sequence[tuple[int, int]], *, read_committed: bool, shown: Shown = none_shown
+    data: memoryview,
+    aborted: Sequence[tuple[int, int]],
+    *,
+    read_committed: bool,
+    shown: Shown = none_shown,
+    old_bytes: int = sys.maxsize,
 ) -> tuple[list[Stretch], int]:
     """The complete batches of a fetch up to the first damaged one, and how many bytes they take.
 
@@ -115,6 +123,8 @@ def read_stretches(
         aborted: (producer id, first offset) of the aborted transactions in it.
         read_committed: whether aborted transactions are hidden.
         shown: which of their batches are not.
+        old_bytes: records of old formats are decompressed here; once they take so much, the rest is not looked at, as
+            if it had not been fetched.
 
     Raises:
         RecordError: the first batch is damaged.
@@ -135,11 +145,14 @@ def read_stretches(
                 found.append(_stretch(piece, transactions, shown, read_committed=read_committed))
             else:
                 found.append(_old(piece))
+                old_bytes -= sum(len(record.tail) + _OLD_RECORD for record in found[-1].old)
         except (RecordError, CodecError):
             if not found:
                 raise
             break
         position += used
+        if old_bytes <= 0:
+            break
     return found, position
 
 
