@@ -84,7 +84,7 @@ class _Collected(Collector):
             kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
             family = kind(metric.name, metric.help, labels=metric.all_labels)
             for sample in found:
-                # Prometheus' format escapes line breaks only, and a page or a terminal shows the rest.
-                family.add_metric([printable(label) for label in sample.labels], sample.value)
+                # Prometheus' format escapes line breaks, and nothing else that steers a terminal or a page.
+                family.add_metric([printable(label, "\n") for label in sample.labels], sample.value)
             if found:
                 yield family

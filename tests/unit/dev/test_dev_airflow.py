@@ -63,9 +63,9 @@ def test_airflows_parts_serve_no_logs_to_other_machines(airflow, tmp_path, asked
     real = Path(sys.executable).with_name("airflow")
     text = (first / "airflow").read_text()
     assert str(real) in text
-    (tmp_path / "airflow").write_text(text.replace(str(real), "echo"))
+    (tmp_path / "program").write_text(text.replace(str(real), "echo"))
 
-    said = subprocess.run(["sh", tmp_path / "airflow", *asked.split()], capture_output=True, text=True, check=True)
+    said = subprocess.run(["sh", tmp_path / "program", *asked.split()], capture_output=True, text=True, check=True)
 
     assert said.stdout.strip() == run
     assert os.access(first / "airflow", os.X_OK)
