@@ -9,8 +9,9 @@ from pathlib import Path
 
 from mirror_lib.config import load as reading
 from mirror_lib.config.file_stamps import unchanged
-from mirror_lib.config.load import ReadablePart
+from mirror_lib.config.load import InvalidConfigurationError, ReadablePart
 from mirror_lib.config.surroundings import without_lookups
+from mirror_lib.problems import Problem, Severity
 
 _KEPT = 8
 _kept: dict[Path, ReadablePart] = {}
@@ -37,6 +38,10 @@ def load_readable(path: Path) -> ReadablePart:
     Raises:
         InvalidConfigurationError: the file cannot be read.
     """
+    if path.exists() and not path.is_file():
+        # Reading a pipe would wait for its writer, and the DAGs of all other files with it.
+        problem = Problem(severity=Severity.ERROR, message="it is no regular file: Airflow reads it again and again")
+        raise InvalidConfigurationError(str(path), (problem,))
     known = _kept.pop(path, None)
     if known is None or not unchanged(known.sources):
         with without_lookups():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -225,3 +226,14 @@ class TestOneDagFileForAll:
 
         paths = [broken(write, "an unknown key"), write("good.properties", source="C", target="D")]
         assert set(mirror_dags(paths)) == {wanted}
+
+
+def test_given_a_pipe_in_the_place_of_a_file_when_dags_are_made_then_nothing_waits_for_its_writer(
+    write: Write, tmp_path: Path
+) -> None:
+    good, pipe = write("good.properties"), tmp_path / "pipe.properties"
+    os.mkfifo(pipe)
+
+    (problem,) = problems_of([good, pipe])
+
+    assert "no regular file" in problem
