@@ -323,5 +323,6 @@ def _check_spark(settings: FlowConfig, choices: TriggerChoices) -> None:
         master=master,
         tasks=choices.tasks or settings.tasks_max,
         task_memory_bytes=settings.copy_settings.task_memory_bytes,
+        transforms=bool(settings.transforms),
     ):
         _log.warning("%s", note)

@@ -13,6 +13,8 @@ from mirror_lib.relay.submission import runs_here
 
 #: What a Python worker needs beside its task's own budget: the interpreter, the modules, Arrow.
 WORKER_MEGABYTES = 100
+#: The same where records go through transforms: rows, Arrow's batches and what a codec needs come to it.
+TRANSFORMING_WORKER_MEGABYTES = 250
 _MEBIBYTE = 1024 * 1024
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _IN_MEGABYTES = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
@@ -22,7 +24,9 @@ _LEAST_OVERHEAD = 384.0
 _OVERHEAD = {"yarn": 0.1, "k8s": 0.4}
 
 
-def cluster_notes(settings: Mapping[str, str], *, master: str, tasks: int, task_memory_bytes: int) -> tuple[str, ...]:
+def cluster_notes(
+    settings: Mapping[str, str], *, master: str, tasks: int, task_memory_bytes: int, transforms: bool = False
+) -> tuple[str, ...]:
     """What a person should know before a job with these settings goes to a cluster; empty where all is well.
 
     Args:
@@ -30,12 +34,14 @@ def cluster_notes(settings: Mapping[str, str], *, master: str, tasks: int, task_
         master: Spark's master URL; on one machine there is nothing to say.
         tasks: at the most, as `tasks.max` or the run's own choice says.
         task_memory_bytes: `mirror.task.memory.bytes`.
+        transforms: whether the flow has any.
     """
+    worker = TRANSFORMING_WORKER_MEGABYTES if transforms else WORKER_MEGABYTES
     if runs_here(master) or master.startswith("sc:"):
         return ()
     found = (
         _too_few_cores(settings, master, tasks),
-        _too_little_memory(settings, master, task_memory_bytes),
+        _too_little_memory(settings, master, task_memory_bytes, worker),
         _plain_text(settings),
     )
     return tuple(note for note in found if note)
@@ -64,7 +70,7 @@ def _too_few_cores(settings: Mapping[str, str], master: str, tasks: int) -> str:
     )
 
 
-def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_bytes: int) -> str:
+def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_bytes: int, worker: int) -> str:
     """Python's memory lies outside of the JVM's heap; a standalone worker does not count it."""
     factor = next((factor for prefix, factor in _OVERHEAD.items() if master.startswith(prefix)), None)
     if factor is None:
@@ -77,12 +83,12 @@ def _too_little_memory(settings: Mapping[str, str], master: str, task_memory_byt
     given = overhead + (_megabytes(settings.get("spark.executor.pyspark.memory")) or 0.0)
     cores = _whole(settings.get("spark.executor.cores")) or 1
     at_once = max(cores // (_whole(settings.get("spark.task.cpus")) or 1), 1)
-    needed = at_once * (task_memory_bytes / _MEBIBYTE + WORKER_MEGABYTES)
+    needed = at_once * (task_memory_bytes / _MEBIBYTE + worker)
     if given >= needed:
         return ""
     return (
         f"An executor's {at_once} tasks may take {needed:.0f} MiB beside the JVM (mirror.task.memory.bytes and "
-        f"{WORKER_MEGABYTES} MiB each), and its container leaves {given:.0f} MiB for that: it may be killed. Raise "
+        f"{worker} MiB each), and its container leaves {given:.0f} MiB for that: it may be killed. Raise "
         "spark.executor.memoryOverhead, or lower mirror.task.memory.bytes."
     )
 

@@ -62,6 +62,18 @@ def test_a_container_without_room_for_python_is_named() -> None:
     assert "384 MiB" in note
 
 
+def test_a_container_has_more_room_for_python_where_records_go_through_transforms() -> None:
+    """A task of 96 + 250 MiB; the container adds 300 MiB, which are enough for 96 + 100."""
+    settings = {**_ENCRYPTED, "spark.executor.memoryOverhead": "300m"}
+    plain, transforming = (
+        cluster_notes(settings, master="yarn", tasks=1, task_memory_bytes=96 * _MEBIBYTE, transforms=transforms)
+        for transforms in (False, True)
+    )
+
+    assert plain == ()
+    assert "346 MiB" in transforming[0]
+
+
 @pytest.mark.parametrize(
     "settings",
     [
