@@ -209,6 +209,8 @@ def late_writes_on_target(
 
 def _grown(fact: PartitionFacts) -> bool:
     then, now = fact.copied_to, fact.target_now
-    if then is None or now is None or then.log_end is None or now.log_end is None:
+    # A partition that was empty at the cut has nothing there yet.
+    written_to = 0 if then is None else then.log_end
+    if written_to is None or now is None or now.log_end is None:
         return False
-    return now.log_end > then.log_end
+    return now.log_end > written_to

@@ -30,11 +30,13 @@ PARTITIONS = 2
 LATE = "written-after-cutover"
 
 
-@pytest.fixture
-def moved(tmp_path: Path, kafka_pair: KafkaPair, topic_name: str) -> Iterator[Migration]:
-    """A topic with 100 records whose cutover is finished."""
+@pytest.fixture(params=[PARTITIONS])
+def moved(
+    tmp_path: Path, kafka_pair: KafkaPair, topic_name: str, request: pytest.FixtureRequest
+) -> Iterator[Migration]:
+    """A topic with 100 records, in as many partitions as the parameter says, whose cutover is finished."""
     create_topic(kafka_pair.source, topic_name, partitions=PARTITIONS)
-    produce(kafka_pair.source, topic_name, numbered(0, 100, PARTITIONS))
+    produce(kafka_pair.source, topic_name, numbered(0, 100, request.param))
     made = migration(tmp_path, kafka_pair, f"{topic_name}(-other)?")
     made.there.run()
     assert made.run_to_the_end(made.define("wave", topic_name)).state is CutoverState.FINISHED
@@ -166,6 +168,11 @@ def test_a_backfill_into_the_topics_that_have_moved_is_refused(moved: Migration,
     assert "the suffix .late" in told["error"]["action"]
 
 
+@pytest.mark.parametrize(
+    "moved",
+    [pytest.param(2, id="every partition had records"), pytest.param(1, id="a partition was empty")],
+    indirect=True,
+)
 def test_a_failback_passes_by_records_that_were_left_where_they_are(moved: Migration, topic_name: str) -> None:
     produce(moved.pair.source, topic_name, numbered(900, 910, PARTITIONS))
     moved.there.run(sync=False)
