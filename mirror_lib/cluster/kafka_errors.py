@@ -141,7 +141,10 @@ _ACTIONS: dict[type[ClusterError], str] = {
     RecordTooLargeError: "Raise max.message.bytes on the target topic.",
     RequestRefusedError: "Change the setting that the cluster names.",
     SecurityDisabledError: "Set authorizer.class.name on the brokers if access is to be limited by ACLs.",
-    TopicMissingError: "Check that the topic still exists, and create the target topic by `mirror topics apply`.",
+    TopicMissingError: (
+        "If it is a target topic, create it with `mirror topics apply`. If it was deleted on the source, the next run "
+        "does not copy it any more."
+    ),
     TransientError: "Kafka expects this to pass; run again if it does not.",
     UnsupportedRequestError: "Kafka 2.4 is the oldest broker that can be copied from or to.",
 }
