@@ -14,6 +14,7 @@ from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.internal_topics import PositionSnapshot, PositionStore
 from mirror_lib.cluster.positions import Position, PositionState
 from mirror_lib.cluster.raw import open_clients
+from mirror_lib.config.first_start import EARLIEST, first_starts
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.model import FlowConfig, IsolationLevel
 from mirror_lib.errors import (
@@ -132,6 +133,7 @@ class _Gathering:
         sharing, backfilled, chains = Counter(targets), self._backfilled(self._name), self._chains(sources)
         routed = self._routed(routed_rows, routed_targets, snapshot, backfilled)
         met = routed.met()
+        starts = first_starts(self._flow)
         facts = []
         for pair in pairs:
             offsets = (source_starts[pair[0]], source_ends[pair[0]], target_starts[pair[1]], target_ends[pair[1]])
@@ -171,6 +173,7 @@ class _Gathering:
                     or pair[1] in met,
                     chain=chains.get(pair[0].topic, NO_CHAIN),
                     copied_to=None if position is None else position.offset + 1,
+                    starts_late=starts.of(pair[0].topic) != EARLIEST,
                     parts=self._parts[pair[0]],
                     opposite=OppositeFacts(tuple(back_gaps.get(pair[1], ())), pair[0] in back_filled),
                 )

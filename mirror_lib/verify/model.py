@@ -104,6 +104,8 @@ class VerifyFacts:
     #: Source offsets below it are copied, as the position said before the target's end was read; None where there is no
     #: position.
     copied_to: int | None = None
+    #: Whether a first start may pass over records: `mirror.first.start` of the topic is not `earliest`.
+    starts_late: bool = False
     #: Which of both flows has copied what; empty where it is this one.
     parts: tuple[MapPart, ...] = ()
     opposite: OppositeFacts = NO_OPPOSITE

@@ -170,6 +170,21 @@ def _nothing_copied(fact: VerifyFacts) -> bool:
     return fact.target_end - fact.target_start <= _MARKERS or (bool(fact.chain) and fact.shared_target)
 
 
+def _only_started(fact: VerifyFacts) -> bool:
+    """Whether a first start has passed over all records so far, as configured, and none has been copied since.
+
+    The target's log has never held a record, so none can have been lost there.
+    """
+    settled = fact.settled
+    return (
+        fact.starts_late
+        and not fact.runs
+        and settled is not None
+        and settled.target_next == fact.target_end == 0
+        and fact.source_start < settled.source_next <= fact.source_end
+    )
+
+
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     """All that the mode asks for, as one range; None when that is nothing."""
     if not fact.runs and not _nothing_copied(fact):
@@ -179,17 +194,20 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     known = sum(run.count for run in fact.runs)
     expired = known - sum(run.count for run in held)
     mark = fact.verified if mode is VerifyMode.RECENT and _still_holds(fact) else None
+    passed_over = 0 if fact.settled is None or not _only_started(fact) else fact.settled.source_next - fact.source_start
     if not fact.runs and mark is None:
-        mark = VerifiedMark(fact.source_start, fact.target_start)
+        mark = VerifiedMark(fact.source_start + passed_over, fact.target_start)
     runs = clip(held, source_first=mark.source_next) if mark is not None else held
     several = may_give_several(fact.chain)
     range_ = _range(fact, runs, mark, tail=several or mode is not VerifyMode.SAMPLE, several=several)
     if range_ is None or not (range_.source_first < range_.source_next or range_.target_first < range_.target_next):
-        return None
+        if not passed_over:
+            return None
+        return replace(_check_of(fact, ()), offsets_before_map=passed_over)
     return replace(
         _check_of(fact, (range_,)),
         expired=expired,
-        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else 0,
+        offsets_before_map=max(fact.runs[0].source_first - fact.source_start, 0) if fact.runs else passed_over,
         population=sum(run.count for run in held),
         nothing_copied=not fact.runs,
     )

@@ -335,6 +335,35 @@ def test_a_partition_that_was_never_copied_and_holds_records_is_not_equal(
     assert [verdict.reason for verdict in report.verdicts] == ["no-map"]
 
 
+def test_records_that_a_first_start_has_passed_over_are_counted_and_hold_nothing_up(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    for partition in (0, 1):
+        produce(kafka_pair.source, topic_name, records(10, partition=partition))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.first.start": "latest"})
+    flow.run()
+    produce(kafka_pair.source, topic_name, records(5, start=10, partition=1))
+    assert flow.run().records == 5
+
+    report = verify(flow)
+
+    assert (report.exit_code, report.records) == (0, 5), report.to_dict()
+    assert [verdict.offsets_before_map for verdict in report.verdicts] == [10, 10]
+
+
+def test_a_position_that_skips_records_proves_nothing_where_a_first_start_would_have_copied_them(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    produce(kafka_pair.source, topic_name, records(10))
+    flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.first.start": "latest"})
+    flow.run()
+    earliest = pair_flow(tmp_path, kafka_pair, topics=topic_name)
+
+    assert [verdict.reason for verdict in verify(earliest).verdicts] == ["no-map"]
+
+
 def test_without_a_map_nothing_can_be_verified(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> None:
     create_topic(kafka_pair.source, topic_name)
     create_topic(kafka_pair.target, f"A.{topic_name}")
