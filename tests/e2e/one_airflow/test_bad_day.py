@@ -275,7 +275,8 @@ def test_runs_that_people_end_say_so_and_none_stays_open_in_the_ledger(day: Day)
         # One that was told to end, and did in good order, needs no error.
         assert closed.error is not None or closed.state != RunState.FAILED
         assert closed.error is None or closed.error["reason"] in ("spark-job", "run-died")
-        assert str(day.ended_by[row.id]).endswith("in Airflow.")
+        # One that ended by itself just before was ended by nobody.
+        assert closed.state == RunState.SUCCEEDED or str(day.ended_by[row.id]).endswith("in Airflow."), closed
     (dead,) = [each for each in day.runs if each.id == day.died]
     assert dead.error is not None
     assert dead.error["reason"] == "run-died"
