@@ -45,10 +45,12 @@ def test_a_module_of_the_local_stack_leaves_most_unit_tests_alone(repository: Gr
 
 def test_a_document_selects_only_tests_that_read_documents(repository: Graph) -> None:
     documents = "tests/unit/project/test_documents.py"
+    # Reads two of them, under a name of the folder.
+    tables = "tests/unit/relay/test_backfill_states.py"
 
-    assert selected(repository, "docs/page.md") == {documents}
+    assert selected(repository, "docs/page.md") == {documents, tables}
     # One of them is compared with the table of states.
-    assert selected(repository, "docs/runbooks.md") == {documents, "tests/unit/runbook/test_cutover_states.py"}
+    assert selected(repository, "docs/runbooks.md") == {documents, tables, "tests/unit/runbook/test_cutover_states.py"}
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from tests.support.compose import ComposeFile
 _OF_THIS_MACHINE = ("--conf=spark.pyspark.python=", "--conf=spark.pyspark.driver.python=")
 
 
-def _words() -> list[str]:
-    command = server_command(Path("/spark"), master="local[2]", host="0.0.0.0", port=15002)
+def _words(host: str = "0.0.0.0") -> list[str]:
+    command = server_command(Path("/spark"), master="local[2]", host=host, port=15002)
     return [word for word in command if not word.startswith(_OF_THIS_MACHINE)]
 
 
@@ -28,9 +28,12 @@ def test_the_server_has_the_settings_of_every_job_and_its_own_after_them() -> No
 
 
 def test_the_container_is_started_in_the_same_way() -> None:
-    service = ComposeFile.read({"SPARK_WORKER_CORES": "2"}, {}).service("spark-connect")
+    """But at an address of the one network from which it is to be reached."""
+    address = "10.0.0.10"
+    variables = {"SPARK_WORKER_CORES": "2", "SPARK_CONNECT_ADDRESS": address}
+    service = ComposeFile.read(variables, {}).service("spark-connect")
 
-    assert set(service.command) == {"spark-submit", *_words()[1:]}
+    assert set(service.command) == {"spark-submit", *_words(address)[1:]}
     assert service.environment["PYSPARK_PYTHON"] == "/opt/mirror/venv/bin/python"
 
 
