@@ -170,19 +170,17 @@ def _nothing_copied(fact: VerifyFacts) -> bool:
     return fact.target_end - fact.target_start <= _MARKERS or (bool(fact.chain) and fact.shared_target)
 
 
-def _only_started(fact: VerifyFacts) -> bool:
-    """Whether a first start has passed over all records so far, as configured, and none has been copied since.
+def _passed_over(fact: VerifyFacts) -> int:
+    """How many offsets a first start has passed over, as configured, where no record has been copied since; else 0.
 
     The target's log has never held a record, so none can have been lost there.
     """
     settled = fact.settled
-    return (
-        fact.starts_late
-        and not fact.runs
-        and settled is not None
-        and settled.target_next == fact.target_end == 0
-        and fact.source_start < settled.source_next <= fact.source_end
-    )
+    if not fact.starts_late or fact.runs or settled is None or settled.source_next > fact.source_end:
+        return 0
+    if settled.target_next or fact.target_end:
+        return 0
+    return max(settled.source_next - fact.source_start, 0)
 
 
 def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
@@ -194,7 +192,7 @@ def _whole(fact: VerifyFacts, mode: VerifyMode) -> PartitionCheck | None:
     known = sum(run.count for run in fact.runs)
     expired = known - sum(run.count for run in held)
     mark = fact.verified if mode is VerifyMode.RECENT and _still_holds(fact) else None
-    passed_over = 0 if fact.settled is None or not _only_started(fact) else fact.settled.source_next - fact.source_start
+    passed_over = _passed_over(fact)
     if not fact.runs and mark is None:
         mark = VerifiedMark(fact.source_start + passed_over, fact.target_start)
     runs = clip(held, source_first=mark.source_next) if mark is not None else held
