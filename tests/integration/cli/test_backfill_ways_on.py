@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from mirror_lib.relay.model import CopyJob, PartitionResult
 from mirror_lib.relay.run_lock import hold_lock
 from mirror_lib.relay.run_model import RunOptions
 from tests.support.clusters import KafkaPair
-from tests.support.console import Console, Said, copies_in_process
+from tests.support.console import Console, Said
 from tests.support.flows import pair_flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to
 from tests.support.kafka import Record, consume, create_topic, delete_records, delete_topic, produce, records
@@ -22,11 +22,7 @@ from tests.support.kafka import Record, consume, create_topic, delete_records, d
 COUNT = 20
 
 
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
-    with copies_in_process():
-        yield
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 class Scene:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,11 +32,7 @@ from tests.support.kafka import (
 BATCH = 136
 
 
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
-    with copies_in_process():
-        yield
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 class Scene:

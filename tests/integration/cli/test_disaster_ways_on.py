@@ -20,7 +20,7 @@ from mirror_lib.relay.run_model import RunOptions
 from mirror_lib.runbook import after_disaster
 from mirror_lib.runbook.return_plan import plan_return
 from tests.support.clusters import KafkaPair
-from tests.support.console import Console, Said, copies_in_process
+from tests.support.console import Console, Said
 from tests.support.cutovers import migration, numbered
 from tests.support.flows import Flow
 from tests.support.interruptions import DriverKilledError, killed_after, up_to
@@ -29,11 +29,7 @@ from tests.support.kafka import consume, create_topic, delete_topic, produce
 COPIED, LOST, SINCE = 20, 4, 6
 
 
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
-    with copies_in_process():
-        yield
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 class Scene:

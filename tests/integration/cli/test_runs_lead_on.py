@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,18 +9,14 @@ import pytest
 from mirror_lib.cli.run_outcome import close_abandoned
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
-from tests.support.console import Console, Said, copies_in_process
+from tests.support.console import Console, Said
 from tests.support.flows import Flow, pair_flow
 from tests.support.kafka import consume, create_topic, produce, records
 
 COUNT = 10
 
 
-@pytest.fixture(autouse=True)
-def _without_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("MIRROR_STATE_DIR", str(tmp_path / "state"))
-    with copies_in_process():
-        yield
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 
 class Scene:
