@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_lib.dev import jars
+from mirror_lib.dev import jar_digests, jars
 from mirror_lib.dev.jars import FetchProgress, JarsUnavailableError
 
 
@@ -26,6 +26,10 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "</resolvers></ivysettings>"
     )
     monkeypatch.setenv(jars.IVY_SETTINGS_VARIABLE, str(settings))
+    digest = jar_digests.digest_of(next(folder.rglob(f"{binding.module}-{binding.version}.jar")))
+    known = tmp_path / "known.sha256"
+    known.write_text(f"{digest}  {binding.module}-{binding.version}.jar\n")
+    monkeypatch.setattr(jar_digests, "KNOWN_JARS", known)
     return folder
 
 
@@ -49,6 +53,18 @@ def test_given_a_version_that_is_not_there_when_fetched_then_the_error_names_it_
         jars.fetch(jars.kafka_broker("8.8.8"), into=tmp_path / "jars")
 
     assert [file.name for file in (tmp_path / "jars").iterdir()] == [".8.8.8.lock"]
+
+
+def test_given_a_jar_that_was_exchanged_when_fetched_then_it_is_refused_by_name_and_nothing_stays(
+    repository: Path, tmp_path: Path
+) -> None:
+    binding = next(repository.rglob("log4j-slf4j-impl-*.jar"))
+    binding.write_bytes(binding.read_bytes() + b"one more line")
+
+    with pytest.raises(JarsUnavailableError, match=rf"{binding.name} is not the file that it was"):
+        jars.fetch(jars.kafka_broker("9.9.9"), into=tmp_path / "jars")
+
+    assert [file.name for file in (tmp_path / "jars").iterdir()] == [".9.9.9.lock"]
 
 
 def test_given_two_that_ask_at_once_when_fetched_then_both_get_the_same_and_one_fetches(
