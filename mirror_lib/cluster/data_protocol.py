@@ -14,10 +14,13 @@ from mirror_lib.cluster.garbled import answer_of
 from mirror_lib.cluster.protocol_fields import (
     EMPTY_ARRAY,
     NO_TAGS,
+    TOPIC_ID_BYTES,
     FieldReader,
     encode_compact,
     encode_string,
     encode_varint,
+    read_varint,
+    skip_tags,
 )
 
 #: API keys, and versions that Kafka 2.4 is the first to speak; every supported broker is newer.
@@ -102,29 +105,35 @@ def parse_produce_by_id(view: memoryview, names: Mapping[bytes, str]) -> tuple[l
     Returns:
         The answers, and for how long the broker reads nothing more from the connection (`produce_throttle_ms`).
     """
-    answer = FieldReader(view, flexible=True)
-    answer.skip_tags()
+    position = skip_tags(view, 0)
+    topics, position = read_varint(view, position)
     result = []
-    for _ in range(answer.count()):
-        topic = names.get(answer.topic_id())
+    for _ in range(topics - 1):
+        topic = names.get(bytes(view[position : position + TOPIC_ID_BYTES]))
         if topic is None:
             raise ValueError("a topic was not written to")
-        for _ in range(answer.count()):
-            *numbers, behind = answer.numbers(_PRODUCED_BY_ID)
+        count, position = read_varint(view, position + TOPIC_ID_BYTES)
+        for _ in range(count - 1):
+            *numbers, behind = _PRODUCED_BY_ID.unpack_from(view, position)
+            position += _PRODUCED_BY_ID.size
             if behind != _NOTHING_REFUSED:
-                answer.skip(-len(_NOTHING_REFUSED))
-                _skip_refusal(answer)
+                position = _skip_refusal(view, position - len(_NOTHING_REFUSED))
             result.append(ProducedPartition(topic, *numbers))
-        answer.skip_tags()
-    return result, answer.int32()
+        position = skip_tags(view, position)
+    (throttle_ms,) = _INT32.unpack_from(view, position)
+    return result, throttle_ms
 
 
-def _skip_refusal(answer: FieldReader) -> None:
+def _skip_refusal(view: memoryview, position: int) -> int:
+    """The place behind what follows the numbers of a partition: refused records, a message, tagged fields."""
+    answer = FieldReader(view, flexible=True)
+    answer.skip(position)
     for _ in range(answer.count()):
         _record, _message = answer.int32(), answer.string()
         answer.skip_tags()
     _message = answer.string()
     answer.skip_tags()
+    return answer.position
 
 
 @answer_of("Produce")

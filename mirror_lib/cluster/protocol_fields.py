@@ -43,6 +43,11 @@ class FieldReader:
         self._at = 0
         self._flexible = flexible
 
+    @property
+    def position(self) -> int:
+        """The place of the next field."""
+        return self._at
+
     def skip(self, size: int) -> None:
         """Pass over some bytes."""
         self._at += size
@@ -135,6 +140,8 @@ def read_varint(view: memoryview, position: int) -> tuple[int, int]:
 
 def skip_tags(view: memoryview, position: int) -> int:
     """The place behind tagged fields."""
+    if view[position] == 0:
+        return position + 1
     count, position = read_varint(view, position)
     for _ in range(count):
         _tag, position = read_varint(view, position)
