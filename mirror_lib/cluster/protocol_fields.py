@@ -16,6 +16,8 @@ _MORE_BITS, _LOW_BITS = 0x80, 0x7F
 #: Bytes of the longest unsigned varint that the protocol has: 32 bits.
 _LONGEST_VARINT = 5
 
+_SINGLE_BYTES = tuple(bytes((number,)) for number in range(_MORE_BITS))
+
 #: In the compact encoding: no tagged fields, an empty array, no array at all.
 NO_TAGS, EMPTY_ARRAY, NULL_ARRAY = b"\0", b"\1", b"\0"
 
@@ -152,6 +154,8 @@ def skip_tags(view: memoryview, position: int) -> int:
 
 def encode_varint(number: int) -> bytes:
     """A number as an unsigned varint."""
+    if number < _MORE_BITS:
+        return _SINGLE_BYTES[number]
     encoded = bytearray()
     while number >= _MORE_BITS:
         encoded.append(number & _LOW_BITS | _MORE_BITS)
