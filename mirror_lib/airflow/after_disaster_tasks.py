@@ -76,10 +76,10 @@ def hand_over(
 
 
 def _begin_again(flow: str) -> str:
-    from mirror_lib.runbook.disaster_states import State, do
+    from mirror_lib.runbook.disaster_states import DisasterState, do
     from mirror_lib.topology.names import FlowId
 
-    return do(State.NOT_AGREED, FlowId.parse(flow))
+    return do(DisasterState.NOT_AGREED, FlowId.parse(flow))
 
 
 def _topics(params: Mapping[str, Any]) -> Sequence[str]:

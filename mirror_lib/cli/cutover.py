@@ -320,7 +320,7 @@ def after_disaster(
     from mirror_lib.ledger.handovers import enabled_opposite_of, load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
     from mirror_lib.runbook.after_disaster import apply_return
-    from mirror_lib.runbook.disaster_states import STATES, State, do
+    from mirror_lib.runbook.disaster_states import STATES, DisasterState, do
     from mirror_lib.runbook.return_plan import plan_return
 
     with reporting(as_json) as output:
@@ -341,7 +341,7 @@ def after_disaster(
                 done = not plan.errors
             else:
                 output.exit_code = 3
-        state = State.HANDED_OVER if done else State.REFUSED if plan.errors else State.PLANNED
+        state = DisasterState.HANDED_OVER if done else DisasterState.REFUSED if plan.errors else DisasterState.PLANNED
         if not done:
             output.note("Nothing was changed.")
         capped_errors(output, plan.errors)

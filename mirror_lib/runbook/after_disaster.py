@@ -19,7 +19,7 @@ from mirror_lib.ledger.rows import DISASTER, GapRow, GapState
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.relay.position_changes import keep_account
 from mirror_lib.relay.run_lock import hold_lock
-from mirror_lib.runbook.disaster_states import State, do
+from mirror_lib.runbook.disaster_states import DisasterState, do
 from mirror_lib.runbook.handover import handed_over_rows
 from mirror_lib.runbook.return_plan import ReturningPartition, ReturnPlan, plan_return
 from mirror_lib.runbook.way_back import prepare_way_back
@@ -64,7 +64,7 @@ def apply_return(
             raise PlanChangedError(
                 f"this is not what was agreed to any more: {plan}.",
                 where=Where(flow=str(flow.flow)),
-                action=do(State.CHANGED, flow.flow),
+                action=do(DisasterState.CHANGED, flow.flow),
             )
         now = datetime.now(UTC)
         noted = {_range(gap) for gap in ledger.gaps(str(flow.flow), limit=None) if gap.cause == DISASTER}

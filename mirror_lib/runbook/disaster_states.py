@@ -13,7 +13,7 @@ from enum import StrEnum
 from mirror_lib.topology.names import FlowId
 
 
-class State(StrEnum):
+class DisasterState(StrEnum):
     """Where the return of some topics is."""
 
     SOURCE_AWAY = "source-away"
@@ -36,36 +36,38 @@ class Stand:
     do: str
 
 
-STATES: Mapping[State, Stand] = {
-    State.SOURCE_AWAY: Stand(
+STATES: Mapping[DisasterState, Stand] = {
+    DisasterState.SOURCE_AWAY: Stand(
         "The source does not answer (`broker-unreachable`): nothing was changed.",
         "Start it, keep clients away from it, and look: {again}.",
     ),
-    State.PLANNED: Stand("Shown by `--dry-run`, or by the task `look`: nothing was changed.", "Carry it out: {again}."),
-    State.ASKING: Stand(
+    DisasterState.PLANNED: Stand(
+        "Shown by `--dry-run`, or by the task `look`: nothing was changed.", "Carry it out: {again}."
+    ),
+    DisasterState.ASKING: Stand(
         "In Airflow: the question `agreed` is open among the required actions.", "Answer it there with Yes or No."
     ),
-    State.NOT_AGREED: Stand(
+    DisasterState.NOT_AGREED: Stand(
         "Somebody said No, nobody answered, or a task was cleared and asks with an old text: nothing was changed.",
         "Begin again: {again}, or trigger the DAG again.",
     ),
-    State.CHANGED: Stand(
+    DisasterState.CHANGED: Stand(
         "The clusters are not as they were shown any more (`plan-changed`): nothing was changed.",
         "Keep everybody away from the source, look and agree again: {again}, or trigger the DAG again.",
     ),
-    State.FLOW_RUNS: Stand(
+    DisasterState.FLOW_RUNS: Stand(
         "A run of one of the two flows holds its lock (`run-locked`): nothing was changed.",
         "Pause both flows' DAGs, wait for the run to end, or end it, and repeat: {again}.",
     ),
-    State.REFUSED: Stand(
+    DisasterState.REFUSED: Stand(
         "A partition cannot be handed over, and so none was: its error says why.",
         "Follow the error's own words, or leave the topic out by --topics: {again}.",
     ),
-    State.INTERRUPTED: Stand(
+    DisasterState.INTERRUPTED: Stand(
         "The process died before the topics were handed over. Positions of the flow back and gaps may be written.",
         "Repeat it: {again}. It writes the same again.",
     ),
-    State.HANDED_OVER: Stand(
+    DisasterState.HANDED_OVER: Stand(
         "The flow back brings home what came since; the flow itself copies these topics no more.",
         "Run the flow back: {run_back}.",
     ),
@@ -91,7 +93,7 @@ def copy_all_back(flow: FlowId) -> str:
     )
 
 
-def do(state: State, flow: FlowId) -> str:
+def do(state: DisasterState, flow: FlowId) -> str:
     """What to do in a state."""
     return STATES[state].do.format(again=after_disaster(flow), run_back=run_back(flow))
 

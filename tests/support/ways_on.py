@@ -194,7 +194,7 @@ BACKFILL_STOPS_ALIKE: Mapping[str, str] = {
     "topology": "topic-missing",
 }
 
-#: Tests by state of a return after a disaster (`mirror_lib.runbook.disaster_states.State`).
+#: Tests by state of a return after a disaster (`mirror_lib.runbook.disaster_states.DisasterState`).
 _DAG = "tests/unit/airflow/test_airflow_after_disaster.py"
 RETURN_STATES: Mapping[str, tuple[str, ...]] = {
     "source-away": (f"{_RETURNS}::test_while_the_source_is_away",),

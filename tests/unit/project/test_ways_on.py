@@ -55,7 +55,7 @@ def test_every_state_and_every_stop_of_a_backfill_has_a_test() -> None:
 
 
 def test_every_state_of_a_return_after_a_disaster_has_a_test() -> None:
-    assert set(disaster_states.State) == set(RETURN_STATES)
+    assert set(disaster_states.DisasterState) == set(RETURN_STATES)
 
 
 @pytest.mark.parametrize(
