@@ -62,5 +62,5 @@ def test_errors_come_back_with_their_type_and_place() -> None:
 
 
 def test_sending_does_not_load_pandas() -> None:
-    script = "import sys; from mirror_lib.relay.rows import to_arrow; to_arrow([]); sys.exit('pandas' in sys.modules)"
+    script = f"import sys; from {to_arrow.__module__} import to_arrow; to_arrow([]); sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
