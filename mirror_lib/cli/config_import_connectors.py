@@ -77,11 +77,12 @@ def _problems(imported: ImportedConnectors) -> tuple[Problem, ...]:
     entries = parse_properties(imported.text.encode("ascii")).effective
     with_variables = {key for key, entry in entries.items() if "${" in entry.value}
     with_variables |= {key for key in entries if key.startswith("config.providers")}
+    undecided = with_variables | {question.id for question in imported.questions}
     nothing_enabled = "no flow is enabled"
     return tuple(
         each
         for each in problems_of(imported.text)
-        if each.key not in with_variables and not (imported.questions and each.message.startswith(nothing_enabled))
+        if each.key not in undecided and not (imported.questions and each.message.startswith(nothing_enabled))
     )
 
 

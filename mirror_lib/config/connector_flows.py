@@ -13,7 +13,7 @@ from mirror_lib.config.connect_model import ConnectCluster, Connector, Connector
 from mirror_lib.config.connect_transforms import CONVERTERS, FLOW_PREFIXES, TRANSFORMS
 from mirror_lib.config.connector_merge import MergedFlow, Setting, merge, same_value, shown
 from mirror_lib.config.connector_reasons import client_reason, connector_reason, worker_reason
-from mirror_lib.config.definitions import MM2_BY_NAME
+from mirror_lib.config.definitions import MM2_BY_NAME, Scope
 from mirror_lib.config.derive import OLD_NAMES
 from mirror_lib.config.import_questions import ANY_TEXT, Answers, Question
 from mirror_lib.config.kafka_names import CLIENT_SET
@@ -331,9 +331,7 @@ class _Flow:
             self._of_client(*client, name, setting)
         elif name == TRANSFORMS or name in ("predicates", *CONVERTERS) or name.startswith(FLOW_PREFIXES):
             self._of_transforms(name, setting)
-        elif (name in MM2_BY_NAME and not MM2_BY_NAME[name].instead and name != "clusters") or name.startswith(
-            "replication.policy."
-        ):
+        elif name.startswith("replication.policy.") or _is_of_flow(name):
             self._line(name, setting.value, setting.origin)
         else:
             self._listed(name, setting, connector_reason(name))
@@ -383,9 +381,7 @@ class _Flow:
             setting = Setting(value, worker.origin)
             client = name.removeprefix("producer.")
             target = self._settings.get(f"target.cluster.{client}")
-            if name in _OF_WORKER or (
-                name == _POSITIONS and self._source is not None and self._source.name == ConnectorKind.SOURCE.value
-            ):
+            if name in _OF_WORKER or (name == _POSITIONS and self._has_own_positions()):
                 self._result.clusters[flow.target, name] = setting
             elif name in CONVERTERS or name.startswith("config.providers"):
                 continue
@@ -402,11 +398,20 @@ class _Flow:
             else:
                 self._listed(name, setting, worker_reason(name))
 
+    def _has_own_positions(self) -> bool:
+        """Whether the positions of the worker's topic are under the name that a dedicated MM2 and we use."""
+        return self._source is not None and self._source.name == ConnectorKind.SOURCE.value
+
     def _line(self, name: str, value: str, origin: str) -> None:
         self._result.lines.append(Placed(origin, name, f"{self._flow}.{name}", value))
 
     def _listed(self, name: str, setting: Setting, reason: str) -> None:
         self._result.listed.append(Listed(setting.origin, name, setting.value, reason))
+
+
+def _is_of_flow(name: str) -> bool:
+    """Whether a setting of MM2's connectors has an effect here."""
+    return name in MM2_BY_NAME and not MM2_BY_NAME[name].instead and MM2_BY_NAME[name].scope is not Scope.TOP
 
 
 def _is_not_false(text: str | None) -> bool:

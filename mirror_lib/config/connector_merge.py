@@ -137,8 +137,8 @@ def _one_of_each(flow: FlowId, connectors: Sequence[Connector], answers: Answers
             names = list(dict.fromkeys(each.name for each in candidates))
             question = Question(
                 f"{flow}.{kind.short}-connector",
-                f"{flow} has {len(candidates)} connectors {kind.value}, and a flow is one. If they divide its topics, answer "
-                "with one of them and complete its topics in the new file.",
+                f"{flow} has {len(candidates)} connectors {kind.value}, and a flow is one. If they divide its topics, "
+                "answer with one of them and complete its topics in the new file.",
                 tuple((name, f"the settings of the connector {name}") for name in names),
             )
             answer = answers.ask(question)
@@ -160,11 +160,13 @@ def _taken(
     first = next(kind for kind in readers if kind in values)
     if all(same_value(name, value, values[first]) for value in values.values()):
         return next(iter(read))
+    choices: dict[str, tuple[str, str]] = {}
+    for kind, value in read.items():
+        choices.setdefault(value, (kind.short, f"as the {kind.value} has it"))
+    if len(values) > len(read):
+        choices[_DEFAULTS[name]] = ("default", f"{name} = {_DEFAULTS[name]}")
     question = Question(
-        f"{flow}.{name}",
-        "; ".join(_differs(name, values, read)) + ". A flow has one value.",
-        tuple((kind.short, f"{name} = {shown(name, value)}") for kind, value in values.items() if kind in read)
-        + tuple(("default", f"{name} = {_DEFAULTS[name]}") for kind in values if kind not in read),
+        f"{flow}.{name}", "; ".join(_differs(name, values, read)) + ". A flow has one value.", tuple(choices.values())
     )
     answer = answers.ask(question)
     return None if answer == "default" else next((kind for kind in read if kind.short == answer), next(iter(read)))

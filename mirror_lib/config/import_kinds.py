@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirror_lib.config.connect_json import CLASS, connector_of_properties, connectors_in
-from mirror_lib.config.connect_model import ConnectCluster, Worker
+from mirror_lib.config.connect_model import ConnectCluster, Connector, Worker
 from mirror_lib.config.import_questions import Answers
 from mirror_lib.config.kafka_names import BY_CLIENT
 from mirror_lib.config.kubernetes_yaml import read_documents
@@ -49,7 +49,7 @@ def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognise
         ConfigurationError: a file is none of the known kinds, or broken.
     """
     found = Recognised()
-    connectors = []
+    connectors: list[Connector] = []
     workers: list[Worker] = []
     for origin, data in files:
         text = _text(data, origin)
@@ -144,7 +144,9 @@ def _looks_like_yaml(text: str) -> bool:
     return bool(heads)
 
 
-def _properties(data: bytes, origin: str, found: Recognised, connectors: list[Any], workers: list[Worker]) -> None:
+def _properties(
+    data: bytes, origin: str, found: Recognised, connectors: list[Connector], workers: list[Worker]
+) -> None:
     parsed = parse_properties(data)
     broken = [each for each in parsed.problems if each.severity is Severity.ERROR]
     if broken:

@@ -18,6 +18,8 @@ LARGEST_DEPTH = 64
 #: Values after every alias is replaced by what it stands for.
 LARGEST_DOCUMENT = 500_000
 
+#: All scalars are texts: no type is guessed and no object is made, so that nothing can be run.
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TEMPLATE = "{{"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -36,7 +38,7 @@ def read_documents(text: str, origin: str) -> tuple[Any, ...]:
         )
     try:
         _check_depth(text, origin)
-        documents = [each for each in yaml.load_all(text, Loader=_loader()) if each not in (None, "")]
+        documents = [each for each in yaml.load_all(text, Loader=_LOADER) if each not in (None, "")]
     except yaml.YAMLError as error:
         raise _syntax_error(error, text, origin) from None
     except (ValueError, RecursionError, TypeError) as error:
@@ -54,14 +56,9 @@ def is_null(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value in _NULLS)
 
 
-def _loader() -> type[Any]:
-    # All scalars are texts: no type is guessed and no object is made, so that nothing can be run.
-    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-
 def _check_depth(text: str, origin: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_loader()):
+    for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > LARGEST_DEPTH:

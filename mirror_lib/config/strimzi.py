@@ -273,8 +273,8 @@ class _MirrorMaker:
         answer = self._answers.ask(
             Question(
                 "strimzi-version",
-                f"{title}.config sets {', '.join(both)} otherwise than the cluster does. Which of them counts depends on "
-                "the version of Strimzi's operator.",
+                f"{title}.config sets {', '.join(both)} otherwise than the cluster does. Which of them counts depends "
+                "on the version of Strimzi's operator.",
                 (("before-0.49", "the cluster's settings count"), ("since-0.49", "the connector's settings count")),
             )
         )

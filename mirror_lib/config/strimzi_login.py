@@ -117,8 +117,8 @@ class _Reader:
             raise ConfigurationError(f"{where} has neither certificate nor pattern.", action="Correct the resource.")
         if name.endswith(_CA_SECRETS) and pattern in ("*.crt", "*"):
             self.login.notes.append(
-                f"{where}: the pattern {pattern} of the secret {name} became its key ca.crt, the current authority. While "
-                "an authority is being replaced, add the variables of the other *.crt keys."
+                f"{where}: the pattern {pattern} of the secret {name} became its key ca.crt, the current authority. "
+                "While an authority is being replaced, add the variables of the other *.crt keys."
             )
             return ("ca.crt",)
         answer = self._answers.ask(
