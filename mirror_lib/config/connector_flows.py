@@ -15,7 +15,7 @@ from mirror_lib.config.connector_merge import MergedFlow, Setting, merge, same_v
 from mirror_lib.config.connector_reasons import client_reason, connector_reason, worker_reason
 from mirror_lib.config.definitions import MM2_BY_NAME, Scope
 from mirror_lib.config.derive import OLD_NAMES
-from mirror_lib.config.import_questions import ANY_TEXT, Answers, Question
+from mirror_lib.config.import_questions import ANY_TEXT, KAFKA_VERSION, Answers, Question
 from mirror_lib.config.kafka_names import CLIENT_SET
 from mirror_lib.config.kafka_release import Release, kafka_release
 from mirror_lib.config.legacy import APPLIED
@@ -179,7 +179,7 @@ class _Flow:
             return release
         answer = self._answers.ask(
             Question(
-                "kafka-version",
+                KAFKA_VERSION,
                 f"{what} Which version of Kafka does Connect run with? (curl http://connect:8083/ prints it)",
                 ((ANY_TEXT, "the version, such as 3.9 or 4.1"),),
             )
@@ -189,7 +189,7 @@ class _Flow:
         release = kafka_release(answer)
         if release is None:
             raise ConfigurationError(
-                f"--answer kafka-version={answer} is no version.", action="Write it as 3.9 or 4.1.0."
+                f"--answer {KAFKA_VERSION}={answer} is no version.", action="Write it as 3.9 or 4.1.0."
             )
         return release
 

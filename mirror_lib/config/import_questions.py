@@ -9,6 +9,8 @@ from mirror_lib.errors import ConfigurationError
 
 #: The meaning of an answer that may be any text.
 ANY_TEXT = "..."
+#: A question whose answer is a fact, so that it may be given unasked.
+KAFKA_VERSION = "kafka-version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Answers:
             ConfigurationError: there is such an answer.
         """
         for name in self.given:
-            if name not in self._used:
+            if name not in self._used and name != KAFKA_VERSION:
                 asked = ", ".join((*self.open, *sorted(self._used))) or "none"
                 raise ConfigurationError(
                     f"--answer {name}: there is no such question.", action=f"Questions of this import: {asked}."
