@@ -78,11 +78,12 @@ def _problems(imported: ImportedConnectors) -> tuple[Problem, ...]:
     with_variables = {key for key, entry in entries.items() if "${" in entry.value}
     with_variables |= {key for key in entries if key.startswith("config.providers")}
     undecided = with_variables | {question.id for question in imported.questions}
-    nothing_enabled = "no flow is enabled"
+    # Flows with open questions are not enabled, and that need not be said twice.
+    as_meant = ("no flow is enabled", "no flow runs") if imported.questions else ()
     return tuple(
         each
         for each in problems_of(imported.text)
-        if each.key not in undecided and not (imported.questions and each.message.startswith(nothing_enabled))
+        if each.key not in undecided and not each.message.startswith(as_meant)
     )
 
 

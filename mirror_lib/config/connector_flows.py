@@ -258,8 +258,8 @@ class _Flow:
                 tuple(_TOLERANCE.items()),
             )
         )
+        del self._settings["errors.tolerance"]
         if answer is not None:
-            del self._settings["errors.tolerance"]
             self._line("mirror.poison.policy", answer, f"errors.tolerance = {setting.value} of {setting.origin}")
 
     def _converters(self) -> None:

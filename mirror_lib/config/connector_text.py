@@ -82,8 +82,7 @@ def _all_flows() -> Iterator[str]:
 
 
 def _flow(flow: ImportedFlow, undecided: bool) -> Iterator[str]:
-    kinds = ", ".join(kind.value for kind in flow.kinds)
-    yield from comment(f"Connectors: {', '.join(flow.names)} ({kinds}).")
+    yield from comment(f"Connectors: {', '.join(flow.names)}.")
     for note in flow.notes:
         yield from comment(note)
     for origin in dict.fromkeys(each.origin for each in flow.lines):

@@ -72,7 +72,7 @@ def import_connectors(
     providers = variables.provider_lines()
     questions = tuple(answers.open.values())
     notes = list(dict.fromkeys(notes))
-    text = connectors_file(flows, of_clusters, providers, tuple(variables.expected), listed, notes, questions)
+    text = connectors_file(flows, of_clusters, providers, variables.expected(), listed, notes, questions)
     placed = (*providers, *of_clusters, *(line for flow in flows for line in flow.lines))
     return ImportedConnectors(text, placed, tuple(listed), tuple(notes), questions)
 

@@ -11,7 +11,7 @@ from mirror_lib.config.connect_json import CLASS, connector_of_properties, conne
 from mirror_lib.config.connect_model import ConnectCluster, Connector, Worker
 from mirror_lib.config.import_questions import Answers
 from mirror_lib.config.kafka_names import BY_CLIENT
-from mirror_lib.config.kubernetes_yaml import read_documents
+from mirror_lib.config.kubernetes_yaml import LARGEST_TEXT, read_documents
 from mirror_lib.config.model import Severity
 from mirror_lib.config.properties import parse_properties
 from mirror_lib.config.strimzi import clusters_in, is_resource
@@ -52,6 +52,11 @@ def recognise(files: Sequence[tuple[str, bytes]], answers: Answers) -> Recognise
     connectors: list[Connector] = []
     workers: list[Worker] = []
     for origin, data in files:
+        if len(data) > LARGEST_TEXT:
+            raise ConfigurationError(
+                f"{origin} has more than {LARGEST_TEXT // 1024 // 1024} MiB.",
+                action="Give only what is to be imported.",
+            )
         text = _text(data, origin)
         stripped = text.lstrip()
         if stripped.startswith(("{", "[")):

@@ -41,6 +41,7 @@ _KUBERNETES = frozenset(
 _USUAL_KUBERNETES = frozenset({"secrets", "configmaps", "strimzisecrets"})
 #: Files that exist only within a pod of Strimzi.
 _POD_FILES = ("/tmp/strimzi", "/tmp/kafka", "/opt/kafka", "/opt/strimzi")
+_ENVIRONMENT_VARIABLES = "Environment variables"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -58,8 +59,12 @@ class Variables:
     answers: Answers
     #: Provider -> its class.
     needed: dict[str, str] = field(default_factory=dict)
-    #: What has to be where: a sentence each.
-    expected: dict[str, None] = field(default_factory=dict)
+    #: Keys by the folder, file or environment that has to have them.
+    _expected: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def expected(self) -> tuple[str, ...]:
+        """What every machine has to have, a sentence each."""
+        return tuple(f"{place}: {', '.join(keys)}" for place, keys in self._expected.items())
 
     def replaced(self, lines: Sequence[Placed]) -> list[Placed]:
         """The same settings with variables that this program resolves."""
@@ -94,10 +99,8 @@ class Variables:
         java_class = declared if declared is not None else _USUAL.get(provider)
         if java_class in REGISTRY and not path.startswith(_POD_FILES):
             self.needed[provider] = java_class
-            if java_class == _ENVIRONMENT:
-                self._expect(f"the environment variable {key}")
-            else:
-                self._expect(f"{'the file' if 'File' in java_class else 'in the folder'} {path}: {key}")
+            place = "File" if java_class != _DIRECTORY else "Folder"
+            self._expect(_ENVIRONMENT_VARIABLES if java_class == _ENVIRONMENT else f"{place} {path}", key)
             return written
         return self._foreign(written, provider, path, key, declared)
 
@@ -119,7 +122,7 @@ class Variables:
         if answer == "env":
             name = _NOT_A_NAME.sub("_", f"MIRROR {path} {key}").upper().strip("_")
             self.needed[self._free("env", _ENVIRONMENT)] = _ENVIRONMENT
-            self._expect(f"the environment variable {name}, which was {written}")
+            self._expect(_ENVIRONMENT_VARIABLES, f"{name} (it was {written})")
             return f"${{{self._free('env', _ENVIRONMENT)}:{name}}}"
         if answer == "dir":
             return self._secret(_NOT_A_NAME.sub("-", path).strip("-") or provider, key)
@@ -133,7 +136,7 @@ class Variables:
 
     def _secret_path(self, path: str, key: str) -> str:
         folder = "/".join((self.folder.rstrip("/"), *(part for part in path.split("/") if part not in ("", ".", ".."))))
-        self._expect(f"the folder {folder} with the key {key} of {path} as a file")
+        self._expect(f"Folder {folder} with the keys of {path} as files", key)
         return f"{folder}/{key}"
 
     def _placeholder(self, match: re.Match[str]) -> str:
@@ -151,7 +154,7 @@ class Variables:
             return match[0]
         name = self._free("env", _ENVIRONMENT)
         self.needed[name] = _ENVIRONMENT
-        self._expect(f"the environment variable {match[1]}")
+        self._expect(_ENVIRONMENT_VARIABLES, match[1])
         return f"${{{name}:{match[1]}}}"
 
     def _free(self, wanted: str, java_class: str) -> str:
@@ -170,5 +173,5 @@ class Variables:
     def _declared_names(self) -> tuple[str, ...]:
         return parse_list(self.worker.get(_PREFIX, ""))
 
-    def _expect(self, sentence: str) -> None:
-        self.expected[sentence] = None
+    def _expect(self, place: str, key: str) -> None:
+        self._expected.setdefault(place, {})[key] = None
