@@ -111,7 +111,7 @@ def _flow(flow: ImportedFlow, undecided: bool) -> Iterator[str]:
 def _positions(flows: Sequence[ImportedFlow]) -> Iterator[str]:
     yield from comment(
         "Only one of the two may run a flow at a time. The first run refuses a partition that Connect has copied "
-        "already (target-not-empty) until its position is taken over: section 6 of docs/migration.md."
+        "already (target-not-empty) until its position is taken over: section 6.4 of docs/migration.md."
     )
     for each in flows:
         if ConnectorKind.SOURCE in each.kinds:

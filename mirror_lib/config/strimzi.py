@@ -57,10 +57,12 @@ _SPEC_REASONS = {
     "tracing": "its interceptors are Java classes, which cannot run here",
     "logging": "it sets Log4j of Kafka Connect, which does not run here",
     "rack": "the rack of a pod's node is not known here: <source>.consumer.client.rack reads from the nearest replica",
+    **dict.fromkeys(("image", "livenessProbe", "readinessProbe", "template", "clientRackInitImage"), _NO_PODS),
     "externalConfiguration": (
         "it mounts secrets into pods of Connect: give their values to the machines that run tasks (docs/secrets.md)"
     ),
 }
+_UNKNOWN = "Strimzi knows no such field, and ignores it"
 _CONNECTOR_REASONS = {
     "autoRestart": _NO_RESTARTS,
     "listOffsets": "mirror position show prints the positions",
@@ -72,6 +74,9 @@ _USED_CONNECTOR = frozenset({"tasksMax", "config", "pause", "state", "class"})
 _NOT_CONNECTION = "MirrorMaker 2 takes only settings of the connection from a cluster's config"
 _DROPPED = "Strimzi lets only sasl.* and ssl.keystore.* of a custom login through"
 _PAUSED = frozenset({"paused", "stopped"})
+#: `AbstractConnectorSpec.FORBIDDEN_PARAMETERS`
+_FORBIDDEN = frozenset({"name", "connector.class", "tasks.max", "connector.plugin.version"})
+_NOT_LET_THROUGH = "Strimzi does not let it through; tasksMax of the connector counts, which is 1 by default"
 
 
 def is_resource(document: Any) -> bool:
@@ -95,7 +100,7 @@ def clusters_in(documents: Sequence[Any], origin: str, answers: Answers) -> tupl
         if not str(resource.get("apiVersion", "")).startswith(GROUP):
             continue
         if kind == MIRROR_MAKER:
-            found.append(_MirrorMaker(resource, origin, answers).read())
+            found += _MirrorMaker(resource, origin, answers).read()
         elif kind == CONNECTOR:
             loose += _connector_resource(resource, origin, listed)
     if loose:
@@ -146,23 +151,23 @@ class _MirrorMaker:
         self._listed: list[Listed] = []
         self._notes: list[str] = []
 
-    def read(self) -> ConnectCluster:
+    def read(self) -> tuple[ConnectCluster, ...]:
+        """A Connect cluster for each mirror: which of them connects as its target is another question for each."""
         mirrors = self._spec.get("mirrors")
         if not isinstance(mirrors, list) or not mirrors:
             raise ConfigurationError(f"{self._title}: spec.mirrors has no mirror.", action="Correct the resource.")
-        connectors: list[Connector] = []
-        worker: Worker | None = None
+        found: list[ConnectCluster] = []
+        self._list_spec()
         for index, each in enumerate(mirrors):
             where = f"spec.mirrors[{index}]"
             mirror = _object(each, f"{self._title}: {where}")
-            source, target, target_where = self._ends(mirror, where)
-            if worker is None:
-                worker = self._worker(target, target_where)
-            connectors += self._connectors(mirror, where, source, target)
-        self._list_spec()
-        return ConnectCluster(
-            tuple(connectors), worker, tuple(dict.fromkeys(self._listed)), tuple(dict.fromkeys(self._notes))
-        )
+            source, target, described = self._ends(mirror, where)
+            connectors = tuple(self._connectors(mirror, where, source, target))
+            worker = self._worker(target, described)
+            listed, notes = tuple(dict.fromkeys(self._listed)), tuple(dict.fromkeys(self._notes))
+            found.append(ConnectCluster(connectors, worker, listed, notes))
+            self._listed, self._notes = [], []
+        return tuple(found)
 
     def _ends(
         self, mirror: Mapping[str, Any], where: str
@@ -253,7 +258,7 @@ class _MirrorMaker:
                 continue
             title = f"{self._title}: {where}.{name}"
             spec = _object(mirror[name], title)
-            given = {} if is_null(spec.get("config")) else texts_of(spec["config"], f"{title}.config")
+            given = self._config_of(spec, title)
             config = {**(given | ends if self._clusters_win(given, ends, title) else ends | given), **patterns}
             if not is_null(spec.get("tasksMax")):
                 config["tasks.max"] = str(text_of(spec["tasksMax"], f"{title}.tasksMax"))
@@ -264,6 +269,15 @@ class _MirrorMaker:
             yield Connector(title, connector, kind, config, paused, self._version())
         known = {*_PATTERNS, *_CONNECTORS, "source", "sourceCluster", "targetCluster"}
         self._listed += _listed_parts(mirror, f"{self._title}: {where}", known, {})
+
+    def _config_of(self, spec: Mapping[str, Any], title: str) -> dict[str, str]:
+        given = {} if is_null(spec.get("config")) else texts_of(spec["config"], f"{title}.config")
+        self._listed += [
+            Listed(f"{title}.config", name, value, _NOT_LET_THROUGH)
+            for name, value in given.items()
+            if name in _FORBIDDEN
+        ]
+        return {name: value for name, value in given.items() if name not in _FORBIDDEN}
 
     def _clusters_win(self, given: Mapping[str, str], ends: Mapping[str, str], title: str) -> bool:
         """Whether settings of the clusters replace those of a connector, as they did before Strimzi 0.49."""
@@ -337,7 +351,7 @@ def _listed_parts(
             continue
         shown = value if isinstance(value, str) else json.dumps(value)
         shown = shown if len(shown) <= 60 else "(...)"
-        found.append(Listed(title, str(name), shown, reasons.get(str(name), _NO_PODS)))
+        found.append(Listed(title, str(name), shown, reasons.get(str(name), _UNKNOWN)))
     return found
 
 

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror_lib.cluster.jaas import parse_jaas
 from mirror_lib.config.connect_model import ConnectCluster, Connector, ConnectorKind
+from mirror_lib.config.connectors import import_connectors
 from mirror_lib.config.import_questions import Answers
+from mirror_lib.config.properties import parse_properties
 from mirror_lib.config.strimzi import clusters_in
 from mirror_lib.errors import ConfigurationError
 
@@ -340,11 +343,34 @@ def test_a_connect_cluster_that_is_not_the_target_is_told_apart() -> None:
     assert worker.settings["bootstrap.servers"] == "other:9092"
 
 
+def test_each_mirror_asks_for_itself_whether_connect_is_its_target() -> None:
+    mirrors = [
+        {"sourceCluster": "source", "targetCluster": "target", "sourceConnector": {}},
+        {"sourceCluster": "target", "targetCluster": "source", "sourceConnector": {}},
+    ]
+
+    found = clusters_in((old_form({}, mirrors=mirrors),), "x", Answers({}))
+
+    assert [each.worker.connects_as_target for each in found if each.worker] == [True, False]
+    assert found[1].worker is not None
+    assert found[1].worker.settings["bootstrap.servers"] == "target:9092"
+
+
+def test_what_strimzi_does_not_know_or_let_through_is_listed() -> None:
+    connector = {"config": {"tasks.max": "8", "topics": "a"}, "unknown": "1"}
+
+    found = read(old_form({"sourceConnector": connector, "config": {"replication.factor": "3"}}))
+
+    assert "tasks.max" not in one(found).config
+    assert {each.name for each in found.listed} == {"tasks.max", "unknown", "config"}
+
+
 def test_lists_and_other_kinds_are_looked_through() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "data": {"a": "b"}}
     listed = {"apiVersion": "v1", "kind": "List", "items": [secret, new_form(MIRROR), new_form(MIRROR)]}
 
     assert len(clusters_in((secret, listed), "x", Answers({}))) == 2
+    assert len(clusters_in((secret, listed), "x", Answers({}))[0].connectors) == 2
     with pytest.raises(ConfigurationError, match="only Secret"):
         clusters_in((secret,), "x", Answers({}))
 
@@ -451,8 +477,12 @@ def test_a_resource_with_anything_anywhere_is_read_or_refused(changes: list[tupl
         except (KeyError, IndexError, TypeError):
             continue
     refusal = None
+    answers = Answers({})
     try:
-        clusters_in((resource,), "x", Answers({}))
+        imported = import_connectors(
+            clusters_in((resource,), "x", answers), answers, jaas_options=lambda text: parse_jaas(text).options
+        )
+        assert parse_properties(imported.text.encode("ascii")).entries
     except ConfigurationError as error:
         refusal = error
     assert refusal is None or refusal.action
