@@ -153,8 +153,9 @@ class _Flow:
             self._answers.ask(
                 Question(
                     f"{self._flow}.source-connector",
-                    f"there is no MirrorSourceConnector for {self._flow}, so nothing copies its topics.",
-                    (("none", "it copies no topics: give its other connectors only"),),
+                    f"there is no MirrorSourceConnector for {self._flow}, which would copy its topics. Import it too if "
+                    "there is one.",
+                    (("none", "the flow copies no topics"),),
                 )
             )
         self._line("enabled", "true" if runs else "false", self._origin)

@@ -58,4 +58,4 @@ def worker_reason(name: str) -> str:
         return _OWN_CLIENTS
     if name in CLIENT_SET:
         return "it connects the worker; the flow's connection to the target counts here"
-    return f"{_NO_CONNECT} that it could be said to"
+    return _NO_CONNECT
