@@ -141,6 +141,7 @@ def import_settings(
         if found.clusters:
             import_to_file(found.clusters, answers, secrets_folder, output_file, output, force=force, as_json=as_json)
             return
+        answers.check_used()
         old = _mirror_maker_1(
             found,
             consumer_config,

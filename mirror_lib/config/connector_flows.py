@@ -153,8 +153,8 @@ class _Flow:
             self._answers.ask(
                 Question(
                     f"{self._flow}.source-connector",
-                    f"there is no MirrorSourceConnector for {self._flow}, which would copy its topics. Import it too if "
-                    "there is one.",
+                    f"there is no MirrorSourceConnector for {self._flow}, which would copy its topics. Import it too, "
+                    "if there is one.",
                     (("none", "the flow copies no topics"),),
                 )
             )
