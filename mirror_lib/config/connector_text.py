@@ -47,7 +47,7 @@ def _head(flows: Sequence[ImportedFlow], notes: Sequence[str], questions: Sequen
         ),
         "#",
         "#   mirror config check FILE",
-        *(f"#   mirror config show FILE --flow '{each.flow}'" for each in flows),
+        *(line for each in flows for line in comment(f"mirror config show FILE --flow '{each.flow}'", "  ")),
     ]
     if questions:
         lines += ["#", *comment("No flow is enabled, since questions are open: they stand at the end.")]
@@ -97,7 +97,7 @@ def _flow(flow: ImportedFlow, undecided: bool) -> Iterator[str]:
                 yield setting(each.key, each.value)
     if ConnectorKind.SOURCE not in flow.kinds:
         return
-    schedule = f"{flow.flow}.mirror.schedule = {_SCHEDULE}"
+    schedule = setting(f"{flow.flow}.mirror.schedule", _SCHEDULE)
     if flow.paused:
         yield from comment("Its connector was paused, so this flow runs by hand only. To run it every five minutes:")
         yield f"#   {schedule}"

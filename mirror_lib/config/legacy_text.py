@@ -106,7 +106,7 @@ def comment(text: str, indent: str = "") -> Iterator[str]:
 
 
 def section(title: str, lines: Iterable[str]) -> list[str]:
-    head = f"# --- {title} "
+    head = f"# --- {_escaped(title, '')} "
     return [head + "-" * (_WIDTH - len(head)), *lines, ""]
 
 
@@ -241,7 +241,7 @@ def without_effect(listed: Sequence[Listed]) -> Iterator[str]:
     if not listed:
         yield "# Nothing: every setting has its place above."
     for origin in dict.fromkeys(each.origin for each in listed):
-        yield f"# {origin}:"
+        yield from comment(f"{origin}:")
         for each in listed:
             if each.origin == origin:
                 yield f"#   {setting(each.name, each.value)}"

@@ -411,6 +411,24 @@ def test_every_setting_is_a_line_or_a_comment() -> None:
     )
 
 
+@pytest.mark.parametrize("text", ["x\nA->B.topics=evil", "\u202e", "\x1b[2J", "\ud800", "\u20ac'#"])
+def test_names_of_strangers_are_no_lines_of_the_file(text: str) -> None:
+    document = {text: {"info": {"config": connector("Source", unknown=text)}}}
+    answers = Answers({"kafka-version": "4.3"})
+    clusters = recognise([("x", json.dumps(document).encode())], answers).clusters
+
+    result = import_connectors(clusters, answers, jaas_options=lambda _: {})
+
+    assert "A->B.topics" not in assignments(result)
+    assert result.text.replace("\n", "").isprintable()
+
+
+def test_aliases_need_not_be_ascii() -> None:
+    result = imported([connector("Source") | {"source.cluster.alias": "k\u00f6ln"}])
+
+    assert assignments(result)["k\u00f6ln->B.mirror.schedule"] == "5m"
+
+
 _NAMES = st.one_of(
     st.sampled_from([each.name for each in MM2_FLOW]),
     st.sampled_from(sorted(f"{side}.cluster.{name}" for side in ("source", "target") for name in CLIENT_SET)),
