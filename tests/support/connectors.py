@@ -140,3 +140,100 @@ CASES: Mapping[str, ConnectCase] = {
         flow(topics=r" \Qa.b\E , c\.d ", replication__policy__separator=" ", topics__exclude="^x$")
     ),
 }
+
+#: What `kubectl get kmm2 -o yaml` prints.
+KUBECTL = """\
+apiVersion: v1
+items:
+- apiVersion: kafka.strimzi.io/v1beta2
+  kind: KafkaMirrorMaker2
+  metadata:
+    annotations:
+      kubectl.kubernetes.io/last-applied-configuration: |
+        {"apiVersion":"kafka.strimzi.io/v1beta2","kind":"KafkaMirrorMaker2","spec":{"mirrors":[]}}
+    creationTimestamp: "2025-01-08T10:00:00Z"
+    generation: 7
+    managedFields:
+    - apiVersion: kafka.strimzi.io/v1beta2
+      fieldsType: FieldsV1
+      fieldsV1:
+        f:spec:
+          .: {}
+          f:clusters: {}
+      manager: kubectl
+    name: mm2
+    namespace: kafka
+    uid: 0a1b2c3d-0000-1111-2222-333344445555
+  spec:
+    clusters:
+    - alias: london
+      authentication:
+        passwordSecret:
+          password: password
+          secretName: mm2-london
+        type: scram-sha-512
+        username: mm2
+      bootstrapServers: london.example.com:9094
+      tls:
+        trustedCertificates:
+        - certificate: ca.crt
+          secretName: london-ca
+    - alias: paris
+      bootstrapServers: paris:9092
+    - alias: hub
+      authentication:
+        certificateAndKey:
+          certificate: user.crt
+          key: user.key
+          secretName: mm2-hub
+        type: tls
+      bootstrapServers: hub-kafka-bootstrap:9093
+      config:
+        offset.storage.replication.factor: 3
+        producer.max.request.size: 5242880
+      tls:
+        trustedCertificates: []
+    connectCluster: hub
+    metricsConfig:
+      type: jmxPrometheusExporter
+      valueFrom:
+        configMapKeyRef:
+          key: metrics-config.yml
+          name: mm2-metrics
+    mirrors:
+    - checkpointConnector:
+        config:
+          sync.group.offsets.enabled: true
+        tasksMax: 2
+      groupsBlacklistPattern: test-.*
+      heartbeatConnector: {}
+      sourceCluster: london
+      sourceConnector:
+        autoRestart:
+          enabled: true
+        config:
+          replication.factor: 3
+          source.consumer.isolation.level: read_committed
+          sync.topic.acls.enabled: "false"
+        tasksMax: 10
+      targetCluster: hub
+      topicsBlacklistPattern: .*-dlq
+      topicsPattern: orders.*|payments
+    - sourceCluster: paris
+      sourceConnector:
+        pause: true
+      targetCluster: hub
+    replicas: 3
+    resources:
+      limits:
+        memory: 4Gi
+    version: 3.9.0
+  status:
+    conditions:
+    - status: "True"
+      type: Ready
+    observedGeneration: 7
+kind: List
+metadata:
+  resourceVersion: ""
+"""

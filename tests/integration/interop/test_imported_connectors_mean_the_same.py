@@ -20,7 +20,7 @@ from mirror_lib.config.legacy import APPLIED
 from mirror_lib.config.model import Severity
 from mirror_lib.dev.jars import classpath, fetch, mirror_maker
 from mirror_lib.dev.java import find_java
-from tests.support.connectors import CASES, ConnectCase
+from tests.support.connectors import CASES, KUBECTL, ConnectCase
 
 PROGRAM = Path(__file__).parent / "ConnectorMeanings.java"
 NAMES = (
@@ -34,7 +34,33 @@ SETTINGS = sorted((CLIENT_SET | {"auto.offset.reset"}).union(*APPLIED.values()) 
 Meanings = Mapping[tuple[str, str], Mapping[str, Mapping[str, str]]]
 
 
-def imported(case: ConnectCase) -> str:
+#: A resource of Strimzi. Its version is that of the classes, since defaults differ between versions; and what one of its
+#: connectors has for clients that others have too is left out, since a flow gives it to all of them.
+RESOURCE = KUBECTL.replace("version: 3.9.0", "version: 4.3.1").replace(
+    "          source.consumer.isolation.level: read_committed\n", ""
+)
+STRIMZI = "strimzi"
+
+
+def imported(name: str) -> str:
+    if name == STRIMZI:
+        answers = Answers({})
+        clusters = recognise([("x.yaml", RESOURCE.encode())], answers).clusters
+        return import_connectors(clusters, answers, jaas_options=lambda _: {}).text
+    return imported_case(CASES[name])
+
+
+def connectors_of(name: str) -> list[dict[str, str]]:
+    if name != STRIMZI:
+        return CASES[name].connectors
+    # The reader's part is shown by Strimzi's own expectations, in `tests/unit/config/test_strimzi.py`.
+    found = recognise([("x.yaml", RESOURCE.encode())], Answers({})).clusters
+    configs = [each.config for cluster in found for each in cluster.connectors]
+    there = "${strimzisecrets:kafka/", "${secrets:/etc/mirror/secrets/kafka/"
+    return [{key: value.replace(*there) for key, value in each.items()} for each in configs]
+
+
+def imported_case(case: ConnectCase) -> str:
     files = [(f"{index}.json", json.dumps(each).encode()) for index, each in enumerate(case.connectors)]
     if case.worker is not None:
         files.append(("worker.properties", javaproperties.dumps(case.worker).encode()))
@@ -48,11 +74,11 @@ def imported(case: ConnectCase) -> str:
 def meanings(tmp_path_factory: pytest.TempPathFactory) -> Meanings:
     """By case and connector: `connect` and `file`, each with what MM2's classes say."""
     folder = tmp_path_factory.mktemp("connectors")
-    for name, case in CASES.items():
+    for name in (*CASES, STRIMZI):
         place = folder / name
         place.mkdir()
-        (place / "mm2.properties").write_text(imported(case), encoding="ascii")
-        for each in case.connectors:
+        (place / "mm2.properties").write_text(imported(name), encoding="ascii")
+        for each in connectors_of(name):
             kind = each["connector.class"].rpartition(".")[2]
             path = place / f"{each['source.cluster.alias']}~{each['target.cluster.alias']}~{kind}.properties"
             path.write_text(javaproperties.dumps({**each, "name": "any"}), encoding="latin-1")
@@ -75,11 +101,11 @@ def meanings(tmp_path_factory: pytest.TempPathFactory) -> Meanings:
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, STRIMZI])
 def test_a_file_means_what_its_connectors_meant(name: str, meanings: Meanings) -> None:
     of_case = {connector: sides for (case, connector), sides in meanings.items() if case == name}
 
-    assert len(of_case) == len(CASES[name].connectors)
+    assert len(of_case) == len(connectors_of(name))
     for connector, sides in of_case.items():
         file = {what: value for what, value in sides["file"].items() if what not in ("dataProducer", "pairs")}
         assert file == sides["connect"], connector
@@ -108,7 +134,7 @@ def test_the_producer_of_the_data_has_what_connect_gave_it(name: str, meanings: 
 def test_a_written_file_has_no_problems(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORE", "secret")
     path = tmp_path / "mirror.properties"
-    path.write_text(imported(CASES[name]), encoding="ascii")
+    path.write_text(imported(name), encoding="ascii")
 
     problems = load.check(path)
 
