@@ -34,7 +34,7 @@ SETTINGS = sorted((CLIENT_SET | {"auto.offset.reset"}).union(*APPLIED.values()) 
 Meanings = Mapping[tuple[str, str], Mapping[str, Mapping[str, str]]]
 
 
-#: A resource of Strimzi. Its version is that of the classes, since defaults differ between versions; and what one of its
+#: A resource of Strimzi. Its version is that of the classes, since defaults differ between versions. What one of its
 #: connectors has for clients that others have too is left out, since a flow gives it to all of them.
 RESOURCE = KUBECTL.replace("version: 3.9.0", "version: 4.3.1").replace(
     "          source.consumer.isolation.level: read_committed\n", ""
