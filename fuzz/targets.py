@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuzz import (
     targets_of_answers,
     targets_of_forms,
+    targets_of_imports,
     targets_of_logs,
     targets_of_outsiders,
     targets_of_records,
@@ -17,6 +18,7 @@ TARGETS: tuple[Target, ...] = (
     *targets_of_answers.TARGETS,
     *targets_of_records.TARGETS,
     *targets_of_texts.TARGETS,
+    *targets_of_imports.TARGETS,
     *targets_of_forms.TARGETS,
     *targets_of_outsiders.TARGETS,
 )

@@ -1,4 +1,4 @@
-"""`mirror config`: check a properties file, show what it means for a flow, list all keys, import MirrorMaker 1's."""
+"""`mirror config`: check a properties file, show what it means for a flow, list all keys, import other files."""
 
 from __future__ import annotations
 

@@ -27,9 +27,10 @@ __all__ = ["Imported", "Listed", "MirrorMaker1", "Placed", "import_mirror_maker_
 
 _PROVIDERS = "config.providers"
 #: Client settings beyond the connection that have an effect here.
-_APPLIED = {
+APPLIED = {
     "consumer": frozenset({"client.id", "request.timeout.ms", "isolation.level", "client.rack"}),
     "producer": frozenset({"client.id", "request.timeout.ms", REQUEST_SIZE}),
+    "admin": frozenset({"client.id", "request.timeout.ms"}),
 }
 _RESETS = ("earliest", "latest")
 _ALIAS = re.compile(r"[A-Za-z0-9_-]+")
@@ -158,7 +159,7 @@ class _Side:
     def _key(self, name: str, value: str) -> str | None:
         if name in CLIENT_SET:
             return f"{self.alias}.{name}"
-        if name in _APPLIED[self.kind] or self._is_usable_reset(name, value):
+        if name in APPLIED[self.kind] or self._is_usable_reset(name, value):
             return f"{self.alias}.{self.kind}.{name}"
         if name == _PROVIDERS or self._is_provider(name):
             return name

@@ -117,7 +117,11 @@ _OF_PRODUCER = {
     "batch.num.messages": _OLD_PRODUCER,
 }
 
-_REASONS = {"consumer": _OF_EVERY_CLIENT | _OF_CONSUMER, "producer": _OF_EVERY_CLIENT | _OF_PRODUCER}
+_REASONS = {
+    "consumer": _OF_EVERY_CLIENT | _OF_CONSUMER,
+    "producer": _OF_EVERY_CLIENT | _OF_PRODUCER,
+    "admin": _OF_EVERY_CLIENT | {"retries": _RETRIES},
+}
 
 #: Options of `kafka-mirror-maker.sh` that are only listed.
 OPTION_REASONS = {

@@ -62,12 +62,12 @@ def written_file(
     parts = (
         _head(flow, remarks),
         [f"clusters = {source}, {target}", ""],
-        _section("Connections", _connections(source, target, placed)),
-        _section("The flow", _flow(flow, placed)),
-        _section("As MirrorMaker 1 had it", _as_before(flow, target, placed)),
-        _section("Where topics begin", _beginning(source, resets)),
-        _section("How to go on where MirrorMaker 1 stopped", _positions(flow, group, servers)),
-        _section("What has no effect here", _without_effect(listed)),
+        section("Connections", _connections(source, target, placed)),
+        section("The flow", _flow(flow, placed)),
+        section("As MirrorMaker 1 had it", _as_before(flow, target, placed)),
+        section("Where topics begin", _beginning(source, resets)),
+        section("How to go on where MirrorMaker 1 stopped", _positions(flow, group, servers)),
+        section("What has no effect here", without_effect(listed)),
     )
     return "\n".join(line.rstrip() if line.startswith("#") else line for part in parts for line in part)
 
@@ -105,8 +105,8 @@ def comment(text: str, indent: str = "") -> Iterator[str]:
         yield f"# {indent}{line}"
 
 
-def _section(title: str, lines: Iterable[str]) -> list[str]:
-    head = f"# --- {title} "
+def section(title: str, lines: Iterable[str]) -> list[str]:
+    head = f"# --- {_escaped(title, '')} "
     return [head + "-" * (_WIDTH - len(head)), *lines, ""]
 
 
@@ -237,11 +237,11 @@ def _shell_word(text: str) -> str:
     return escaped if _PLAIN_WORD.fullmatch(escaped) else "'" + escaped.replace("'", "'\\''") + "'"
 
 
-def _without_effect(listed: Sequence[Listed]) -> Iterator[str]:
+def without_effect(listed: Sequence[Listed]) -> Iterator[str]:
     if not listed:
         yield "# Nothing: every setting has its place above."
     for origin in dict.fromkeys(each.origin for each in listed):
-        yield f"# {origin}:"
+        yield from comment(f"{origin}:")
         for each in listed:
             if each.origin == origin:
                 yield f"#   {setting(each.name, each.value)}"

@@ -1,0 +1,104 @@
+"""Kubernetes resources in YAML that somebody hands in: every scalar is the text that is written there. Pure.
+
+Aliases can make a small text a huge document, so size, nesting and expanded size are limited before anything walks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from mirror_lib.errors import ConfigurationError
+
+#: Characters. A resource of etcd has at most 1.5 MiB; a file may hold some of them.
+LARGEST_TEXT = 8 * 1024 * 1024
+LARGEST_DEPTH = 64
+#: Values after every alias is replaced by what it stands for.
+LARGEST_DOCUMENT = 500_000
+
+#: All scalars are texts: no type is guessed and no object is made, so that nothing can be run.
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_TEMPLATE = "{{"
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+def read_documents(text: str, origin: str) -> tuple[Any, ...]:
+    """The documents of a YAML text, as dictionaries, lists and strings; empty ones are left out.
+
+    Scalars stay as they are written: `-1`, `true` and `3.10` are what Kafka is meant to read.
+
+    Raises:
+        ConfigurationError: it is no YAML, or beyond a limit.
+    """
+    if len(text) > LARGEST_TEXT:
+        raise ConfigurationError(
+            f"{origin} has more than {LARGEST_TEXT // 1024 // 1024} MiB.", action="Give only the resources to import."
+        )
+    try:
+        _check_depth(text, origin)
+        documents = [each for each in yaml.load_all(text, Loader=_LOADER) if each not in (None, "")]
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, text, origin) from None
+    except (ValueError, RecursionError, TypeError) as error:
+        # Surrogates that no encoding has, an alias within itself, a mapping as a key.
+        raise ConfigurationError(
+            f"{origin} is no YAML of Kubernetes: {type(error).__name__}.",
+            action="Give what kubectl get -o yaml prints.",
+        ) from None
+    _check_size(documents, origin)
+    return tuple(documents)
+
+
+def is_null(value: Any) -> bool:
+    """Whether a value is absent, or YAML's null."""
+    return value is None or (isinstance(value, str) and value in _NULLS)
+
+
+def _check_depth(text: str, origin: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > LARGEST_DEPTH:
+                line = event.start_mark.line + 1
+                raise ConfigurationError(
+                    f"{origin}, line {line}: more than {LARGEST_DEPTH} levels are nested.",
+                    action="Give what kubectl get -o yaml prints.",
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_size(documents: list[Any], origin: str) -> None:
+    for count, level in enumerate(_levels(documents)):
+        if count > LARGEST_DOCUMENT or level > LARGEST_DEPTH:
+            raise ConfigurationError(
+                f"{origin}: its aliases expand to more than {LARGEST_DOCUMENT} values or {LARGEST_DEPTH} levels.",
+                action="Write the values where the aliases stand.",
+            )
+
+
+def _levels(value: Any) -> Iterator[int]:
+    """The level of each value, one after the other."""
+    waiting: list[tuple[int, Any]] = [(0, value)]
+    while waiting:
+        level, each = waiting.pop()
+        yield level
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        waiting += [(level + 1, member) for member in inner]
+
+
+def _syntax_error(error: yaml.YAMLError, text: str, origin: str) -> ConfigurationError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    where = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
+    if _TEMPLATE in text:
+        return ConfigurationError(
+            f"{origin}{where}: {problem}; it holds {_TEMPLATE}, as templates do.",
+            action="Render it first, such as by `helm template`, or give what kubectl get -o yaml prints.",
+        )
+    return ConfigurationError(
+        f"{origin}{where}: {problem}, so it is no YAML.", action="Correct it, or give what kubectl get -o yaml prints."
+    )
