@@ -258,8 +258,9 @@ def _range(
         first = (runs[0].source_first, runs[0].target_first)
         last = (runs[-1].source_next, runs[-1].target_next)
     if mark is not None:
-        # What was found equal ends exactly here, so whatever lies between is new.
-        first = (max(mark.source_next, fact.source_start), max(mark.target_next, fact.target_start))
+        # What was found equal ends exactly here, so whatever lies between is new. Retention may have passed that.
+        gone = _deleted_until(fact)
+        first = (max(mark.source_next, fact.source_start, gone[0]), max(mark.target_next, fact.target_start, gone[1]))
         last = last if runs else first
     to_end = False
     # A position that is ahead of the end was written after that was read; what lies between is not known yet.
@@ -271,6 +272,17 @@ def _range(
         runs = clip(runs, source_next=last[0])
     last = (max(min(last[0], fact.source_end), first[0]), last[1])
     return _checked(fact, first, last, runs, to_end=to_end)
+
+
+def _deleted_until(fact: VerifyFacts) -> tuple[int, int]:
+    """Behind the last copied record that one side has deleted, as source and target offset; (0, 0) where none is."""
+    source_next = target_next = 0
+    for run in fact.runs:
+        count = min(max(fact.source_start - run.source_first, fact.target_start - run.target_first), run.count)
+        if count <= 0:
+            break
+        source_next, target_next = run.source_first + count, run.target_first + count
+    return source_next, target_next
 
 
 def _checked(

@@ -130,6 +130,39 @@ def test_where_something_may_have_come_nothing_is_confirmed(changes: dict[str, A
     assert _plan(_facts(**settings), mode=VerifyMode.RECENT).confirmed == ()
 
 
+@pytest.mark.parametrize(
+    "deleted", [{"target_start": 9_500}, {"source_start": 9_500}], ids=["on the target", "at the source"]
+)
+def test_recent_begins_at_the_first_record_that_both_sides_have_where_retention_has_passed_what_was_verified(
+    deleted: dict[str, int],
+) -> None:
+    check = _check(_facts(verified=VerifiedMark(9_000, 9_000), **deleted), mode=VerifyMode.RECENT)
+
+    (range_,) = check.ranges
+    assert (range_.source_first, range_.target_first, range_.records) == (9_500, 9_500, 500)
+    assert check.expired == 9_500
+
+
+def test_recent_has_nothing_to_compare_where_retention_has_deleted_all_that_was_copied() -> None:
+    deleted = _facts(verified=VerifiedMark(9_000, 9_000), target_start=10_000)
+
+    assert _plan(deleted, mode=VerifyMode.RECENT).partitions == ()
+
+
+def test_recent_begins_behind_all_that_was_copied_where_retention_has_deleted_that() -> None:
+    deleted = _facts(
+        verified=VerifiedMark(9_000, 9_000),
+        target_start=10_000,
+        target_end=10_001,
+        source_end=10_003,
+        settled=VerifiedMark(10_003, 10_001),
+    )
+
+    (range_,) = _check(deleted, mode=VerifyMode.RECENT).ranges
+
+    assert (range_.source_first, range_.source_next, range_.target_first) == (10_000, 10_003, 10_000)
+
+
 def test_recent_begins_anew_where_the_log_is_shorter_than_what_was_verified() -> None:
     (range_,) = _check(_facts(verified=VerifiedMark(20_000, 20_000)), mode=VerifyMode.RECENT).ranges
 
