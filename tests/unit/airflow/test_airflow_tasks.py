@@ -5,12 +5,12 @@ import pytest
 
 from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.observe.airflow_runs import trigger_text
 from tests.support.ledgers import ready_ledger
 
-NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
 NOTHING_TO_DO = {"skipped": "it is not due", "failed": 0, "problems": []}
 CONFIG = """\
@@ -61,6 +61,8 @@ def context(outcome, **steps):
     """A run whose tasks beside the copy had nothing to do, or what a test says."""
 
     def pull(task_ids, key):
+        if task_ids == "preflight":
+            return None
         return outcome if task_ids == "replicate" else steps.get(task_ids, NOTHING_TO_DO)
 
     return {
@@ -89,7 +91,7 @@ LEFT_TO_ANOTHER = {**OUTCOME, "exit_code": 1, "problems": ["[run-locked] x"], "s
 
 def test_a_run_that_left_the_copy_to_another_is_skipped_and_says_so(config, ledger, caplog):
     with caplog.at_level("INFO"), pytest.raises(AirflowSkipException, match="run r1 is active"):
-        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER, heartbeats=None))
+        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER))
 
     assert "Flow A->B: run r1 is active." in caplog.text
 
@@ -145,20 +147,20 @@ def test_a_step_beside_the_copy_that_did_not_do_everything_fails_the_run(config,
 def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):
     monkeypatch.setattr(tasks, "_CONTACT_SECONDS", 1.0)
     with pytest.raises(BrokerUnreachableError, match="cluster A"):
-        tasks.preflight("A->B", str(config), NO_CHOICE)
+        tasks.check_flow("A->B", str(config), TriggerChoices())
     assert "Flow A->B cannot use cluster A at 127.0.0.1:9." in caplog.text
 
 
 def test_a_regex_that_is_none_is_refused_before_anything_is_asked(config):
     with pytest.raises(ConfigurationError, match="Java regular expressions"):
-        tasks.preflight("A->B", str(config), {**NO_CHOICE, "topics": ["orders("]})
+        tasks.check_flow("A->B", str(config), TriggerChoices(topics=("orders(",)))
 
 
 def test_a_flow_that_the_file_lost_since_parsing_is_a_configuration_error(config):
     with pytest.raises(ConfigurationError, match="B->C"):
-        tasks.preflight("B->C", str(config), NO_CHOICE)
+        tasks.check_flow("B->C", str(config), TriggerChoices())
 
 
 def test_a_file_that_is_gone_is_a_configuration_error(tmp_path):
     with pytest.raises(ConfigurationError, match="gone"):
-        tasks.preflight("A->B", str(tmp_path / "gone.properties"), NO_CHOICE)
+        tasks.check_flow("A->B", str(tmp_path / "gone.properties"), TriggerChoices())
