@@ -13,7 +13,7 @@ from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.relay.run_lock import hold_lock
 from tests.support.clusters import KafkaPair
 from tests.support.flows import Flow, pair_flow
-from tests.support.kafka import Record, create_topic, delete_topic, produce, records
+from tests.support.kafka import Record, create_topic, delete_topic, delete_topics, produce, records
 from tests.support.preflights import Preflight, other_tasks, run_preflight
 
 _ONE_REPLICA = {"checkpoints.topic.replication.factor": "1"}
@@ -104,3 +104,18 @@ def test_a_source_that_was_created_again_is_never_idle(flow: Flow, kafka_pair: K
 def test_a_run_that_is_active_elsewhere_leaves_all_to_the_tasks(flow: Flow) -> None:
     with hold_lock(flow.ledger, flow="A->B", run_id="other", lease_seconds=1.5):
         assert run_preflight(flow.path).skipped == set()
+
+
+def test_a_step_that_fails_is_left_to_its_task_and_to_the_report(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    # The cluster has one broker.
+    made = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"checkpoints.topic.replication.factor": "3"})
+    made.run()
+    delete_topics(kafka_pair.target, "A.checkpoints.internal")
+
+    ran = run_preflight(made.path)
+
+    assert ran.skipped == other_tasks(made.path) - {"translate_offsets", "report"}
+    assert "translate_offsets" not in ran.pushed[STEP_KEY]

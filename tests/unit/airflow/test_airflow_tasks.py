@@ -5,6 +5,7 @@ import pytest
 
 from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
@@ -69,6 +70,46 @@ def context(outcome, **steps):
         "ti": SimpleNamespace(xcom_pull=pull),
         "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
     }
+
+
+def after_preflight(states, steps, **outcomes):
+    """A run that preflight has done, of which somebody has cleared some tasks."""
+
+    def pull(task_ids, key):
+        if task_ids == "preflight":
+            return OUTCOME if key == REPORT_KEY else steps
+        return outcomes.get(task_ids)
+
+    def get_task_states(dag_id, task_ids, run_ids):
+        return {run_ids[0]: {task: states.get(task, "skipped") for task in task_ids}}
+
+    return {
+        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=get_task_states),
+        "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
+    }
+
+
+DONE_BEFORE = dict.fromkeys(tasks.REPORTED_STEPS, NOTHING_TO_DO)
+
+
+def test_the_report_of_a_run_that_preflight_has_done_tells_of_that(config, ledger):
+    done = tasks.report("A->B", str(config), **after_preflight({}, DONE_BEFORE))
+
+    assert done["steps"] == DONE_BEFORE
+    assert done["records"] == 0
+
+
+@pytest.mark.parametrize("task", ["replicate", *tasks.REPORTED_STEPS])
+def test_a_cleared_task_that_ends_without_a_word_fails_the_report_whatever_preflight_has_done(config, ledger, task):
+    with pytest.raises(AirflowFailException, match="A->B"):
+        tasks.report("A->B", str(config), **after_preflight({task: "failed"}, DONE_BEFORE))
+
+
+def test_a_cleared_step_tells_of_itself_in_the_report(config, ledger):
+    done = {"skipped": None, "failed": 1, "problems": ["topic a: denied."]}
+
+    with pytest.raises(AirflowFailException, match="topic a: denied"):
+        tasks.report("A->B", str(config), **after_preflight({}, DONE_BEFORE, sync_topic_acls=done))
 
 
 def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledger):
