@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowSkipException, DownstreamTasksSkipped
@@ -50,7 +51,14 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     else:
         done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id))
     if done is None:
-        return checked.to_dict()
+        left_out = _left_out_steps(checked) if choices.are_usual else {}
+        if not left_out:
+            return checked.to_dict()
+        instance.xcom_push(key=STEP_KEY, value=left_out)
+        instance.xcom_push(key="return_value", value=checked.to_dict())
+        for step, outcome in left_out.items():
+            _log.info("Airflow skips %s: %s. Clear the task to run it all the same.", step, outcome["skipped"])
+        raise DownstreamTasksSkipped(tasks=list(left_out))
     instance.xcom_push(key=REPORT_KEY, value=done.outcome)
     instance.xcom_push(key=STEP_KEY, value=done.steps)
     instance.xcom_push(key=EMITTED_KEY, value=done.emitted)
@@ -125,6 +133,27 @@ def _done_here(checked: CheckedFlow, trigger: str) -> _Done | None:
     except MirrorError as error:
         _log.warning("Flow %s: all tasks run: %s", name, error)
         return None
+
+
+def _left_out_steps(checked: CheckedFlow) -> dict[str, dict[str, Any]]:
+    """Outcomes of the sync steps that have nothing to do in a run with records, by task.
+
+    Groups are translated behind the copy, when their interval may have passed: they are left out where switched off.
+    """
+    from mirror_lib.ledger.location import open_ledger
+    from mirror_lib.sync.due import SyncStep
+    from mirror_lib.sync.due_steps import why_not_due
+    from mirror_lib.sync.observed import save_step
+
+    found = {}
+    with open_ledger(checked.config) as ledger:
+        for task, step in SYNC_STEPS.items():
+            behind_copy = step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
+            why_not = why_not_due(checked.settings, step, ledger, datetime.now(UTC), at_once=behind_copy)
+            if why_not is not None:
+                found[task] = {"skipped": why_not, "failed": 0, "problems": []}
+                save_step(ledger, str(checked.settings.flow), task, found[task])
+    return found
 
 
 def _missing_topics(checked: CheckedFlow, ledger: Ledger) -> str | None:

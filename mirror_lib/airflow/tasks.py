@@ -20,6 +20,7 @@ from mirror_lib.errors import MirrorError
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.observe.run_totals import topic_totals
 from mirror_lib.relay.submission import runs_here, submit_settings
+from mirror_lib.sync.due import SyncStep
 
 if TYPE_CHECKING:
     from mirror_lib.cluster.admin import ClusterAdmin
@@ -38,14 +39,20 @@ _log = logging.getLogger(__name__)
 _RUNS_LOOKED_AT = 50
 #: What else a run does than copying, in the order in which the report tells it.
 REPORTED_STEPS = ("sync_topic_configs", "sync_topic_acls", "translate_offsets", "sync_group_offsets", "heartbeats")
-#: The steps of `do_sync_step` -> what they sync.
+#: The steps of `do_sync_step`, by task.
+SYNC_STEPS = {
+    "sync_topic_configs": SyncStep.TOPIC_CONFIGS,
+    "sync_topic_acls": SyncStep.TOPIC_ACLS,
+    "translate_offsets": SyncStep.CHECKPOINTS,
+    "sync_group_offsets": SyncStep.GROUP_OFFSETS,
+}
+#: What they sync.
 _STEP_SUBJECTS = {
     "sync_topic_configs": "topic configs",
     "sync_topic_acls": "ACLs",
     "translate_offsets": "group positions",
     "sync_group_offsets": "group positions",
 }
-SYNC_STEPS = tuple(_STEP_SUBJECTS)
 #: The task that says what the others have to do, and does a run without records itself (`idle_run`).
 PREFLIGHT = "preflight"
 #: A cluster that says nothing for so long is not there; the task is tried again later anyway.
@@ -215,14 +222,16 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     instance, dag_run = context["ti"], context["dag_run"]
     outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
     steps = {step: instance.xcom_pull(task_ids=step, key=STEP_KEY) for step in REPORTED_STEPS}
-    if (before := instance.xcom_pull(task_ids=PREFLIGHT, key=REPORT_KEY)) is not None:
-        # A task that somebody has cleared speaks for itself, also where it ended without a word.
-        outcome = before if task_state(context, "replicate") == "skipped" and outcome is None else outcome
-        done_before = instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {}
-        steps = {
-            step: done_before.get(step) if done is None and task_state(context, step) == "skipped" else done
-            for step, done in steps.items()
-        }
+    # What preflight did, or left out. A task that somebody has cleared speaks for itself, also where it said nothing.
+    if outcome is None and task_state(context, "replicate") == "skipped":
+        outcome = instance.xcom_pull(task_ids=PREFLIGHT, key=REPORT_KEY)
+    done_before = instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {}
+    steps = {
+        step: done_before[step]
+        if done is None and step in done_before and task_state(context, step) == "skipped"
+        else done
+        for step, done in steps.items()
+    }
     ledger = _open_ledger(config)
     trigger = trigger_text(dag_run.dag_id, dag_run.run_id)
     # Oldest first: the last row of a partition decides whether it failed.

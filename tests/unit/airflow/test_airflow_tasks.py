@@ -67,7 +67,7 @@ def context(outcome, **steps):
         return outcome if task_ids == "replicate" else steps.get(task_ids, NOTHING_TO_DO)
 
     return {
-        "ti": SimpleNamespace(xcom_pull=pull),
+        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=lambda **_: {}),
         "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
     }
 
