@@ -13,9 +13,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -71,6 +73,7 @@ _POLL_SECONDS = 1.0
 _STORED = ("offset", "status", "config")
 
 Tell = Callable[[str], None]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +232,7 @@ class _Watched:
     tree: ProcessTree
 
     def unpause(self, dag_id: str) -> None:
-        _until(lambda: self.airflow.api.has_dag(dag_id), _DAG_SECONDS, f"the DAG {dag_id}")
+        _patiently(lambda: self.airflow.api.has_dag(dag_id), _DAG_SECONDS, f"the DAG {dag_id}")
         self.airflow.api.unpause(dag_id)
 
     def without_runs(self, seconds: float) -> float:
@@ -243,10 +246,10 @@ class _Watched:
     def run(self, dag_ids: Sequence[str]) -> list[DagRunStatus]:
         """Runs of some DAGs at the same time, to their end."""
         api = self.airflow.api
-        runs = [(dag_id, api.trigger(dag_id, {})) for dag_id in dag_ids]
-        for dag_id, run_id in runs:
-            _until(lambda: api.has_ended(dag_id, run_id), _RUN_SECONDS, f"the end of {dag_id}")  # noqa: B023
-        ended = [api.run_status(dag_id, run_id) for dag_id, run_id in runs]
+        runs = [(dag_id, _patiently(partial(api.trigger, dag_id, {}), _RUN_SECONDS, dag_id)) for dag_id in dag_ids]
+        for run in runs:
+            _patiently(partial(api.has_ended, *run), _RUN_SECONDS, f"the end of {run}")
+        ended = [_patiently(partial(api.run_status, *run), _RUN_SECONDS, f"the tasks of {run}") for run in runs]
         failed = [each for each in ended if each.state != "success"]
         if failed:
             raise BenchError(f"a run has failed: {failed[0]}", action=f"See the logs in {self.airflow.home}/logs.")
@@ -272,18 +275,15 @@ class _Watched:
         return Runs(processes / count, cpu / count, seconds / rounds)
 
 
-def _until(done: Callable[[], bool], seconds: float, what: str) -> None:
+def _patiently(ask: Callable[[], _Answer], seconds: float, what: str) -> _Answer:
+    """The first answer that is not empty. Airflow on SQLite also fails requests while it is busy."""
     deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if done():
-                return
-        except AirflowApiError:
-            # It is busy.
-            pass
-        if time.monotonic() > deadline:
-            raise BenchError(f"{what} did not come in {seconds:.0f} s")
+    while time.monotonic() < deadline:
+        with suppress(AirflowApiError):
+            if answer := ask():
+                return answer
         time.sleep(_POLL_SECONDS)
+    raise BenchError(f"{what} did not come in {seconds:.0f} s")
 
 
 def run_table(measured: Sequence[Idle]) -> Table:
