@@ -45,13 +45,15 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any], **context:
     choices = TriggerChoices.from_params(params)
     checked = check_flow(flow, config_path, choices)
     dag_run, instance = context["dag_run"], context["ti"]
+    # Whoever clears a whole run wants its steps done again.
+    at_once = instance.try_number > 1
     done = None
     if why_not := _why_not_here(checked, choices):
         _log.info("Flow %s: all tasks run: %s.", flow, why_not)
     else:
-        done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id))
+        done = _done_here(checked, trigger_text(dag_run.dag_id, dag_run.run_id), at_once=at_once)
     if done is None:
-        left_out = _left_out_steps(checked) if choices.are_usual else {}
+        left_out = _left_out_steps(checked, at_once=at_once) if choices.are_usual else {}
         if not left_out:
             return checked.to_dict()
         instance.xcom_push(key=STEP_KEY, value=left_out)
@@ -107,7 +109,7 @@ def _why_not_here(checked: CheckedFlow, choices: TriggerChoices) -> str | None:
     return None
 
 
-def _done_here(checked: CheckedFlow, trigger: str) -> _Done | None:
+def _done_here(checked: CheckedFlow, trigger: str, *, at_once: bool) -> _Done | None:
     """Do a run without records; None where it needs all tasks, whatever was found out meanwhile."""
     from mirror_lib.ledger.location import open_ledger
 
@@ -123,7 +125,7 @@ def _done_here(checked: CheckedFlow, trigger: str) -> _Done | None:
                 return None
             outcome = xcom_value(JobReport.from_dict(report.to_dict()))
             done = _Done(outcome, emitted)
-            _do_steps(checked, ledger, trigger, done)
+            _do_steps(checked, ledger, trigger, done, at_once=at_once)
             try:
                 observe_now(checked.settings, ledger, report.run_id)
             except MirrorError as error:
@@ -135,7 +137,7 @@ def _done_here(checked: CheckedFlow, trigger: str) -> _Done | None:
         return None
 
 
-def _left_out_steps(checked: CheckedFlow) -> dict[str, dict[str, Any]]:
+def _left_out_steps(checked: CheckedFlow, *, at_once: bool) -> dict[str, dict[str, Any]]:
     """Outcomes of the sync steps that have nothing to do in a run with records, by task.
 
     Groups are translated behind the copy, when their interval may have passed: they are left out where switched off.
@@ -148,8 +150,8 @@ def _left_out_steps(checked: CheckedFlow) -> dict[str, dict[str, Any]]:
     found = {}
     with open_ledger(checked.config) as ledger:
         for task, step in SYNC_STEPS.items():
-            behind_copy = step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
-            why_not = why_not_due(checked.settings, step, ledger, datetime.now(UTC), at_once=behind_copy)
+            only_if_off = at_once or step in (SyncStep.CHECKPOINTS, SyncStep.GROUP_OFFSETS)
+            why_not = why_not_due(checked.settings, step, ledger, datetime.now(UTC), at_once=only_if_off)
             if why_not is not None:
                 found[task] = {"skipped": why_not, "failed": 0, "problems": []}
                 save_step(ledger, str(checked.settings.flow), task, found[task])
@@ -201,14 +203,16 @@ def _replicate(checked: CheckedFlow, ledger: Ledger, trigger: str) -> RunReport 
     return report
 
 
-def _do_steps(checked: CheckedFlow, ledger: Ledger, trigger: str, done: _Done) -> None:
+def _do_steps(checked: CheckedFlow, ledger: Ledger, trigger: str, done: _Done, *, at_once: bool) -> None:
     """Do the steps that are due. One that fails is left to its own task."""
     for step in (*SYNC_STEPS, _HEARTBEATS):
         try:
             if step == _HEARTBEATS:
                 outcome, _ = check_heartbeats(checked.settings, checked.topology, ledger, done.emitted)
             else:
-                outcome = do_sync_step(step, checked.settings, checked.topology, ledger, _USUAL, by=trigger)
+                outcome = do_sync_step(
+                    step, checked.settings, checked.topology, ledger, _USUAL, by=trigger, at_once=at_once
+                )
         except MirrorError as error:
             _log.warning("Flow %s: %s failed, which is left to its task: %s", checked.settings.flow, step, error)
             done.left.add(step)

@@ -20,6 +20,7 @@ _DAG_RUN = SimpleNamespace(dag_id="mirror__A__B", run_id="scheduled 1")
 class _Instance:
     """What a task is given of its task instance; keeps what it pushes."""
 
+    try_number: int
     pushed: dict[str, Any] = field(default_factory=dict)
 
     def xcom_push(self, key: str, value: Any) -> None:
@@ -34,9 +35,9 @@ class Preflight:
     pushed: dict[str, Any]
 
 
-def run_preflight(path: Path, **choices: Any) -> Preflight:
+def run_preflight(path: Path, *, try_number: int = 1, **choices: Any) -> Preflight:
     """Of the flow A->B of a file, with some choices of the trigger form."""
-    instance = _Instance()
+    instance = _Instance(try_number)
     try:
         preflight("A->B", str(path), {**_USUAL, **choices}, ti=instance, dag_run=_DAG_RUN)
     except DownstreamTasksSkipped as skip:

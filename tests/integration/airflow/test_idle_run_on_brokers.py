@@ -41,6 +41,8 @@ def test_a_flow_with_nothing_to_copy_is_done_by_its_first_task(flow: Flow) -> No
     assert ran.pushed[STEP_KEY]["translate_offsets"]["skipped"] is None
     # Its interval is not over now.
     assert "due again" in run_preflight(flow.path).pushed[STEP_KEY]["translate_offsets"]["skipped"]
+    # Somebody has cleared the run.
+    assert run_preflight(flow.path, try_number=2).pushed[STEP_KEY]["translate_offsets"]["skipped"] is None
 
 
 @pytest.mark.parametrize(
