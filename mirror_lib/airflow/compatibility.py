@@ -33,6 +33,7 @@ from airflow.sdk.exceptions import (
     AirflowNotFoundException,
     AirflowRuntimeError,
     AirflowSkipException,
+    DownstreamTasksSkipped,
     ErrorType,
 )
 from airflow.sdk.log import mask_secret
@@ -51,6 +52,7 @@ __all__ = [
     "Context",
     "DeadlineAlert",
     "DeadlineReference",
+    "DownstreamTasksSkipped",
     "ErrorType",
     "HITLOperator",
     "Param",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mirror_lib.airflow import heartbeat_tasks, observe_tasks, tasks
+from mirror_lib.airflow import heartbeat_tasks, idle_run, observe_tasks, tasks
 from mirror_lib.airflow.assets import announce_new_records, flow_alias
 from mirror_lib.airflow.compatibility import DAG, TriggerRule
 from mirror_lib.airflow.deadlines import deadline_alert
@@ -41,6 +41,7 @@ _RETRIES = {
 def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
     """The DAG of one flow: preflight, sync_topics, replicate, report; configs and ACLs are synced beside the copy.
 
+    Where there is nothing to copy, preflight does all that is due and skips the others (`idle_run`).
     Heartbeats are written before the copy, which carries them, and checked after it; groups are translated after it.
     Each task can be cleared and so done again by itself, with the run's own answers on the trigger form.
 
@@ -66,7 +67,7 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         tags=sorted({"mirror", source, target}),
         default_args={"owner": "mirror", "retry_policy": ErrorClassRetryPolicy(), **_RETRIES},
     ) as dag:
-        preflight = _python(tasks.preflight, name, path, execution_timeout=_CHECK_TIMEOUT)
+        preflight = _python(idle_run.preflight, name, path, execution_timeout=_CHECK_TIMEOUT + _SYNC_TIMEOUT)
         # Before the topics, for the first heartbeat makes one. Skipped or not, the copy goes on.
         emit = _python(heartbeat_tasks.emit_heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT)
         sync_topics = _python(tasks.sync_topics, name, path, trigger_rule=TriggerRule.NONE_FAILED)
@@ -83,7 +84,15 @@ def build_flow_dag(flow: FlowConfig, config_path: Path | str) -> DAG:
         report = _python(tasks.report, name, path, trigger_rule=TriggerRule.ALL_DONE, retries=1)
         preflight >> emit >> sync_topics >> replicate
         preflight >> sync_topics
-        heartbeats = _python(heartbeat_tasks.heartbeats, name, path, execution_timeout=_CHECK_TIMEOUT, retries=1)
+        # Cleared by itself it also runs behind a copy that was skipped.
+        heartbeats = _python(
+            heartbeat_tasks.heartbeats,
+            name,
+            path,
+            execution_timeout=_CHECK_TIMEOUT,
+            trigger_rule=TriggerRule.NONE_FAILED,
+            retries=1,
+        )
         # Groups are translated with what the copy has just told; a copy that failed in part has told something too.
         translate, commit = (
             _python(task, name, path, execution_timeout=_SYNC_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)

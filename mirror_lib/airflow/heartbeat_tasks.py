@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.run_report import STEP_KEY
 from mirror_lib.airflow.trigger_form import TriggerChoices
 
 if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig, MirrorConfig
+    from mirror_lib.ledger.store import Ledger
     from mirror_lib.sync.flow_heartbeats import HeartbeatCheck
+    from mirror_lib.topology.selection import FlowTopology
 
 _log = logging.getLogger(__name__)
+
+#: XCom key of what preflight has emitted in a run without records.
+EMITTED_KEY = "emitted"
+_NONE_COPIED = "this run copies no heartbeats"
 
 
 def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,7 +37,7 @@ def emit_heartbeats(flow: str, config_path: str, params: Mapping[str, Any]) -> d
     if TriggerChoices.from_params(params).dry_run:
         raise AirflowSkipException("a dry run writes no heartbeats.")
     config, settings = load_flow(Path(config_path), flow)
-    return _emit(config, emitting_flows(config, settings.flow))
+    return emit(config, emitting_flows(config, settings.flow))
 
 
 def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
@@ -39,7 +46,7 @@ def emit_all_heartbeats(config_path: str) -> dict[str, Any]:
     from mirror_lib.sync.heartbeats import emitting_flows
 
     config = load(config_path)
-    done = _emit(config, emitting_flows(config))
+    done = emit(config, emitting_flows(config))
     if done["problems"]:
         raise AirflowFailException("; ".join(done["problems"]))
     return done
@@ -50,30 +57,63 @@ def heartbeats(flow: str, config_path: str, params: Mapping[str, Any], **context
     from mirror_lib.config.flow_topology import flow_topology
     from mirror_lib.config.load import load_flow
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats
-    from mirror_lib.sync.observed import save_heartbeats, save_step
 
     choices = TriggerChoices.from_params(params)
     config, settings = load_flow(Path(config_path), flow)
     topology = flow_topology(settings, choices.topics)
     instance = context["ti"]
-    if choices.dry_run or not topology.replicates(topology.policy.heartbeats_topic()):
-        raise _skipped(instance, "this run copies no heartbeats")
-    written_ms = _written_ms(settings, instance.xcom_pull(task_ids=emit_heartbeats.__name__))
+    copied = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
+    if copied is not None and (why := copied.get("skipped")) is not None:
+        raise _skipped(instance, why)
+    emitted = instance.xcom_pull(task_ids=emit_heartbeats.__name__)
+    if emitted is None:
+        emitted = instance.xcom_pull(task_ids="preflight", key=EMITTED_KEY)
+    if choices.dry_run:
+        raise _skipped(instance, _NONE_COPIED)
     with open_ledger(config) as ledger:
-        checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
-        nobody_writes = written_ms is None and checked.source.hops is None
-        save_heartbeats(ledger, settings.flow, () if nobody_writes else checked.upstreams)
-        done = _outcome(checked, written_ms)
-        if not nobody_writes:
-            save_step(ledger, flow, heartbeats.__name__, done)
-    _tell(checked)
-    if nobody_writes:
-        raise _skipped(instance, f"nobody writes heartbeats into cluster {settings.flow.source}")
+        done, checked = check_heartbeats(settings, topology, ledger, emitted)
+    if checked is None or done["skipped"] is not None:
+        raise _skipped(instance, done["skipped"])
     instance.xcom_push(key=STEP_KEY, value=done)
     if done["failed"]:
-        raise AirflowFailException(f"flow {flow}: {settings.flow.source}: {checked.source.problem}")
+        raise AirflowFailException(f"flow {flow}: " + "; ".join(done["problems"]))
     return checked.to_dict()
+
+
+def check_heartbeats(
+    settings: FlowConfig, topology: FlowTopology, ledger: Ledger, emitted: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], HeartbeatCheck | None]:
+    """Compare the heartbeats on the target with what was emitted, log and keep what they say.
+
+    Args:
+        emitted: as `emit` returns it; None where nothing was.
+
+    Returns:
+        The outcome as plain data, with `skipped` where nobody writes heartbeats or the flow copies none; what was seen.
+
+    Raises:
+        MirrorError: the target or the ledger cannot be used.
+    """
+    from mirror_lib.sync.flow_heartbeats import check_flow_heartbeats
+    from mirror_lib.sync.observed import save_heartbeats, save_step
+
+    if not topology.replicates(topology.policy.heartbeats_topic()):
+        return _left_out(_NONE_COPIED), None
+    written_ms = _written_ms(settings, emitted)
+    checked = check_flow_heartbeats(settings, ledger=ledger, written_ms=written_ms)
+    nobody_writes = written_ms is None and checked.source.hops is None
+    save_heartbeats(ledger, settings.flow, () if nobody_writes else checked.upstreams)
+    done = _outcome(checked, written_ms)
+    if not nobody_writes:
+        save_step(ledger, str(settings.flow), heartbeats.__name__, done)
+    _tell(checked)
+    if nobody_writes:
+        done = _left_out(f"nobody writes heartbeats into cluster {settings.flow.source}")
+    return done, checked
+
+
+def _left_out(why: str) -> dict[str, Any]:
+    return {"skipped": why, "failed": 0, "problems": []}
 
 
 def _outcome(checked: HeartbeatCheck, written_ms: int | None) -> dict[str, Any]:
@@ -86,18 +126,23 @@ def _outcome(checked: HeartbeatCheck, written_ms: int | None) -> dict[str, Any]:
 
 
 def _skipped(instance: Any, why: str) -> AirflowSkipException:
-    instance.xcom_push(key=STEP_KEY, value={"skipped": why, "failed": 0, "problems": []})
+    instance.xcom_push(key=STEP_KEY, value=_left_out(why))
     return AirflowSkipException(f"{why}.")
 
 
-def _emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
+def emit(config: MirrorConfig, pairs: tuple[FlowConfig, ...]) -> dict[str, Any]:
+    """Write a heartbeat of every pair, and log what became of each.
+
+    Raises:
+        AirflowSkipException: there are no pairs.
+    """
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.sync.flow_heartbeats import emit_heartbeats as emit
+    from mirror_lib.sync.flow_heartbeats import emit_heartbeats as write
 
     if not pairs:
         raise AirflowSkipException("emit.heartbeats.enabled is false.")
     with open_ledger(config) as ledger:
-        emitted = emit(pairs, ledger)
+        emitted = write(pairs, ledger)
     problems = [f"{each.pair}: {each.error}" for each in emitted if each.error is not None]
     for each in emitted:
         if each.error is None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mirror_lib.observe.airflow_runs import trigger_text
+
+if TYPE_CHECKING:
+    from mirror_lib.config.model import FlowConfig
+    from mirror_lib.ledger.store import Ledger
 
 _log = logging.getLogger(__name__)
 
@@ -15,17 +19,27 @@ def observe(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     """Looks at all partitions of the flow and keeps how far it is behind; whatever happens here fails no run."""
     from mirror_lib.ledger.handovers import load_flow_as_it_runs
     from mirror_lib.ledger.location import open_ledger
-    from mirror_lib.relay.flow_observation import observe_flow
 
     config, settings = load_flow_as_it_runs(Path(config_path), flow)
     dag_run = context["dag_run"]
     with open_ledger(config) as ledger:
         runs = ledger.runs(flow, 1, trigger=trigger_text(dag_run.dag_id, dag_run.run_id))
-        seen = observe_flow(settings, ledger, run_id=runs[0].id if runs else None).flow
+        return observe_now(settings, ledger, runs[0].id if runs else None)
+
+
+def observe_now(settings: FlowConfig, ledger: Ledger, run_id: str | None) -> dict[str, Any]:
+    """Keep in the ledger how a flow stands, and log it.
+
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    from mirror_lib.relay.flow_observation import observe_flow
+
+    seen = observe_flow(settings, ledger, run_id=run_id).flow
     behind = "not known" if seen.seconds_behind is None else f"{seen.seconds_behind:.0f} s"
     _log.info(
         "Flow %s: %d records on %d of %d partitions are not copied, the oldest for %s; %d partitions stand still.",
-        flow,
+        settings.flow,
         seen.records_behind,
         seen.lagging,
         seen.partitions,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +14,22 @@ from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipEx
 from mirror_lib.airflow.replicate_operator import REPORT_KEY
 from mirror_lib.airflow.run_report import STEP_KEY, failed_steps, report_text, steps_text
 from mirror_lib.airflow.spark_connection import check_connect_server, describe_master, master_of
+from mirror_lib.airflow.task_states import task_state
 from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import MirrorError
 from mirror_lib.observe.airflow_runs import trigger_text
 from mirror_lib.observe.run_totals import topic_totals
 from mirror_lib.relay.submission import runs_here, submit_settings
+from mirror_lib.sync.due import SyncStep
 
 if TYPE_CHECKING:
     from mirror_lib.cluster.admin import ClusterAdmin
     from mirror_lib.cluster.version_limits import VersionLimit
     from mirror_lib.config.model import ClientSettings, FlowConfig, MirrorConfig
     from mirror_lib.ledger.store import Ledger
+    from mirror_lib.relay.flow_forecast import NextRun
     from mirror_lib.relay.gather import FlowClusters
+    from mirror_lib.relay.model import RunPlan
     from mirror_lib.topology.loops import Loop
     from mirror_lib.topology.selection import FlowTopology
 
@@ -34,19 +39,54 @@ _log = logging.getLogger(__name__)
 _RUNS_LOOKED_AT = 50
 #: What else a run does than copying, in the order in which the report tells it.
 REPORTED_STEPS = ("sync_topic_configs", "sync_topic_acls", "translate_offsets", "sync_group_offsets", "heartbeats")
-#: Of these, what Airflow skips together with the copy.
-_ONLY_AFTER_COPY = frozenset({"heartbeats"})
+#: The steps of `do_sync_step`, by task.
+SYNC_STEPS = {
+    "sync_topic_configs": SyncStep.TOPIC_CONFIGS,
+    "sync_topic_acls": SyncStep.TOPIC_ACLS,
+    "translate_offsets": SyncStep.CHECKPOINTS,
+    "sync_group_offsets": SyncStep.GROUP_OFFSETS,
+}
+#: What they sync.
+_STEP_SUBJECTS = {
+    "sync_topic_configs": "topic configs",
+    "sync_topic_acls": "ACLs",
+    "translate_offsets": "group positions",
+    "sync_group_offsets": "group positions",
+}
+#: The task that says what the others have to do, and does a run without records itself (`idle_run`).
+PREFLIGHT = "preflight"
 #: A cluster that says nothing for so long is not there; the task is tried again later anyway.
 _CONTACT_SECONDS = 20.0
 
 
-def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects."""
+@dataclass(frozen=True, slots=True)
+class CheckedFlow:
+    """A flow whose clusters, ledger and Spark were asked."""
+
+    config: MirrorConfig
+    settings: FlowConfig
+    topology: FlowTopology
+    selected_topics: int
+    source_topics: int
+    #: What the run would copy now; None where that could not be planned.
+    plan: RunPlan | None
+    warnings: frozenset[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for XCom."""
+        return {"selected_topics": self.selected_topics, "source_topics": self.source_topics}
+
+
+def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedFlow:
+    """Read the configuration, ask both clusters, the ledger and Spark, and log what this run selects.
+
+    Raises:
+        MirrorError: the flow cannot run.
+    """
     from mirror_lib.config.name_patterns import named_topics
     from mirror_lib.sync.hidden import about_missing
     from mirror_lib.sync.needed_topics import check_needed_topics
 
-    choices = TriggerChoices.from_params(params)
     config, settings = _load(config_path, flow)
     for problem in config.warnings:
         _log.warning("%s: %s", config.path, problem.message)
@@ -68,19 +108,23 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
         _log.info("Flow %s selects %d of %d topics.", flow, len(selected), len(topics))
         for loop in _refuse_loops(config, settings, selected):
             _log.warning("Other flows of %s would copy records of this one in a circle: %s.", config.path, loop)
-        for warning in (
+        next_run = _next_run(config, clusters, choices)
+        warnings = (
             *about_missing(settings, sorted(named_topics(settings) - set(topics))),
             *obstacles,
             *_version_limits(settings),
             *_limit_warnings(clusters, topology, selected),
-            *_forecast_warnings(config, clusters, choices),
-        ):
+            *next_run.warnings,
+        )
+        for warning in warnings:
             _log.warning("Flow %s: %s", flow, warning)
     _check_spark(settings, choices)
     if settings.airflow_pool:
         # Tasks cannot ask Airflow for its pools.
         _log.info("The copy takes a slot of the pool %s: it waits while there is no such pool.", settings.airflow_pool)
-    return {"selected_topics": len(selected), "source_topics": len(topics)}
+    return CheckedFlow(
+        config, settings, topology, len(selected), len(topics), next_run.plan, frozenset(map(str, warnings))
+    )
 
 
 def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,70 +140,77 @@ def sync_topics(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[
 
 def sync_topic_configs(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Carries changed topic configs to the target, at the interval that the file sets."""
-    from mirror_lib.sync.flow_configs import sync_flow_configs
-
-    choices = TriggerChoices.from_params(params)
-    config, settings = _load(config_path, flow)
-    topology = _topology(settings, choices)
-    with _open_ledger(config) as ledger:
-        done = sync_flow_configs(settings, topology, ledger, dry_run=choices.dry_run, at_once=_is_repeated(context))
-        _keep(ledger, flow, sync_topic_configs, done, choices)
-    return _ended(flow, "topic configs", done, context)
+    return _step(sync_topic_configs.__name__, flow, config_path, params, context)
 
 
 def sync_topic_acls(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
     """Carries ACLs of the flow's topics to the target, at the interval that the file sets."""
-    from mirror_lib.sync.flow_acls import sync_flow_acls
+    return _step(sync_topic_acls.__name__, flow, config_path, params, context)
 
+
+def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Translates what consumer groups have committed on the source and writes checkpoints, at the file's interval."""
+    return _step(translate_offsets.__name__, flow, config_path, params, context)
+
+
+def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
+    """Commits translated offsets on the target for groups without members there, if the file says so."""
+    return _step(sync_group_offsets.__name__, flow, config_path, params, context)
+
+
+def _step(
+    step: str, flow: str, config_path: str, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> dict[str, Any]:
     choices = TriggerChoices.from_params(params)
     config, settings = _load(config_path, flow)
     topology = _topology(settings, choices)
     dag_run = context["dag_run"]
     by = trigger_text(dag_run.dag_id, dag_run.run_id)
+    at_once = _is_repeated(step, context)
     with _open_ledger(config) as ledger:
-        done = sync_flow_acls(settings, topology, ledger, dry_run=choices.dry_run, by=by, at_once=_is_repeated(context))
-        _keep(ledger, flow, sync_topic_acls, done, choices)
-    return _ended(flow, "ACLs", done, context)
+        done = do_sync_step(step, settings, topology, ledger, choices, by=by, at_once=at_once)
+    return _ended(flow, _STEP_SUBJECTS[step], done, context)
 
 
-def translate_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Translates what consumer groups have committed on the source and writes checkpoints, at the file's interval."""
-    from mirror_lib.sync.flow_groups import translate_flow_offsets
+def do_sync_step(
+    step: str,
+    settings: FlowConfig,
+    topology: FlowTopology,
+    ledger: Ledger,
+    choices: TriggerChoices,
+    *,
+    by: str,
+    at_once: bool = False,
+) -> dict[str, Any]:
+    """Do a step of `SYNC_STEPS` if it is due, and keep its outcome for monitoring.
 
-    choices = TriggerChoices.from_params(params)
-    config, settings = _load(config_path, flow)
-    topology = _topology(settings, choices)
-    with _open_ledger(config) as ledger:
-        done = translate_flow_offsets(
-            settings,
-            topology,
-            ledger,
-            dry_run=choices.dry_run,
-            complete=not choices.topics,
-            at_once=_is_repeated(context),
-        )
-        _keep(ledger, flow, translate_offsets, done, choices)
-    return _ended(flow, "group positions", done, context)
+    Args:
+        by: who does it, for the ledger.
+        at_once: regardless of its interval.
 
+    Raises:
+        MirrorError: a cluster or the ledger cannot be used.
+    """
+    from mirror_lib.sync.observed import save_step
 
-def sync_group_offsets(flow: str, config_path: str, params: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-    """Commits translated offsets on the target for groups without members there, if the file says so."""
-    from mirror_lib.sync.flow_groups import sync_flow_group_offsets
+    how: dict[str, Any] = {"dry_run": choices.dry_run, "at_once": at_once}
+    if step == sync_topic_configs.__name__:
+        from mirror_lib.sync.flow_configs import sync_flow_configs
 
-    choices = TriggerChoices.from_params(params)
-    config, settings = _load(config_path, flow)
-    topology = _topology(settings, choices)
-    with _open_ledger(config) as ledger:
-        done = sync_flow_group_offsets(
-            settings,
-            topology,
-            ledger,
-            dry_run=choices.dry_run,
-            complete=not choices.topics,
-            at_once=_is_repeated(context),
-        )
-        _keep(ledger, flow, sync_group_offsets, done, choices)
-    return _ended(flow, "group positions", done, context)
+        done = sync_flow_configs(settings, topology, ledger, **how)
+    elif step == sync_topic_acls.__name__:
+        from mirror_lib.sync.flow_acls import sync_flow_acls
+
+        done = sync_flow_acls(settings, topology, ledger, by=by, **how)
+    else:
+        from mirror_lib.sync.flow_groups import sync_flow_group_offsets, translate_flow_offsets
+
+        do = translate_flow_offsets if step == translate_offsets.__name__ else sync_flow_group_offsets
+        done = do(settings, topology, ledger, complete=not choices.topics, **how)
+    # What was done for some topics says nothing about the flow.
+    if not choices.topics:
+        save_step(ledger, str(settings.flow), step, done)
+    return done
 
 
 def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
@@ -171,6 +222,16 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     instance, dag_run = context["ti"], context["dag_run"]
     outcome = instance.xcom_pull(task_ids="replicate", key=REPORT_KEY)
     steps = {step: instance.xcom_pull(task_ids=step, key=STEP_KEY) for step in REPORTED_STEPS}
+    # What preflight did, or left out. A task that somebody has cleared speaks for itself, also where it said nothing.
+    if outcome is None and task_state(context, "replicate") == "skipped":
+        outcome = instance.xcom_pull(task_ids=PREFLIGHT, key=REPORT_KEY)
+    done_before = instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {}
+    steps = {
+        step: done_before[step]
+        if done is None and step in done_before and task_state(context, step) == "skipped"
+        else done
+        for step, done in steps.items()
+    }
     ledger = _open_ledger(config)
     trigger = trigger_text(dag_run.dag_id, dag_run.run_id)
     # Oldest first: the last row of a partition decides whether it failed.
@@ -182,10 +243,7 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
         raise AirflowFailException(f"flow {flow} was not copied: a task before the report failed, see its log.")
     problems: list[str] = []
     skipped = outcome.get("skipped")
-    if skipped is not None:
-        # What follows the copy alone is skipped with it.
-        steps = {name: done for name, done in steps.items() if done is not None or name not in _ONLY_AFTER_COPY}
-    elif outcome["exit_code"]:
+    if skipped is None and outcome["exit_code"]:
         problems += outcome["problems"] or ["the Spark job failed"]
     problems += failed_steps(steps)
     if problems:
@@ -202,19 +260,10 @@ def report(flow: str, config_path: str, **context: Any) -> dict[str, Any]:
     }
 
 
-def _keep(
-    ledger: Ledger, flow: str, task: Callable[..., Any], done: Mapping[str, Any], choices: TriggerChoices
-) -> None:
-    """Leave a step's outcome for those who watch; what was done for some topics says nothing about the flow."""
-    from mirror_lib.sync.observed import save_step
-
-    if not choices.topics:
-        save_step(ledger, flow, task.__name__, done)
-
-
-def _is_repeated(context: Mapping[str, Any]) -> bool:
-    """Whether somebody has the task done again in the same DAG run: then its interval has no say."""
-    return bool(context["ti"].try_number > 1)
+def _is_repeated(step: str, context: Mapping[str, Any]) -> bool:
+    """Whether somebody has the step done again in the same DAG run: then its interval has no say."""
+    instance = context["ti"]
+    return bool(instance.try_number > 1) or step in (instance.xcom_pull(task_ids=PREFLIGHT, key=STEP_KEY) or {})
 
 
 def _ended(flow: str, what: str, done: dict[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,13 +341,13 @@ def _limit_warnings(clusters: FlowClusters, topology: FlowTopology, topics: list
     return topic_warnings(*admins, remote, policy=policy, schedule=schedule, to_create=new)
 
 
-def _forecast_warnings(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> list[str]:
-    """What the source's retention deletes, or may delete, before it is copied."""
-    from mirror_lib.relay.flow_forecast import forecast_warnings
+def _next_run(config: MirrorConfig, clusters: FlowClusters, choices: TriggerChoices) -> NextRun:
+    """What is to be copied, and what the source's retention deletes, or may delete, before it is."""
+    from mirror_lib.relay.flow_forecast import look_at_next_run
     from mirror_lib.relay.run_model import RunOptions
 
     with _open_ledger(config) as ledger:
-        return forecast_warnings(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
+        return look_at_next_run(clusters.flow, RunOptions(topics=choices.topics), ledger, clusters)
 
 
 def _open_ledger(config: MirrorConfig) -> Ledger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mirror_lib.airflow.compatibility import Param
@@ -56,6 +56,11 @@ class TriggerChoices:
             bytes_per_second=chosen_whole(params, "bytes_per_second"),
             log_level=params.get("log_level") or USUAL_LOG_LEVEL,
         )
+
+    @property
+    def are_usual(self) -> bool:
+        """Whether the run is like a scheduled one; it may log more or less."""
+        return replace(self, log_level=USUAL_LOG_LEVEL) == TriggerChoices()
 
 
 def trigger_form(flow: FlowConfig) -> dict[str, Param]:

@@ -390,17 +390,25 @@ def _loss_reason(problem: PartitionProblem) -> str:
     return f"{count:,} offsets were deleted before they were copied, and a person has to decide about it"
 
 
-def forecast_warnings(
-    flow: FlowConfig, options: RunOptions, ledger: Ledger | None, clusters: FlowClusters
-) -> list[str]:
-    """The warnings about a run that begins now; what stands in the way of a forecast is one too.
+@dataclass(frozen=True, slots=True)
+class NextRun:
+    """A run that begins now, before its topics are synced."""
+
+    #: None where it could not be made.
+    plan: RunPlan | None
+    warnings: tuple[str, ...]
+
+
+def look_at_next_run(flow: FlowConfig, options: RunOptions, ledger: Ledger | None, clusters: FlowClusters) -> NextRun:
+    """The plan of a run that begins now with its warnings; what stands in the way of a forecast is one too.
 
     They tell of partitions that the run waits for too.
     """
+    plan = None
     try:
         plan = plan_flow(flow, options, ledger, clusters)
         expected = forecast_plan(flow, plan, ledger, run_begins=True, connected=clusters.source_admin)
         open_ = open_transaction_notes(plan.hidden, now=time.time())
-        return [*hot_partition_warnings(plan.hot), *open_, *expected.warnings()]
+        return NextRun(plan, (*hot_partition_warnings(plan.hot), *open_, *expected.warnings()))
     except MirrorError as error:
-        return [f"Whether retention deletes records before they are copied is not known: {error}"]
+        return NextRun(plan, (f"Whether retention deletes records before they are copied is not known: {error}",))

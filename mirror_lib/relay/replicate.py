@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -136,6 +136,41 @@ def replicate(
         RunLockedError: another run of the flow is active.
         MirrorError: a cluster cannot be reached, or the ledger cannot be used.
     """
+    report = _replicate(flow, ledger, make_runner, options, planner=planner)
+    assert report is not None
+    return report
+
+
+def replicate_if(
+    wanted: Callable[[RunPlan, FlowClusters], bool],
+    flow: FlowConfig,
+    *,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+) -> RunReport | None:
+    """Make a run if its first plan is wanted; otherwise None, and neither the clusters nor the ledger were changed.
+
+    It plans once, under the lock of the flow, so the run does exactly what was judged.
+
+    Args:
+        wanted: judges the first plan. Nothing was begun yet.
+
+    Raises:
+        MirrorError: as `replicate`.
+    """
+    return _replicate(flow, ledger, make_runner, options, wanted=wanted)
+
+
+def _replicate(
+    flow: FlowConfig,
+    ledger: Ledger,
+    make_runner: Callable[[], CopyRunner],
+    options: RunOptions,
+    *,
+    planner: Planner | None = None,
+    wanted: Callable[[RunPlan, FlowClusters], bool] | None = None,
+) -> RunReport | None:
     began = time.monotonic()
     max_seconds = flow.copy_settings.run_max_seconds if options.max_seconds is None else options.max_seconds
     name = str(flow.flow)
@@ -143,18 +178,26 @@ def replicate(
         # Read under the lock: a cutover that hands topics over holds it.
         flow = with_handovers(flow, ledger)
         run = _Run(flow, ledger, lease, make_runner, options, planner)
-        for dead in ledger.close_dead_runs(name, living=options.run_id):
-            _log.warning("flow %s: run %s has died; this one continues where it came to.", name, dead)
-        ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
-        try:
-            with FlowClusters.connect(flow, connector=planner.connector if planner else SOURCE_CONNECTOR) as clusters:
+        connector = planner.connector if planner else SOURCE_CONNECTOR
+        with ExitStack() as stack:
+            seen: FlowClusters | None = None
+            if wanted is not None:
+                seen = stack.enter_context(FlowClusters.connect(flow, connector=connector))
+                check_clusters(flow, ledger, seen.ids())
+                if not wanted(run.look_ahead(seen), seen):
+                    return None
+            for dead in ledger.close_dead_runs(name, living=options.run_id):
+                _log.warning("flow %s: run %s has died; this one continues where it came to.", name, dead)
+            ledger.start_run(run_id=options.run_id, flow=name, trigger=options.trigger)
+            try:
+                clusters = seen or stack.enter_context(FlowClusters.connect(flow, connector=connector))
                 check_clusters(flow, ledger, clusters.ids(), note=True)
                 until = began + max_seconds
                 while run.keeps_pace(until) if run.round(clusters) else run.waits(until):
                     pass
-        except BaseException as error:
-            ledger.finish_run(options.run_id, state="failed", error=attributes_of(error))
-            raise
+            except BaseException as error:
+                ledger.finish_run(options.run_id, state="failed", error=attributes_of(error))
+                raise
         report = run.report(time.monotonic() - began)
         errors = report.errors
         # Before the lock is given up: who has none and is `running` counts as dead.
@@ -279,6 +322,13 @@ class _Run:
         self._accounts: list[RoundAccount] = []
         self._warnings: tuple[str, ...] = ()
         self._deletions: dict[object, PartitionProblem] = {}
+        #: What the first round plans, where somebody has looked at it.
+        self._ahead: tuple[RunPlan, tuple[PartitionFacts, ...]] | None = None
+
+    def look_ahead(self, clusters: FlowClusters) -> RunPlan:
+        """The plan of the first round; changes nothing."""
+        self._ahead = plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        return self._ahead[0]
 
     def waits(self, until: float) -> bool:
         """Wait for new records where the flow polls; False where the run ends, having caught up or not.
@@ -410,7 +460,8 @@ class _Run:
         return self._plan(clusters) if self._planner is None else self._planned(self._planner, clusters)
 
     def _plan(self, clusters: FlowClusters) -> RunPlan:
-        plan, facts = plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
+        ahead, self._ahead = self._ahead, None
+        plan, facts = ahead or plan_with_facts(self._flow, clusters, self._options, self._ledger, topics_synced=True)
         self._restore_buried(clusters)
         run_id, by = self._options.run_id, self._options.trigger
         noted = note_losses(self._flow.flow, plan.problems, self._ledger, run_id=run_id)

@@ -23,7 +23,8 @@ from mirror_lib.runbook.records import attempt_of
 from mirror_lib.runbook.situation import situation_of
 from mirror_lib.runbook.wave import WaveTopic, log_ends, wave_groups, wave_topics
 from mirror_lib.runbook.way_back import ensure_topics, why_no_way_back
-from mirror_lib.sync.flow_groups import plan_flow_groups, why_not_emitted
+from mirror_lib.sync.due_steps import why_not_emitted
+from mirror_lib.sync.flow_groups import plan_flow_groups
 from mirror_lib.verify.model import VerifyMode
 
 #: Where more is written than is copied, no number of rounds would be enough.

@@ -16,7 +16,8 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.acls import AclFacts, AclPlan, binding_of, plan_acls, row_of
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.due_steps import why_not_due
 from mirror_lib.topology.acls import AclBinding
 from mirror_lib.topology.selection import FlowTopology
 
@@ -103,7 +104,7 @@ def sync_flow_acls(
         MirrorError: as `apply_flow_acls`.
     """
     now = datetime.now(UTC)
-    why_not = _interval(flow).why_not(None if at_once else ledger.last_sync(str(flow.flow), SyncStep.TOPIC_ACLS), now)
+    why_not = why_not_due(flow, SyncStep.TOPIC_ACLS, ledger, now, at_once=at_once)
     if why_not is not None:
         _log.info("Flow %s: ACLs are not looked at: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "created": 0, "unchanged": 0, "problems": [], "failed": 0}
@@ -189,15 +190,6 @@ def _planned(
         )
         return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
     return plan_acls(flow, topology, facts)
-
-
-def _interval(flow: FlowConfig) -> Interval:
-    return Interval(
-        "sync.topic.acls.enabled",
-        flow.sync_topic_acls_enabled,
-        "sync.topic.acls.interval.seconds",
-        flow.sync_topic_acls_interval_seconds,
-    )
 
 
 def _tell(done: AclSync) -> None:

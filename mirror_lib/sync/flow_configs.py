@@ -16,7 +16,8 @@ from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.configs import ConfigFacts, ConfigPlan, TopicConfigSteps, plan_configs
-from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.due_steps import why_not_due
 from mirror_lib.sync.hidden import hidden_topics
 from mirror_lib.topology.rename import NameFault
 from mirror_lib.topology.selection import FlowTopology
@@ -104,9 +105,7 @@ def sync_flow_configs(
         MirrorError: as `apply_flow_configs`.
     """
     now = datetime.now(UTC)
-    why_not = _interval(flow).why_not(
-        None if at_once else ledger.last_sync(str(flow.flow), SyncStep.TOPIC_CONFIGS), now
-    )
+    why_not = why_not_due(flow, SyncStep.TOPIC_CONFIGS, ledger, now, at_once=at_once)
     if why_not is not None:
         _log.info("Flow %s: topic configs are not looked at: %s.", flow.flow, why_not)
         return {"dry_run": dry_run, "skipped": why_not, "changed": 0, "unchanged": 0, "problems": [], "failed": 0}
@@ -179,15 +178,6 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> tuple[tuple[TopicCo
     )
     refused = ((change, outcome.get(change.topic)) for change in plan.changes)
     return tuple((change, error) for change, error in refused if error is not None)
-
-
-def _interval(flow: FlowConfig) -> Interval:
-    return Interval(
-        "sync.topic.configs.enabled",
-        flow.sync_topic_configs_enabled,
-        "sync.topic.configs.interval.seconds",
-        flow.sync_topic_configs_interval_seconds,
-    )
 
 
 def _tell(done: ConfigSync) -> None:

@@ -16,7 +16,8 @@ from mirror_lib.config.model import FlowConfig
 from mirror_lib.errors import ConfigurationError, MirrorError, Where
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import group_admins, target_admin
-from mirror_lib.sync.due import Interval, SyncStep
+from mirror_lib.sync.due import SyncStep
+from mirror_lib.sync.due_steps import why_not_due, why_not_emitted
 from mirror_lib.sync.group_plan import GroupPartition, GroupPlan
 from mirror_lib.sync.group_reading import gather_group_facts, read_target_groups
 from mirror_lib.sync.groups import after_applying, looked_again, plan_groups
@@ -114,8 +115,7 @@ def translate_flow_offsets(
     Raises:
         MirrorError: as `apply_flow_groups`.
     """
-    step = _Step(SyncStep.CHECKPOINTS, _emit_interval(flow), commit=False)
-    return _scheduled(step, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
+    return _scheduled(SyncStep.CHECKPOINTS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
 
 
 def sync_flow_group_offsets(
@@ -131,20 +131,13 @@ def sync_flow_group_offsets(
 
     Groups are looked at anew, for some may have moved since; what is committed always has its checkpoint.
     """
-    step = _Step(SyncStep.GROUP_OFFSETS, _commit_interval(flow), commit=True)
-    return _scheduled(step, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once)
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    step: SyncStep
-    interval: Interval
-    #: Whether offsets are committed, too.
-    commit: bool
+    return _scheduled(
+        SyncStep.GROUP_OFFSETS, flow, topology, ledger, dry_run=dry_run, complete=complete, at_once=at_once
+    )
 
 
 def _scheduled(
-    step: _Step,
+    step: SyncStep,
     flow: FlowConfig,
     topology: FlowTopology,
     ledger: Ledger,
@@ -154,19 +147,20 @@ def _scheduled(
     at_once: bool,
 ) -> dict[str, Any]:
     now, name = datetime.now(UTC), str(flow.flow)
-    last = None if at_once else ledger.last_sync(name, step.step)
-    why_not = why_not_emitted(flow) or step.interval.why_not(last, now)
+    # Whether offsets are committed, too.
+    commit = step is SyncStep.GROUP_OFFSETS
+    why_not = why_not_due(flow, step, ledger, now, at_once=at_once)
     if why_not:
-        _log.info("Flow %s: %s are not looked at: %s.", name, step.step.value, why_not)
+        _log.info("Flow %s: %s are not looked at: %s.", name, step.value, why_not)
         return {"flow": name, "dry_run": dry_run, "skipped": why_not, "problems": [], "failed": 0}
     do = plan_flow_groups if dry_run else apply_flow_groups
-    done = do(flow, topology, commit=step.commit, ledger=ledger)
+    done = do(flow, topology, commit=commit, ledger=ledger)
     _tell(done)
     # The step that commits knows more, and comes later.
-    if complete and (step.commit or not flow.sync_group_offsets_enabled):
+    if complete and (commit or not flow.sync_group_offsets_enabled):
         save_groups(ledger, done.plan, applied=done.applied)
     if done.applied and complete and not done.plan.problems:
-        ledger.note_sync(name, step.step, now)
+        ledger.note_sync(name, step, now)
     problems = done.plan.problems
     return {
         **done.plan.summary(),
@@ -175,15 +169,6 @@ def _scheduled(
         "problems": list(problems[:_PROBLEMS_RETURNED]),
         "failed": len(problems),
     }
-
-
-def why_not_emitted(flow: FlowConfig) -> str | None:
-    """Why the flow emits no checkpoints, in words; None when it does (mm2 `MirrorCheckpointConfig.validate`)."""
-    if not flow.emit_checkpoints_enabled:
-        return "emit.checkpoints.enabled is false"
-    if not flow.emit_offset_syncs_enabled:
-        return "emit.offset-syncs.enabled is false, and groups are translated by offset syncs"
-    return None
 
 
 def _write_checkpoints(flow: FlowConfig, plan: GroupPlan) -> None:
@@ -239,24 +224,6 @@ def _tell(done: GroupSync) -> None:
         _log.warning("Group %s on %s (%s): %s", row.group, row.source, row.reason, row.what)
     if len(spoken) > _LINES_SHOWN:
         _log.warning("... and %d more.", len(spoken) - _LINES_SHOWN)
-
-
-def _emit_interval(flow: FlowConfig) -> Interval:
-    return Interval(
-        "emit.checkpoints.enabled",
-        flow.emit_checkpoints_enabled,
-        "emit.checkpoints.interval.seconds",
-        flow.emit_checkpoints_interval_seconds,
-    )
-
-
-def _commit_interval(flow: FlowConfig) -> Interval:
-    return Interval(
-        "sync.group.offsets.enabled",
-        flow.sync_group_offsets_enabled,
-        "sync.group.offsets.interval.seconds",
-        flow.sync_group_offsets_interval_seconds,
-    )
 
 
 def _check_enabled(flow: FlowConfig) -> None:

@@ -13,7 +13,7 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.config.flow_topology import replication_policy
 from mirror_lib.config.model import Fencing, FlowConfig, OffsetSyncsLocation, PoisonPolicy
 from mirror_lib.errors import AuthorizationError, MirrorError, TopicMissingError, TopicNotCreatableError, Where
-from mirror_lib.sync.flow_groups import why_not_emitted
+from mirror_lib.sync.due_steps import why_not_emitted
 from mirror_lib.sync.heartbeats import heartbeats_topic
 from mirror_lib.sync.internal import (
     checkpoints_topic,

@@ -42,6 +42,9 @@ class Files:
     topic: str
     #: Of the flow C->D, with the same ledger.
     other: Path
+    #: Of the flow Q->R, with the same ledger.
+    quiet: Path
+    quiet_topic: str
     #: Of the flows A->B and B->A, with a ledger of their own.
     moving: Migration
     moving_topics: tuple[str, str, str]
@@ -56,18 +59,19 @@ class Files:
 def files(kafka_pair: KafkaPair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
     folder = tmp_path_factory.mktemp("one-airflow")
     servers = {"source": kafka_pair.source.bootstrap_servers, "target": kafka_pair.target.bootstrap_servers}
-    topic, others = unique_name("orders"), unique_name("others")
-    one, other = folder / "one.properties", folder / "other.properties"
+    topic, others, quiet_topic = (unique_name(name) for name in ("orders", "others", "quiet"))
+    one, other, quiet = (folder / f"{name}.properties" for name in ("one", "other", "quiet"))
     one.write_text(_CONFIG.format(one="N", two="S", topic=topic, folder=folder, **servers))
     other.write_text(_CONFIG.format(one="C", two="D", topic=others, folder=folder, **servers))
+    quiet.write_text(_CONFIG.format(one="Q", two="R", topic=quiet_topic, folder=folder, **servers))
     (folder / "moving").mkdir()
     moving_topics = unique_name("moving"), unique_name("lost"), unique_name("kept")
     moving = migration(folder / "moving", kafka_pair, ",".join(moving_topics))
-    yield Files(folder, one, topic, other, moving, moving_topics)
+    yield Files(folder, one, topic, other, quiet, quiet_topic, moving, moving_topics)
     moving.ledger.close()
 
 
 @pytest.fixture(scope="package")
 def airflow(files: Files) -> Iterator[SharedAirflow]:
-    with shared_airflow(files.folder, [files.one, files.other, files.moving.there.path]) as running:
+    with shared_airflow(files.folder, [files.one, files.other, files.quiet, files.moving.there.path]) as running:
         yield running

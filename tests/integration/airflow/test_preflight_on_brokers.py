@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow import tasks
+from mirror_lib.airflow.trigger_form import TriggerChoices
 from tests.support.clusters import KafkaPair
 from tests.support.flows import pair_flow
 from tests.support.kafka import Record, create_topic, produce, set_config
-
-NO_CHOICE = {"topics": None, "tasks_max": None, "run_max_seconds": None, "dry_run": False, "gaps": "ask"}
 
 
 @pytest.mark.parametrize(
@@ -33,9 +32,9 @@ def test_limits_of_the_target_that_are_narrower_are_told_before_the_copy(
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"mirror.poison.policy": policy})
 
     with caplog.at_level(logging.WARNING):
-        done = tasks.preflight("A->B", str(flow.path), NO_CHOICE)
+        done = tasks.check_flow("A->B", str(flow.path), TriggerChoices())
 
-    assert done["selected_topics"] == 1
+    assert done.selected_topics == 1
     told = [record.getMessage() for record in caplog.records if "max.message.bytes" in record.getMessage()]
     assert len(told) == 1
     assert "batches of 5,000 bytes" in told[0]
@@ -54,7 +53,7 @@ def test_records_that_retention_may_delete_before_the_copy_are_told(
     flow = pair_flow(tmp_path, kafka_pair, topics=topic_name)
 
     with caplog.at_level(logging.WARNING):
-        tasks.preflight("A->B", str(flow.path), NO_CHOICE)
+        tasks.check_flow("A->B", str(flow.path), TriggerChoices())
 
     told = [record.getMessage() for record in caplog.records if "retention" in record.getMessage()]
     assert len(told) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mirror_lib.airflow import tasks
+from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.raw import open_clients
@@ -21,8 +22,6 @@ from tests.support.clusters import FAST_HOUSEKEEPING, KafkaPair
 from tests.support.flows import make_flow, pair_flow
 from tests.support.kafka import create_topic, produce, records
 from tests.support.names import unique_name
-
-NO_CHOICE = {"topics": None, "tasks_max": None, "run_max_seconds": None, "dry_run": False, "gaps": "ask"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def test_topics_of_coordinators_that_cannot_be_made_are_told_before_the_copy_wit
     }
     flow = make_flow(tmp_path, *servers, topics=topic_name, settings=settings)
 
-    for ask in (flow.sync_topics, lambda: tasks.preflight("A->B", str(flow.path), NO_CHOICE)):
+    for ask in (flow.sync_topics, lambda: tasks.check_flow("A->B", str(flow.path), TriggerChoices())):
         with pytest.raises(TopicNotCreatableError) as refused:
             ask()
         for setting in (
@@ -108,6 +107,6 @@ def test_the_preflight_opens_one_connection_for_administration_to_each_cluster(
 
     monkeypatch.setattr(ClusterAdmin, "__enter__", counted)
 
-    assert tasks.preflight("A->B", str(flow.path), NO_CHOICE)["selected_topics"] == 1
+    assert tasks.check_flow("A->B", str(flow.path), TriggerChoices()).selected_topics == 1
 
     assert sorted(opened) == ["A", "B"]

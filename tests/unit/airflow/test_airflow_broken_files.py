@@ -15,7 +15,8 @@ from mirror_lib.airflow.compatibility import DAG
 from mirror_lib.airflow.dags import mirror_dags
 from mirror_lib.airflow.flow_dags import build_flow_dags
 from mirror_lib.airflow.heartbeat_dag import build_heartbeat_dags
-from mirror_lib.airflow.tasks import preflight
+from mirror_lib.airflow.tasks import check_flow
+from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.airflow.verify_dag import build_verify_dags
 from mirror_lib.errors import ConfigurationError
 
@@ -119,7 +120,7 @@ def test_given_a_broken_file_when_a_task_of_its_dag_runs_then_it_fails_with_what
     path = broken(write, kind)
 
     with pytest.raises(ConfigurationError, match=r"broken\.properties has \d error"):
-        preflight("A->B", str(path), {})
+        check_flow("A->B", str(path), TriggerChoices())
 
 
 def test_given_several_broken_files_when_they_are_told_then_each_says_what_is_wrong_and_what_is_left(

@@ -53,7 +53,7 @@ def context(*written):
     value = {"emitted": [each.to_dict() for each in written], "problems": []} if written else None
     pushed = {}
     instance = SimpleNamespace(
-        xcom_pull=lambda task_ids: value if task_ids == "emit_heartbeats" else None,
+        xcom_pull=lambda task_ids, key="return_value": value if task_ids == "emit_heartbeats" else None,
         xcom_push=lambda key, value: pushed.update({key: value}),
         pushed=pushed,
     )

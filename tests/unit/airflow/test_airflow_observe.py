@@ -40,8 +40,9 @@ def steps(config):
 
 def sync_configs(config, **choices):
     params = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False, **choices}
-    instance = SimpleNamespace(try_number=1, xcom_push=lambda **pushed: None)
-    tasks.sync_topic_configs("A->B", str(config), params, dag_run=None, ti=instance)
+    instance = SimpleNamespace(try_number=1, xcom_push=lambda **_: None, xcom_pull=lambda **_: None)
+    dag_run = SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1")
+    tasks.sync_topic_configs("A->B", str(config), params, dag_run=dag_run, ti=instance)
 
 
 def test_a_flow_is_looked_at_after_the_run_however_that_ended(make_flow):

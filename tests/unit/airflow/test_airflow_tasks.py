@@ -5,12 +5,13 @@ import pytest
 
 from mirror_lib.airflow import tasks
 from mirror_lib.airflow.compatibility import AirflowFailException, AirflowSkipException
+from mirror_lib.airflow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.trigger_form import TriggerChoices
 from mirror_lib.errors import BrokerUnreachableError, ConfigurationError
 from mirror_lib.ledger.rows import PartitionRunRow
 from mirror_lib.observe.airflow_runs import trigger_text
 from tests.support.ledgers import ready_ledger
 
-NO_CHOICE = {"topics": None, "tasks": None, "max_seconds": None, "dry_run": False}
 OUTCOME = {"exit_code": 0, "dry_run": False, "problems": [], "failed": 0, "planned": [], "run_id": "r"}
 NOTHING_TO_DO = {"skipped": "it is not due", "failed": 0, "problems": []}
 CONFIG = """\
@@ -61,12 +62,54 @@ def context(outcome, **steps):
     """A run whose tasks beside the copy had nothing to do, or what a test says."""
 
     def pull(task_ids, key):
+        if task_ids == "preflight":
+            return None
         return outcome if task_ids == "replicate" else steps.get(task_ids, NOTHING_TO_DO)
 
     return {
-        "ti": SimpleNamespace(xcom_pull=pull),
+        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=lambda **_: {}),
         "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
     }
+
+
+def after_preflight(states, steps, **outcomes):
+    """A run that preflight has done, of which somebody has cleared some tasks."""
+
+    def pull(task_ids, key):
+        if task_ids == "preflight":
+            return OUTCOME if key == REPORT_KEY else steps
+        return outcomes.get(task_ids)
+
+    def get_task_states(dag_id, task_ids, run_ids):
+        return {run_ids[0]: {task: states.get(task, "skipped") for task in task_ids}}
+
+    return {
+        "ti": SimpleNamespace(xcom_pull=pull, get_task_states=get_task_states),
+        "dag_run": SimpleNamespace(dag_id="mirror__A__B", run_id="manual 1"),
+    }
+
+
+DONE_BEFORE = dict.fromkeys(tasks.REPORTED_STEPS, NOTHING_TO_DO)
+
+
+def test_the_report_of_a_run_that_preflight_has_done_tells_of_that(config, ledger):
+    done = tasks.report("A->B", str(config), **after_preflight({}, DONE_BEFORE))
+
+    assert done["steps"] == DONE_BEFORE
+    assert done["records"] == 0
+
+
+@pytest.mark.parametrize("task", ["replicate", *tasks.REPORTED_STEPS])
+def test_a_cleared_task_that_ends_without_a_word_fails_the_report_whatever_preflight_has_done(config, ledger, task):
+    with pytest.raises(AirflowFailException, match="A->B"):
+        tasks.report("A->B", str(config), **after_preflight({task: "failed"}, DONE_BEFORE))
+
+
+def test_a_cleared_step_tells_of_itself_in_the_report(config, ledger):
+    done = {"skipped": None, "failed": 1, "problems": ["topic a: denied."]}
+
+    with pytest.raises(AirflowFailException, match="topic a: denied"):
+        tasks.report("A->B", str(config), **after_preflight({}, DONE_BEFORE, sync_topic_acls=done))
 
 
 def test_a_report_adds_up_all_attempts_of_its_dag_run_and_no_other(config, ledger):
@@ -89,7 +132,7 @@ LEFT_TO_ANOTHER = {**OUTCOME, "exit_code": 1, "problems": ["[run-locked] x"], "s
 
 def test_a_run_that_left_the_copy_to_another_is_skipped_and_says_so(config, ledger, caplog):
     with caplog.at_level("INFO"), pytest.raises(AirflowSkipException, match="run r1 is active"):
-        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER, heartbeats=None))
+        tasks.report("A->B", str(config), **context(LEFT_TO_ANOTHER))
 
     assert "Flow A->B: run r1 is active." in caplog.text
 
@@ -145,20 +188,20 @@ def test_a_step_beside_the_copy_that_did_not_do_everything_fails_the_run(config,
 def test_preflight_says_which_cluster_cannot_be_reached(config, caplog, monkeypatch):
     monkeypatch.setattr(tasks, "_CONTACT_SECONDS", 1.0)
     with pytest.raises(BrokerUnreachableError, match="cluster A"):
-        tasks.preflight("A->B", str(config), NO_CHOICE)
+        tasks.check_flow("A->B", str(config), TriggerChoices())
     assert "Flow A->B cannot use cluster A at 127.0.0.1:9." in caplog.text
 
 
 def test_a_regex_that_is_none_is_refused_before_anything_is_asked(config):
     with pytest.raises(ConfigurationError, match="Java regular expressions"):
-        tasks.preflight("A->B", str(config), {**NO_CHOICE, "topics": ["orders("]})
+        tasks.check_flow("A->B", str(config), TriggerChoices(topics=("orders(",)))
 
 
 def test_a_flow_that_the_file_lost_since_parsing_is_a_configuration_error(config):
     with pytest.raises(ConfigurationError, match="B->C"):
-        tasks.preflight("B->C", str(config), NO_CHOICE)
+        tasks.check_flow("B->C", str(config), TriggerChoices())
 
 
 def test_a_file_that_is_gone_is_a_configuration_error(tmp_path):
     with pytest.raises(ConfigurationError, match="gone"):
-        tasks.preflight("A->B", str(tmp_path / "gone.properties"), NO_CHOICE)
+        tasks.check_flow("A->B", str(tmp_path / "gone.properties"), TriggerChoices())

@@ -1,0 +1,137 @@
+"""What the DAG's first task does by itself where a flow has nothing to copy, and what it leaves to the other tasks."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_lib.airflow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.run_report import STEP_KEY
+from mirror_lib.relay.run_lock import hold_lock
+from tests.support.clusters import KafkaPair
+from tests.support.flows import Flow, pair_flow
+from tests.support.kafka import Record, create_topic, delete_topic, delete_topics, produce, records
+from tests.support.preflights import other_tasks, run_preflight
+
+_ONE_REPLICA = {"checkpoints.topic.replication.factor": "1"}
+
+
+@pytest.fixture
+def flow(kafka_pair: KafkaPair, topic_name: str, tmp_path: Path) -> Flow:
+    """A flow that has caught up."""
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+    produce(kafka_pair.source, topic_name, records(20))
+    made = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings=_ONE_REPLICA)
+    assert made.run().records == 20
+    return made
+
+
+def test_a_flow_with_nothing_to_copy_is_done_by_its_first_task(flow: Flow) -> None:
+    ran = run_preflight(flow.path)
+
+    assert ran.skipped == other_tasks(flow.path)
+    assert ran.pushed[REPORT_KEY]["exit_code"] == 0
+    newest = flow.ledger.runs("A->B", 1)[0]
+    assert (newest.state, newest.records, newest.id) == ("succeeded", 0, ran.pushed[REPORT_KEY]["run_id"])
+    observed = flow.ledger.observations.latest_flows()["A->B"]
+    assert (observed.run_id, observed.lagging, observed.stalled, observed.partitions) == (newest.id, 0, 0, 2)
+    assert ran.pushed[STEP_KEY]["translate_offsets"]["skipped"] is None
+    # Its interval is not over now.
+    assert "due again" in run_preflight(flow.path).pushed[STEP_KEY]["translate_offsets"]["skipped"]
+    # Somebody has cleared the run.
+    assert run_preflight(flow.path, try_number=2).pushed[STEP_KEY]["translate_offsets"]["skipped"] is None
+
+
+@pytest.mark.parametrize(
+    "choice", [{"dry_run": True}, {"topics": [".*"]}, {"gaps": "accept"}, {"steps": ["sync_topics"]}, {"tasks": 1}]
+)
+def test_a_run_with_choices_of_its_own_has_all_tasks(flow: Flow, choice: dict[str, Any]) -> None:
+    before = flow.ledger.runs("A->B", 5)
+
+    assert run_preflight(flow.path, **choice).skipped == set()
+    assert flow.ledger.runs("A->B", 5) == before
+
+
+def test_records_are_left_to_spark(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
+    before = flow.ledger.runs("A->B", 5)
+    produce(kafka_pair.source, topic_name, records(1))
+
+    ran = run_preflight(flow.path)
+
+    assert REPORT_KEY not in ran.pushed
+    # It is switched off; the others were never done.
+    assert ran.skipped == set(ran.pushed[STEP_KEY]) == {"sync_group_offsets"}
+    assert flow.ledger.runs("A->B", 5) == before
+
+
+def test_a_new_topic_without_records_is_left_to_the_tasks(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, f"{topic_name}-1")
+    made = pair_flow(tmp_path, kafka_pair, topics=f"{topic_name}.*", settings=_ONE_REPLICA)
+    made.run()
+    assert run_preflight(made.path).skipped
+    create_topic(kafka_pair.source, f"{topic_name}-2")
+
+    assert "replicate" not in run_preflight(made.path).skipped
+
+
+def test_a_copy_that_was_created_again_is_never_idle(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
+    delete_topic(kafka_pair.target, f"A.{topic_name}")
+    create_topic(kafka_pair.target, f"A.{topic_name}", partitions=2)
+
+    assert "replicate" not in run_preflight(flow.path).skipped
+    assert flow.run().exit_code == 3
+
+
+def test_a_record_of_another_program_in_a_copy_is_logged_as_by_any_run(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    produce(kafka_pair.target, f"A.{topic_name}", [Record(value=b"of another program")])
+    (told,) = [warning for warning in flow.run().warnings if topic_name in warning]
+
+    with caplog.at_level(logging.WARNING):
+        assert run_preflight(flow.path).skipped == other_tasks(flow.path)
+
+    assert [record for record in caplog.records if told in record.getMessage()]
+
+
+def test_a_source_that_was_created_again_is_never_idle(flow: Flow, kafka_pair: KafkaPair, topic_name: str) -> None:
+    delete_topic(kafka_pair.source, topic_name)
+    create_topic(kafka_pair.source, topic_name, partitions=2)
+
+    assert "replicate" not in run_preflight(flow.path).skipped
+    assert flow.run().exit_code == 3
+
+
+def test_a_run_that_is_active_elsewhere_leaves_all_to_the_tasks(flow: Flow) -> None:
+    with hold_lock(flow.ledger, flow="A->B", run_id="other", lease_seconds=1.5):
+        assert "replicate" not in run_preflight(flow.path).skipped
+
+
+def test_a_step_that_fails_is_left_to_its_task_and_to_the_report(
+    kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    create_topic(kafka_pair.source, topic_name)
+    # The cluster has one broker.
+    made = pair_flow(tmp_path, kafka_pair, topics=topic_name, settings={"checkpoints.topic.replication.factor": "3"})
+    made.run()
+    delete_topics(kafka_pair.target, "A.checkpoints.internal")
+
+    ran = run_preflight(made.path)
+
+    assert ran.skipped == other_tasks(made.path) - {"translate_offsets", "report"}
+    assert "translate_offsets" not in ran.pushed[STEP_KEY]
+
+
+def test_steps_that_are_not_due_have_no_task_in_a_run_with_records_either(
+    flow: Flow, kafka_pair: KafkaPair, topic_name: str
+) -> None:
+    assert run_preflight(flow.path).skipped == other_tasks(flow.path)
+    produce(kafka_pair.source, topic_name, records(1))
+
+    # Groups are translated behind the copy, and their interval may be over by then.
+    assert run_preflight(flow.path).skipped == {"sync_topic_configs", "sync_topic_acls", "sync_group_offsets"}

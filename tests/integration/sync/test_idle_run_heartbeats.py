@@ -1,0 +1,43 @@
+"""Heartbeats of a flow with nothing else to copy: emitted, copied and checked by the first task of its DAG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mirror_lib.airflow.replicate_operator import REPORT_KEY
+from mirror_lib.airflow.run_report import STEP_KEY
+from mirror_lib.cluster.formats import Heartbeat
+from mirror_lib.config.load import load
+from mirror_lib.sync.flow_heartbeats import emit_heartbeats
+from mirror_lib.sync.heartbeats import emitting_flows
+from tests.support.clusters import Chain
+from tests.support.flows import make_flow
+from tests.support.kafka import consume
+from tests.support.preflights import other_tasks, run_preflight
+
+
+def test_heartbeats_are_copied_and_checked_by_the_first_task(chain: Chain, tmp_path: Path) -> None:
+    settings = {
+        "emit.heartbeats.enabled": "true",
+        "heartbeats.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+    }
+    servers = chain.first.bootstrap_servers, chain.second.bootstrap_servers
+    flow = make_flow(tmp_path, *servers, topics="nothing", settings=settings)
+    emit_heartbeats(emitting_flows(load(flow.path), flow.config.flow))
+    # Spark makes the first copy.
+    assert flow.run().errors == ()
+
+    ran = [run_preflight(flow.path) for _ in range(2)]
+
+    for each in ran:
+        assert each.skipped == other_tasks(flow.path)
+        assert each.pushed[REPORT_KEY]["records"] == 1
+        assert each.pushed[STEP_KEY]["heartbeats"]["reasons"] == {"fresh": 1}
+    source, copies = consume(chain.first, "heartbeats"), consume(chain.second, "A.heartbeats")
+    assert [Heartbeat.decode(each.key, each.value) for each in copies] == [
+        Heartbeat.decode(each.key, each.value) for each in source
+    ]
+    assert [(run.state, run.records) for run in flow.ledger.runs("A->B", 2)] == [("succeeded", 1)] * 2
+    assert flow.ledger.observations.latest_flows()["A->B"].lagging == 0
+    assert {row.verdict for row in flow.ledger.observations.heartbeats("A->B")} == {"fresh"}
