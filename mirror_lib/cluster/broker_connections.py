@@ -66,7 +66,13 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
 
     def _connected(self, node_id: int, group: ConnectionGroup) -> Any:
         found = self._conns.get((node_id, group))
-        return found if found is not None and found.connected() else None
+        if found is None or not found.connected():
+            return None
+        if found.is_session_due and not found.is_waiting:
+            # The broker would end it with the next request or the one after.
+            found.close()
+            return None
+        return found
 
     async def _metadata_update(self, cluster_metadata: ClusterMetadata, topics: Any) -> bool:
         del topics
@@ -189,6 +195,7 @@ class BrokerConnections:
                 timeout=self._connection.request_timeout_ms / 1000,
                 frames=self._frames,
                 told_as=partial(self.silent, node),
+                session=handshake.session,
             )
             try:
                 round_trip = 0.0 if lane else await measured_round_trip(connection)
