@@ -218,6 +218,11 @@ class DataConnection(asyncio.BufferedProtocol):
         """Whether requests can be sent."""
         return self._closed is None and not self._transport.is_closing()
 
+    @property
+    def is_renewing(self) -> bool:
+        """True while the login is renewed and requests wait."""
+        return self._held is not None
+
     def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
         """As `request_read`, for the answer as it came."""
         return self.request_read(api_key, api_version, body, _as_it_came)

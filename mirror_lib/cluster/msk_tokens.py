@@ -88,8 +88,10 @@ class MskIamToken:
                 if (found := load()) is not None:
                     return found
             except (BotoCoreError, ClientError) as error:
-                # As Java's chain: the next provider is asked. The last failure counts when none has credentials.
                 failure = self._failed(error, where)
+                if isinstance(failure, TransientError):
+                    # Java's chain would log in as somebody else.
+                    raise failure from None
                 _log.warning("cluster %s: %s gives no credentials: %s", where.cluster, kind, failure.what)
         found = _frozen(_session().get_credentials())
         if found is None:
@@ -145,9 +147,10 @@ class MskIamToken:
             _log.info("awsDebugCreds: the AWS credentials are those of %s", said.get("Arn"))
 
     def _failed(self, error: Exception, where: Where) -> MirrorError:
+        from botocore.exceptions import ConnectionError as NotConnected
         from botocore.exceptions import HTTPClientError
 
-        if isinstance(error, HTTPClientError):
+        if isinstance(error, HTTPClientError | NotConnected) or _status(error) >= 500:
             return TransientError(
                 f"AWS cannot be asked for credentials: {_code(error)}.",
                 where=where,
@@ -190,8 +193,17 @@ def _provider(credentials: Any) -> Any:
     return Given()
 
 
+def _response(error: Exception) -> dict[str, Any]:
+    response = getattr(error, "response", None)
+    return response if isinstance(response, dict) else {}
+
+
+def _status(error: Exception) -> int:
+    """The HTTP status of a response that was an error, else 0."""
+    return int(_response(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
 def _code(error: Exception) -> str:
     """AWS's code of an error; else the name of its class."""
-    response = getattr(error, "response", None)
-    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    code = _response(error).get("Error", {}).get("Code")
     return code if isinstance(code, str) and _CODE.fullmatch(code) else type(error).__name__

@@ -49,7 +49,7 @@ def test_given_requests_that_wait_for_a_connection_when_it_is_there_then_no_late
             await waiting.wait()
             # Its first step comes before the turn of those that wait already.
             ask(3)
-            return SimpleNamespace(detach=lambda: None, versions=dict.fromkeys(range(10), (0, 0)))
+            return SimpleNamespace(detach=lambda: None, versions=dict.fromkeys(range(10), (0, 0)), session=None)
 
         brokers._client = SimpleNamespace(shake_hands_with=shake_hands_with)
         for number in range(3):
