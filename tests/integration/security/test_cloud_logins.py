@@ -28,7 +28,7 @@ from mirror_lib.dev.ports import LOOPBACK, free_ports
 from mirror_lib.errors import AuthenticationError, ConfigurationError, MirrorError, TransientError, Where
 from tests.support.java_classes import jars_with
 from tests.support.logins import Tried, admin_client, records_client, try_both
-from tests.support.secure_cluster import SERVICE, SecureCluster
+from tests.support.secure_cluster import EVENT_HUBS, EVENT_HUBS_PASSWORD, SERVICE, SecureCluster
 from tests.support.sts import Sts, sts
 from tests.support.token_endpoint import TokenEndpoint
 
@@ -375,6 +375,10 @@ class TestAzure:
         for client in (records_client, admin_client):
             with pytest.raises(MirrorError, match="Entra ID gave no token for https://"):
                 client(connection)
+
+
+def test_given_a_connection_string_of_event_hubs_then_both_clients_are_let_in(guarded: SecureCluster) -> None:
+    assert try_both(guarded.with_password("PLAIN", EVENT_HUBS, EVENT_HUBS_PASSWORD)) == LET_IN
 
 
 def _forget(connection: Connection) -> None:

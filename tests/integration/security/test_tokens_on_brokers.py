@@ -121,7 +121,7 @@ def test_given_a_session_that_ends_then_small_requests_go_over_a_new_connection_
 
     async def use() -> None:
         async with open_clients(guarded.with_token()) as (client,):
-            while len(tokens.asked) < 3:
+            while len(tokens.asked) < 2:
                 await client.refresh_leaders([])
                 await asyncio.sleep(0.1)
         await asyncio.sleep(0.1)
@@ -129,9 +129,9 @@ def test_given_a_session_that_ends_then_small_requests_go_over_a_new_connection_
     asyncio.run(use())
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
+@pytest.mark.parametrize(("mechanism", "times"), [("PLAIN", 1), ("SCRAM-SHA-512", 1), ("OAUTHBEARER", 2)])
 def test_given_a_session_that_ends_in_a_long_copy_then_its_connection_logs_in_again_between_two_batches(
-    guarded: SecureCluster, tokens: TokenEndpoint, mechanism: str, topic_name: str
+    guarded: SecureCluster, tokens: TokenEndpoint, mechanism: str, times: int, topic_name: str
 ) -> None:
     # Given a broker whose sessions last three seconds, and a producer with several batches in flight,
     tokens.behaviour.lifetime_seconds = 4.0
@@ -155,9 +155,9 @@ def test_given_a_session_that_ends_in_a_long_copy_then_its_connection_logs_in_ag
             )
             return client.produce(node, [(topic_name, 0, payload)], timeout_ms=10_000, connection=over)
 
-        # when the login was renewed twice,
+        # when the login was renewed,
         renewals, appended = 0, 0
-        while renewals < 2:
+        while renewals < times:
             waiting = [send() for _ in range(5)]
             renewals += over.is_renewing
             for answer in await asyncio.gather(*waiting):
