@@ -115,7 +115,10 @@ _ACTIONS_BY_CODE: dict[int, str] = {
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
-    ErrorCode.POLICY_VIOLATION: "The cluster has a policy for topics; set the flow to values that it accepts.",
+    ErrorCode.POLICY_VIOLATION: (
+        "The cluster has a policy for topics: name configs that it refuses in mirror.configs.never, or give values "
+        "that it accepts by mirror.configs.override."
+    ),
     ErrorCode.INVALID_TIMESTAMP: (
         "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
     ),
