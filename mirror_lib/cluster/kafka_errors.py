@@ -48,6 +48,10 @@ class RequestRefusedError(ClusterError):
     reason = "request-refused"
 
 
+class PolicyViolationError(RequestRefusedError):
+    """A policy of the cluster refuses a topic or its configs (Java `PolicyViolationException`)."""
+
+
 class OperationTooLargeError(RequestRefusedError):
     """The controller does not change so much in one operation."""
 
@@ -101,7 +105,7 @@ _KINDS: dict[int, type[ClusterError]] = {
     ErrorCode.INVALID_CONFIG: RequestRefusedError,
     ErrorCode.INVALID_TOPIC_EXCEPTION: RequestRefusedError,
     ErrorCode.INVALID_REQUEST: RequestRefusedError,
-    ErrorCode.POLICY_VIOLATION: RequestRefusedError,
+    ErrorCode.POLICY_VIOLATION: PolicyViolationError,
 }
 
 #: What a KRaft controller answers, as a policy violation, to an operation with more than 10,000 records (Java
@@ -115,6 +119,10 @@ _ACTIONS_BY_CODE: dict[int, str] = {
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
+    ErrorCode.INVALID_CONFIG: (
+        "Change the config that the cluster names: on the topics, by mirror.configs.override, or leave it alone by "
+        "mirror.configs.never."
+    ),
     ErrorCode.POLICY_VIOLATION: (
         "The cluster has a policy for topics: name configs that it refuses in mirror.configs.never, or give values "
         "that it accepts by mirror.configs.override."

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
+from mirror_lib.cluster.kafka_errors import PolicyViolationError
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError
@@ -200,7 +201,9 @@ def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
     for topic, refused in done.without.items():
         rules = {step.name: step.rule for step in changes[topic].steps}
         for name, error in refused.items():
-            if name in INDISPENSABLE or rules[name] is ConfigRule.OVERRIDE:
+            known = name not in INDISPENSABLE and rules[name] is not ConfigRule.OVERRIDE
+            # Any other refusal is about this topic, such as a value that contradicts another one.
+            if not known or not isinstance(error, PolicyViolationError):
                 failed.append((changes[topic], error))
             else:
                 forgiven.setdefault(topic, {})[name] = error
