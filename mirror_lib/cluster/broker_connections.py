@@ -21,6 +21,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
+from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
 from mirror_lib.cluster.login_log import hide_logins
 from mirror_lib.cluster.round_trip import round_trip as measured_round_trip
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
@@ -258,6 +259,8 @@ class BrokerConnections:
                 raise ConnectionResetError("the connection that the request was for has ended")
             if not link.speaks(api_key, version):
                 low, high = link.spoken(api_key)
+                if low > high:
+                    raise self._not_offered(node, api_key)
                 raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
             return await link.connection.request(api_key, version, body)
         except SILENCE as error:
@@ -337,6 +340,13 @@ class BrokerConnections:
             f"{what}: {str(error) or type(error).__name__}.",
             where=Where(cluster=self.cluster),
             action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+        )
+
+    def _not_offered(self, node: int, api_key: int) -> UnsupportedRequestError:
+        return UnsupportedRequestError(
+            f"broker {node} does not offer request {api_key} at all: it is too old, or the service does not have it.",
+            where=Where(cluster=self.cluster),
+            action="docs/clouds.md says what managed services do not offer.",
         )
 
     def _too_old(self, node: int, why: object) -> ClusterError:

@@ -24,6 +24,7 @@ from mirror_lib.sync.flow_topics import plan_flow_topics, sync_flow_topics
 from mirror_lib.sync.internal import InternalTopicState
 from tests.support.clusters import KafkaPair, start_together
 from tests.support.flows import Flow, make_flow
+from tests.support.hidden_requests import hiding
 from tests.support.java_classes import jars_with
 from tests.support.kafka import admin, consume, create_topic, produce, records, set_config
 
@@ -51,20 +52,22 @@ def managed(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
             "create.topic.policy.class.name": "ManagedService",
             "alter.config.policy.class.name": "ManagedService",
         },
+        listeners={"PLAINTEXT": "PLAINTEXT", "FEWER": "PLAINTEXT"},
+        proxied=["FEWER"],
         jvm_flags=(*FAST_START_JVM, f"-Dtests.allowed={ALLOWED}"),
     )
     with start_together(source, target):
         yield KafkaPair(source, target)
 
 
-def a_flow(folder: Path, pair: KafkaPair, topic: str, **settings: str) -> Flow:
+def a_flow(folder: Path, pair: KafkaPair, topic: str, *, target: str = "", **settings: str) -> Flow:
     own = {
         "A->B.heartbeats.replication.enabled": "false",
         "A->B.checkpoints.topic.replication.factor": "1",
         "B.offset.storage.topic": f"{topic}-positions",
         **{f"A->B.{name.replace('_', '.')}": value for name, value in settings.items()},
     }
-    servers = pair.source.bootstrap_servers, pair.target.bootstrap_servers
+    servers = pair.source.bootstrap_servers, target or pair.target.bootstrap_servers
     return make_flow(folder, *servers, topics=f"{topic}.*", settings=own)
 
 
@@ -184,3 +187,30 @@ def test_given_a_target_without_an_authorizer_then_acls_are_done_without_and_it_
     done = sync_flow_acls(flow.config, flow_topology(flow.config), flow.ledger, dry_run=False, by="tests")
     assert done["failed"] == 0
     assert "Cluster B has no authorizer" in done["skipped"]
+
+
+def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without_them_and_says_so(
+    managed: KafkaPair, topic_name: str, tmp_path: Path
+) -> None:
+    # Given a target without DescribeAcls, DescribeLogDirs and IncrementalAlterConfigs, as Event Hubs is,
+    create_topic(managed.source, topic_name, configs={"retention.ms": "9000000"})
+    produce(managed.source, topic_name, records(5))
+    with hiding(managed.target, "FEWER", (29, 35, 44)) as servers:
+        flow = a_flow(tmp_path, managed, topic_name, target=servers)
+        assert flow.run().errors == ()
+        set_config(managed.source, topic_name, "retention.ms", "5000000")
+        arguments = flow.config, flow_topology(flow.config), flow.ledger
+
+        configs = sync_flow_configs(*arguments, dry_run=False)
+        acls = sync_flow_acls(*arguments, dry_run=False, by="tests")
+
+    assert (configs["failed"], configs["notices"]) == (
+        0,
+        ["cluster B takes no changes of topic configs: 1 topics keep theirs."],
+    )
+    assert (acls["failed"], acls["skipped"]) == (
+        0,
+        "Cluster B does not offer its ACLs: none are carried from A to B.",
+    )
+    assert len(consume(managed.target, f"A.{topic_name}")) == 5
+    assert configs_of(managed.target, f"A.{topic_name}")["retention.ms"] == "9000000"
