@@ -115,7 +115,8 @@ _TOO_LARGE = "excessively large"
 _ACTIONS_BY_CODE: dict[int, str] = {
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
-        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them."
+        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them. If the "
+        "service allows nobody transactional ids, set mirror.fencing=none."
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
@@ -211,15 +212,19 @@ def error_for_code(
     )
 
 
+_WITHOUT_IDS = " If the service allows nobody transactional ids, set mirror.fencing=none (docs/reliability.md)."
+
+
 def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> AuthorizationError:
     grant, cluster = (needs.grant, needs.cluster) if isinstance(needs, Needed) else (needs, where.cluster)
     named = " " if grant.resource is Resource.CLUSTER else " of cluster "
     place = f"{named}{cluster}" if cluster else ""
+    instead = _WITHOUT_IDS if grant.resource is Resource.TRANSACTIONAL_ID else ""
     return AuthorizationError(
         f"could not {doing}: the user needs {grant}{place} ({code_name(code)}, error code {code}).",
         where=where,
         action=f"Grant it: kafka-acls.sh --add --allow-principal User:NAME {shlex.join(grant.arguments)}; "
-        "`mirror acls required` lists all that the flow needs.",
+        f"`mirror acls required` lists all that the flow needs.{instead}",
     )
 
 
