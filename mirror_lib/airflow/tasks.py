@@ -43,6 +43,7 @@ _CONTACT_SECONDS = 20.0
 def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Reads the configuration, asks both clusters, the ledger and Spark, and says what this run selects."""
     from mirror_lib.config.name_patterns import named_topics
+    from mirror_lib.sync.flow_topics import refused_configs
     from mirror_lib.sync.hidden import about_missing
     from mirror_lib.sync.needed_topics import check_needed_topics
 
@@ -71,6 +72,7 @@ def preflight(flow: str, config_path: str, params: Mapping[str, Any]) -> dict[st
         for warning in (
             *about_missing(settings, sorted(named_topics(settings) - set(topics))),
             *obstacles,
+            *refused_configs(settings, topology, clusters.source_admin, clusters.target_admin),
             *_version_limits(settings),
             *_limit_warnings(clusters, topology, selected),
             *_forecast_warnings(config, clusters, choices),

@@ -11,7 +11,7 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
-from mirror_lib.errors import AuthorizationError
+from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
@@ -84,6 +84,22 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         # A user who may not create topics is told so when they are created.
         checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
         return TopicSync(plan, internal, notices=(*obstacles, *notices, *_about(internal), *_refused(flow, checked)))
+
+
+def refused_configs(
+    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[str, ...]:
+    """Return a sentence for each config that topics would be created without, since a cluster refuses it.
+
+    Nothing where that cannot be found out: creating the topics says why.
+    """
+    try:
+        internal = ensure_internal_topics(flow, source, target, dry_run=True)
+        plan = plan_topics(flow, topology, _facts(flow, topology, source, target)[0])
+        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
+    except MirrorError:
+        return ()
+    return (*_about(internal), *_refused(flow, checked))
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:

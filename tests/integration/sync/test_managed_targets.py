@@ -6,6 +6,7 @@ MSK Serverless takes a handful of configs and no `segment.bytes`; Confluent Clou
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource
 from typer.testing import CliRunner
 
+from mirror_lib.airflow.tasks import preflight
 from mirror_lib.cli.main import app
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.dev.broker import FAST_START_JVM, KafkaCluster
@@ -80,7 +82,7 @@ def configs_of(cluster: KafkaCluster, topic: str) -> dict[str, str]:
 
 
 def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them_and_records_arrive(
-    managed: KafkaPair, topic_name: str, tmp_path: Path
+    managed: KafkaPair, topic_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Given three topics, of which two have configs that the target does not take,
     for number in range(2):
@@ -91,6 +93,8 @@ def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them
 
     # when the flow looks, and then runs,
     planned = plan_flow_topics(flow.config, flow_topology(flow.config))
+    with caplog.at_level(logging.WARNING):
+        preflight("A->B", str(flow.path), {})
     report = flow.run()
 
     # then the plan has said it, each config once, and nothing failed.
@@ -102,6 +106,7 @@ def test_given_configs_that_the_target_refuses_then_topics_are_made_without_them
     }
     assert "mirror.configs.never = segment.bytes" in positions
     assert planned.internal[0].state is InternalTopicState.MISSING
+    assert set(planned.notices) <= {text.removeprefix("Flow A->B: ") for text in caplog.messages}
     assert report.errors == ()
     assert len(consume(managed.target, f"A.{topic_name}-0")) == 20
     kept = {"cleanup.policy": "compact", "retention.ms": "9000000"}
