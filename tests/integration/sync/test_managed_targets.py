@@ -45,7 +45,11 @@ OWN = {
 def managed(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
     """A source with an authorizer, and a target with a policy and without one."""
     folder = brokers_folder / "managed"
-    source = KafkaCluster("own", directory=folder / "own", jars=kafka_jars, overrides=WITH_ACLS)
+    listeners: dict[str, Any] = {
+        "listeners": {"PLAINTEXT": "PLAINTEXT", "FEWER": "PLAINTEXT"},
+        "proxied": ["FEWER"],
+    }
+    source = KafkaCluster("own", directory=folder / "own", jars=kafka_jars, overrides=WITH_ACLS, **listeners)
     target = KafkaCluster(
         "managed",
         directory=folder / "service",
@@ -54,23 +58,24 @@ def managed(kafka_jars: Path, brokers_folder: Path) -> Iterator[KafkaPair]:
             "create.topic.policy.class.name": "ManagedService",
             "alter.config.policy.class.name": "ManagedService",
         },
-        listeners={"PLAINTEXT": "PLAINTEXT", "FEWER": "PLAINTEXT"},
-        proxied=["FEWER"],
+        **listeners,
         jvm_flags=(*FAST_START_JVM, f"-Dtests.allowed={ALLOWED}"),
     )
     with start_together(source, target):
         yield KafkaPair(source, target)
 
 
-def a_flow(folder: Path, pair: KafkaPair, topic: str, *, target: str = "", **settings: str) -> Flow:
+def a_flow(
+    folder: Path, pair: KafkaPair, topic: str, *, servers: tuple[str, str] | None = None, **settings: str
+) -> Flow:
     own = {
         "A->B.heartbeats.replication.enabled": "false",
         "A->B.checkpoints.topic.replication.factor": "1",
         "B.offset.storage.topic": f"{topic}-positions",
         **{f"A->B.{name.replace('_', '.')}": value for name, value in settings.items()},
     }
-    servers = pair.source.bootstrap_servers, target or pair.target.bootstrap_servers
-    return make_flow(folder, *servers, topics=f"{topic}.*", settings=own)
+    source, target = servers or (pair.source.bootstrap_servers, pair.target.bootstrap_servers)
+    return make_flow(folder, source, target, topics=f"{topic}.*", settings=own)
 
 
 def configs_of(cluster: KafkaCluster, topic: str) -> dict[str, str]:
@@ -197,11 +202,11 @@ def test_given_a_target_without_an_authorizer_then_acls_are_done_without_and_it_
 def test_given_requests_that_the_target_does_not_offer_then_the_run_does_without_them_and_says_so(
     managed: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
-    # Given a target without DescribeAcls, DescribeLogDirs and IncrementalAlterConfigs, as Event Hubs is,
+    # Given a target without DescribeAcls and IncrementalAlterConfigs, and neither cluster with DescribeLogDirs,
     create_topic(managed.source, topic_name, configs={"retention.ms": "9000000"})
     produce(managed.source, topic_name, records(5))
-    with hiding(managed.target, "FEWER", (29, 35, 44)) as servers:
-        flow = a_flow(tmp_path, managed, topic_name, target=servers)
+    with hiding(managed.source, "FEWER", (35,)) as source, hiding(managed.target, "FEWER", (29, 35, 44)) as target:
+        flow = a_flow(tmp_path, managed, topic_name, servers=(source, target))
         assert flow.run().errors == ()
         set_config(managed.source, topic_name, "retention.ms", "5000000")
         arguments = flow.config, flow_topology(flow.config), flow.ledger
