@@ -69,7 +69,7 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
         found = self._conns.get((node_id, group))
         if found is None or not found.connected():
             return None
-        if found.is_session_due and not found.is_waiting:
+        if found.is_nearly_over and not found.is_waiting:
             # The broker would end it with the next request or the one after.
             found.close()
             return None

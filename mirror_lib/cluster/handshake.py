@@ -38,9 +38,9 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
     cluster = ""
 
     @property
-    def is_session_due(self) -> bool:
-        """True when the login has to be renewed soon."""
-        return self.session is not None and self.session.is_due
+    def is_nearly_over(self) -> bool:
+        """True when the session of its login ends soon."""
+        return self.session is not None and self.session.is_nearly_over
 
     @property
     def is_waiting(self) -> bool:

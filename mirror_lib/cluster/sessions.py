@@ -6,6 +6,7 @@ client logs in again before that, when it next has something to send.
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -51,11 +52,16 @@ class Session:
         self._mechanism = mechanism
         self._new_exchange = new_exchange
         self._cluster = cluster
-        self._due = 0.0
+        self._began, self._due = 0.0, 0.0
         self._begin(lifetime_ms)
 
     @property
     def is_due(self) -> bool:
+        """True when most of the session's life is over, and the broker lets it be renewed."""
+        return time.monotonic() >= max(self._due, self._began + _SOONEST)
+
+    @property
+    def is_nearly_over(self) -> bool:
         """True when most of the session's life is over."""
         return time.monotonic() >= self._due
 
@@ -81,8 +87,8 @@ class Session:
         self._begin(0 if answer is None else answer.lifetime_ms)
 
     def _begin(self, lifetime_ms: int) -> None:
-        lasts = max(lifetime_ms / 1000 * _PART, _SOONEST) if lifetime_ms > 0 else float("inf")
-        self._due = time.monotonic() + lasts
+        self._began = time.monotonic()
+        self._due = self._began + lifetime_ms / 1000 * _PART if lifetime_ms > 0 else math.inf
 
     def _refused(self, code: int, message: str) -> AuthenticationError:
         return AuthenticationError(
