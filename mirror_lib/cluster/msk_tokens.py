@@ -90,7 +90,7 @@ class MskIamToken:
             except (BotoCoreError, ClientError) as error:
                 failure = self._failed(error, where)
                 if isinstance(failure, TransientError):
-                    # Java's chain would log in as somebody else.
+                    # Java's chain would continue with another identity.
                     raise failure from None
                 _log.warning("cluster %s: %s gives no credentials: %s", where.cluster, kind, failure.what)
         found = _frozen(_session().get_credentials())

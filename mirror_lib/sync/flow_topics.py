@@ -81,7 +81,7 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
-        # A user who may not create topics is told so when they are created.
+        # If the user may not create topics, creating them says so.
         checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
         return TopicSync(plan, internal, notices=(*obstacles, *notices, *_about(internal), *_refused(flow, checked)))
 
