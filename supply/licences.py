@@ -36,6 +36,9 @@ DECLARED: Mapping[str, str] = {
     "py4j": "BSD-3-Clause",
     "python-daemon": "Apache-2.0",
     "python-snappy": "BSD-3-Clause",
+    "pyasn1-modules": "BSD-2-Clause",
+    # The BSD licence is for all of it.
+    "python-dateutil": "Apache-2.0 OR BSD-3-Clause",
     "pyyaml-ft": "MIT",
     "sqlparse": "BSD-3-Clause",
     "text-unidecode": "Artistic-1.0 OR GPL-2.0-or-later",

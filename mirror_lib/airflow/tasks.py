@@ -84,6 +84,7 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
         MirrorError: the flow cannot run.
     """
     from mirror_lib.config.name_patterns import named_topics
+    from mirror_lib.sync.flow_topics import refused_configs
     from mirror_lib.sync.hidden import about_missing
     from mirror_lib.sync.needed_topics import check_needed_topics
 
@@ -112,6 +113,7 @@ def check_flow(flow: str, config_path: str, choices: TriggerChoices) -> CheckedF
         warnings = (
             *about_missing(settings, sorted(named_topics(settings) - set(topics))),
             *obstacles,
+            *refused_configs(settings, topology, clusters.source_admin, clusters.target_admin),
             *_version_limits(settings),
             *_limit_warnings(clusters, topology, selected),
             *next_run.warnings,

@@ -82,6 +82,8 @@ def _show(output: Output, done: ConfigSync) -> None:
     capped_table(output, "drift", _DRIFT_COLUMNS, _folded(done.plan.drift))
     # The tables are for people; programs get the plan itself.
     output.document(done.to_dict())
+    for notice in done.notices:
+        output.note(notice)
     output.note(f"{done.plan.unchanged} topics have the configs that they should have")
     if done.plan.not_created:
         output.note(f"{done.plan.not_created} topics are not on the target yet: `mirror topics apply` creates them")

@@ -21,6 +21,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection, frames_of_this_thread
 from mirror_lib.cluster.handshake import SILENCE, Handshake, shake_hands
+from mirror_lib.cluster.kafka_errors import UnsupportedRequestError
 from mirror_lib.cluster.login_log import hide_logins
 from mirror_lib.cluster.round_trip import round_trip as measured_round_trip
 from mirror_lib.errors import AuthenticationError, BrokerUnreachableError, ClusterError, MirrorError, Where
@@ -66,7 +67,13 @@ class _Client(AIOKafkaClient):  # type: ignore[misc]
 
     def _connected(self, node_id: int, group: ConnectionGroup) -> Any:
         found = self._conns.get((node_id, group))
-        return found if found is not None and found.connected() else None
+        if found is None or not found.connected():
+            return None
+        if found.is_nearly_over and not found.is_waiting:
+            # The broker would end it with the next request or the one after.
+            found.close()
+            return None
+        return found
 
     async def _metadata_update(self, cluster_metadata: ClusterMetadata, topics: Any) -> bool:
         del topics
@@ -189,6 +196,7 @@ class BrokerConnections:
                 timeout=self._connection.request_timeout_ms / 1000,
                 frames=self._frames,
                 told_as=partial(self.silent, node),
+                session=handshake.session,
             )
             try:
                 round_trip = 0.0 if lane else await measured_round_trip(connection)
@@ -251,6 +259,8 @@ class BrokerConnections:
                 raise ConnectionResetError("the connection that the request was for has ended")
             if not link.speaks(api_key, version):
                 low, high = link.spoken(api_key)
+                if low > high:
+                    raise self._not_offered(node, api_key)
                 raise self._too_old(node, f"it speaks versions {low} to {high} of request {api_key}, not {version}")
             return await link.connection.request(api_key, version, body)
         except SILENCE as error:
@@ -330,6 +340,13 @@ class BrokerConnections:
             f"{what}: {str(error) or type(error).__name__}.",
             where=Where(cluster=self.cluster),
             action="Check that the brokers run and that bootstrap.servers and security.protocol are right.",
+        )
+
+    def _not_offered(self, node: int, api_key: int) -> UnsupportedRequestError:
+        return UnsupportedRequestError(
+            f"broker {node} does not offer request {api_key} at all: it is too old, or the service does not have it.",
+            where=Where(cluster=self.cluster),
+            action="docs/clouds.md says what managed services do not offer.",
         )
 
     def _too_old(self, node: int, why: object) -> ClusterError:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Any, NamedTuple, TypeVar
 
+from mirror_lib.cluster.sessions import Session
+
 #: Pieces of a request are joined where they have less than this on average: to hand each to the kernel would cost more
 #: than to copy it.
 _JOIN_BELOW = 8 * 1024
@@ -145,6 +147,16 @@ class _Waiting(NamedTuple):
     read: Callable[[memoryview], Any]
 
 
+class _Held(NamedTuple):
+    """A request that is not sent before the login is renewed."""
+
+    api_key: int
+    api_version: int
+    body: Sequence[Buffer]
+    answer: asyncio.Future[Any]
+    read: Callable[[memoryview], Any]
+
+
 def _as_it_came(answer: memoryview) -> memoryview:
     return answer
 
@@ -168,6 +180,7 @@ class DataConnection(asyncio.BufferedProtocol):
         timeout: float,
         frames: Frames | None = None,
         told_as: Callable[[BaseException], BaseException] = _as_it_was,
+        session: Session | None = None,
     ) -> None:
         """Take over the transport.
 
@@ -175,6 +188,7 @@ class DataConnection(asyncio.BufferedProtocol):
             timeout: seconds that an answer may take.
             frames: memory for answers, which several connections may share.
             told_as: makes what requests fail with of what ended the connection.
+            session: of its login, which is renewed before it ends; requests wait meanwhile, in their order.
         """
         self._transport = transport
         self._client_id = client_id.encode()
@@ -193,12 +207,21 @@ class DataConnection(asyncio.BufferedProtocol):
         self._frame: memoryview | None = None
         self._received = 0
         self._closed: BaseException | None = None
+        self._session = session
+        #: None unless the login is being renewed.
+        self._held: deque[_Held] | None = None
+        self._renewal: asyncio.Task[None] | None = None
         transport.set_protocol(self)
 
     @property
     def open(self) -> bool:
         """Whether requests can be sent."""
         return self._closed is None and not self._transport.is_closing()
+
+    @property
+    def is_renewing(self) -> bool:
+        """True while the login is renewed and requests wait."""
+        return self._held is not None
 
     def request(self, api_key: int, api_version: int, body: Sequence[Buffer]) -> asyncio.Future[memoryview]:
         """As `request_read`, for the answer as it came."""
@@ -222,13 +245,51 @@ class DataConnection(asyncio.BufferedProtocol):
         """
         if not self.open:
             raise ConnectionResetError("the connection is closed")
-        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         answer: asyncio.Future[_Answer] = self._loop.create_future()
+        if self._held is None and self._session is not None and self._session.is_due:
+            self._held = deque()
+            self._renewal = self._loop.create_task(self._renew(self._session))
+        if self._held is None:
+            self._dispatch(api_key, api_version, body, answer, read)
+        else:
+            self._held.append(_Held(api_key, api_version, body, answer, read))
+        return answer
+
+    def _dispatch(
+        self,
+        api_key: int,
+        api_version: int,
+        body: Sequence[Buffer],
+        answer: asyncio.Future[Any],
+        read: Callable[[memoryview], Any],
+    ) -> None:
+        self._correlation_id = (self._correlation_id + 1) % _CORRELATION_IDS
         self._waiting.append(_Waiting(self._correlation_id, answer, self._loop.time() + self._timeout, read))
         if self._watch is None:
             self._watch = self._loop.call_later(self._timeout, self._look_for_late)
         self._send(_HEADER.pack(api_key, api_version, self._correlation_id, len(self._client_id)), body)
-        return answer
+
+    async def _renew(self, session: Session) -> None:
+        """Log in again, and then send what was held back.
+
+        Brokers work on one request of a connection after the other, so that those in flight need not be waited for.
+        """
+
+        async def ask(api_key: int, api_version: int, body: Sequence[bytes]) -> memoryview:
+            answer: asyncio.Future[memoryview] = self._loop.create_future()
+            self._dispatch(api_key, api_version, body, answer, _as_it_came)
+            return await answer
+
+        try:
+            await session.renew(ask)
+        except Exception as error:
+            # The next connection says by name what is wrong with the login.
+            self._end(ConnectionResetError(f"the login could not be renewed: {error}"))
+            return
+        held, self._held = self._held or deque(), None
+        for each in held:
+            if not each.answer.done() and self.open:
+                self._dispatch(*each)
 
     def _look_for_late(self) -> None:
         self._watch = None
@@ -326,6 +387,13 @@ class DataConnection(asyncio.BufferedProtocol):
         if self._watch is not None:
             self._watch.cancel()
         late = isinstance(why, TimeoutError)
+        if self._renewal is not None and self._renewal is not asyncio.current_task(self._loop):
+            self._renewal.cancel()
+        held, self._held = self._held or deque(), None
+        unsent = ConnectionResetError(str(why) or type(why).__name__)
+        for each in held:
+            if not each.answer.done():
+                each.answer.set_exception(self._told_as(unsent))
         while self._waiting:
             answer = self._waiting.popleft().answer
             if not answer.done():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import aiokafka.errors as aiokafka_errors
 from aiokafka.conn import AIOKafkaConnection
+from aiokafka.protocol.admin import SaslAuthenticateRequest
 
 from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.sessions import Session
 from mirror_lib.errors import AuthenticationError, MirrorError, Where
 
 #: What a broker that cannot be reached, or that falls silent, ends a call of aiokafka with.
@@ -28,6 +30,23 @@ _REFUSALS = (
 class Handshake(AIOKafkaConnection):  # type: ignore[misc]
     """A connection as aiokafka makes it. What follows may go on without aiokafka."""
 
+    #: What the broker said at the end of the login: 0 for a session without an end.
+    _session_lifetime_ms = 0
+    #: None until the login is over, and without SASL.
+    session: Session | None = None
+    #: The alias, for messages.
+    cluster = ""
+
+    @property
+    def is_nearly_over(self) -> bool:
+        """True when the session of its login ends soon."""
+        return self.session is not None and self.session.is_nearly_over
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while an answer is to come."""
+        return bool(self._requests)
+
     @property
     def versions(self) -> dict[int, tuple[int, int]]:
         """The request versions that the broker speaks, by API key."""
@@ -37,7 +56,27 @@ class Handshake(AIOKafkaConnection):  # type: ignore[misc]
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """As aiokafka's, also on a transport of uvloop."""
         with self._writing():
-            return super().send(request, expect_response)
+            sent = super().send(request, expect_response)
+        return self._authenticated(sent) if isinstance(request, SaslAuthenticateRequest) else sent
+
+    async def _authenticated(self, sent: Awaitable[Any]) -> Any:
+        answer = await sent
+        # Version 0, of brokers before 2.2, has no such field.
+        self._session_lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
+        return answer
+
+    async def _do_sasl_handshake(self) -> None:
+        await super()._do_sasl_handshake()
+        self.session = Session(self._sasl_mechanism, self._new_exchange, self._session_lifetime_ms, self.cluster)
+
+    def _new_exchange(self) -> Any:
+        if self._sasl_mechanism == "GSSAPI":
+            return self.authenticator_gssapi()
+        if self._sasl_mechanism == "OAUTHBEARER":
+            return self.authenticator_oauth()
+        if self._sasl_mechanism == "PLAIN":
+            return self.authenticator_plain()
+        return self.authenticator_scram()
 
     def _send_sasl_token(self, payload: Any, expect_response: bool = True) -> Any:
         with self._writing():
@@ -85,6 +124,7 @@ async def shake_hands(
     where = Where(cluster=connection.cluster)
     try:
         handshake = Handshake(host, port, on_close=on_close, max_idle_ms=max_idle_ms, **options)
+        handshake.cluster = connection.cluster
         await handshake.connect()
     except _REFUSALS as refusal:
         if isinstance(refusal.__cause__, MirrorError):

@@ -48,6 +48,10 @@ class RequestRefusedError(ClusterError):
     reason = "request-refused"
 
 
+class PolicyViolationError(RequestRefusedError):
+    """A policy of the cluster refuses a topic or its configs (Java `PolicyViolationException`)."""
+
+
 class OperationTooLargeError(RequestRefusedError):
     """The controller does not change so much in one operation."""
 
@@ -101,7 +105,7 @@ _KINDS: dict[int, type[ClusterError]] = {
     ErrorCode.INVALID_CONFIG: RequestRefusedError,
     ErrorCode.INVALID_TOPIC_EXCEPTION: RequestRefusedError,
     ErrorCode.INVALID_REQUEST: RequestRefusedError,
-    ErrorCode.POLICY_VIOLATION: RequestRefusedError,
+    ErrorCode.POLICY_VIOLATION: PolicyViolationError,
 }
 
 #: What a KRaft controller answers, as a policy violation, to an operation with more than 10,000 records (Java
@@ -111,11 +115,19 @@ _TOO_LARGE = "excessively large"
 _ACTIONS_BY_CODE: dict[int, str] = {
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Set sasl.mechanism to one that the listener has enabled.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
-        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them."
+        "Allow WRITE on the transactional ids that begin with `mirror:`; `mirror acls required` names them. If the "
+        "service allows nobody transactional ids, set mirror.fencing=none."
     ),
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Allow the operation on the cluster resource for this user.",
     ErrorCode.INVALID_REPLICATION_FACTOR: "Set replication.factor to at most the number of brokers.",
-    ErrorCode.POLICY_VIOLATION: "The cluster has a policy for topics; set the flow to values that it accepts.",
+    ErrorCode.INVALID_CONFIG: (
+        "Change the config that the cluster names: on the topics, by mirror.configs.override, or leave it alone by "
+        "mirror.configs.never."
+    ),
+    ErrorCode.POLICY_VIOLATION: (
+        "The cluster has a policy for topics: name configs that it refuses in mirror.configs.never, or give values "
+        "that it accepts by mirror.configs.override."
+    ),
     ErrorCode.INVALID_TIMESTAMP: (
         "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms on the target topic."
     ),
@@ -200,15 +212,19 @@ def error_for_code(
     )
 
 
+_WITHOUT_IDS = " If the service allows nobody transactional ids, set mirror.fencing=none (docs/reliability.md)."
+
+
 def _not_allowed(code: int, where: Where, doing: str, needs: Grant | Needed) -> AuthorizationError:
     grant, cluster = (needs.grant, needs.cluster) if isinstance(needs, Needed) else (needs, where.cluster)
     named = " " if grant.resource is Resource.CLUSTER else " of cluster "
     place = f"{named}{cluster}" if cluster else ""
+    instead = _WITHOUT_IDS if grant.resource is Resource.TRANSACTIONAL_ID else ""
     return AuthorizationError(
         f"could not {doing}: the user needs {grant}{place} ({code_name(code)}, error code {code}).",
         where=where,
         action=f"Grant it: kafka-acls.sh --add --allow-principal User:NAME {shlex.join(grant.arguments)}; "
-        "`mirror acls required` lists all that the flow needs.",
+        f"`mirror acls required` lists all that the flow needs.{instead}",
     )
 
 

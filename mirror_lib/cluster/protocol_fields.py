@@ -96,6 +96,19 @@ class FieldReader:
         self._at = end
         return text
 
+    def raw(self) -> bytes:
+        """Bytes in the plain encoding; null reads as empty.
+
+        Raises:
+            ValueError: they lead beyond the end.
+        """
+        length = max(self.int32(), 0)
+        found = bytes(self._view[self._at : self._at + length])
+        if len(found) < length:
+            raise ValueError(f"{length} bytes do not fit it")
+        self._at += length
+        return found
+
     def topic_id(self) -> bytes:
         """A topic's id.
 

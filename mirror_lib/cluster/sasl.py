@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from mirror_lib.cluster.cloud_logins import cloud_token
 from mirror_lib.cluster.jaas import JaasEntry, parse_jaas
 from mirror_lib.cluster.java_only import refuse_java_only
 from mirror_lib.cluster.kerberos import read_kerberos
@@ -146,6 +147,8 @@ def read_sasl(properties: Mapping[str, str], where: Where) -> Login:
             where=where,
             action='Write it as `org.apache.kafka...LoginModule required name="value" ...;`.',
         ) from error
+    if (cloud := cloud_token(mechanism, properties, jaas, where)) is not None:
+        return OAuthLogin(cloud)
     if mechanism == "OAUTHBEARER":
         return _OAuthReader(properties, jaas, where).login()
     if mechanism == "GSSAPI":

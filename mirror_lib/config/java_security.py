@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mirror_lib.config.cloud_classes import LOGIN_HANDLERS, MSK_CLIENT_HANDLER
+
 _KAFKA = "org.apache.kafka.common.security."
 _OAUTH_LOGIN = frozenset(
     {
@@ -16,6 +18,7 @@ _OAUTH_LOGIN = frozenset(
         f"{_KAFKA}oauthbearer.secured.OAuthBearerLoginCallbackHandler",
         f"{_KAFKA}oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
         f"{_KAFKA}authenticator.AbstractLogin$DefaultLoginCallbackHandler",
+        *LOGIN_HANDLERS,
     }
 )
 _LOGINS = frozenset(
@@ -30,6 +33,7 @@ _CLIENT_HANDLERS = frozenset(
         f"{_KAFKA}authenticator.SaslClientCallbackHandler",
         f"{_KAFKA}oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
         f"{_KAFKA}scram.internals.ScramSaslClientCallbackHandler",
+        MSK_CLIENT_HANDLER,
     }
 )
 _RETRIEVERS = frozenset(
@@ -93,8 +97,8 @@ _CHECKS: dict[str, _Check] = {
     "sasl.login.callback.handler.class": _class(
         _OAUTH_LOGIN,
         "Log in by client credentials (clientId and clientSecret in sasl.jaas.config), or let another program keep a "
-        "token in a file and name it by sasl.oauthbearer.token.endpoint.url=file:/path; for AWS MSK use SCRAM or TLS "
-        "client certificates.",
+        "token in a file and name it by sasl.oauthbearer.token.endpoint.url=file:/path; docs/clouds.md has the logins "
+        "of AWS, Google Cloud and Azure.",
     ),
     "sasl.client.callback.handler.class": _class(
         _CLIENT_HANDLERS, "Leave it out, and give the credentials in sasl.jaas.config."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mirror_lib.config.cloud_classes import AWS_MSK_IAM
 from mirror_lib.config.derive import FlowSettings, Settings
 from mirror_lib.config.java_security import java_only_problem
 from mirror_lib.config.model import ClientSettings, FlowClients, FlowConfig, Problem, Severity
@@ -11,7 +12,7 @@ from mirror_lib.config.tls_versions import TlsVersionsError, tls_versions
 from mirror_lib.topology.java_types import parse_raw_boolean
 
 #: What both clients speak.
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", AWS_MSK_IAM)
 
 _PROTOCOLS, _SUITES = "ssl.enabled.protocols", "ssl.cipher.suites"
 

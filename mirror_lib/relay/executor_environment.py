@@ -15,7 +15,7 @@ import marshal
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
@@ -42,8 +42,13 @@ EXECUTOR_DISTRIBUTIONS = (
     "pydantic",
     "uvloop",
 )
-#: Taken along where it is installed: only Kerberos logins need it.
-_OPTIONAL_DISTRIBUTIONS = ("gssapi",)
+#: Packed if installed, each with what it needs for its task: Kerberos, and the logins of docs/clouds.md.
+_OPTIONAL_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
+    "aws-msk-iam-sasl-signer-python": (),
+    "azure-identity": (),
+    "google-auth": ("requests",),
+    "gssapi": (),
+}
 _OWN_PACKAGES = ("mirror_lib", "spark_jobs")
 #: The interpreter's name in Spark's settings, below the name behind `#`.
 LAUNCHER = "bin/python"
@@ -53,6 +58,9 @@ _UNUSED_FOLDERS = {"__pycache__", "tests", "include"}
 _UNUSED_SUFFIXES = {".pyc", ".pyi", ".pxd", ".pyx", ".pxi", ".h", ".hpp", ".cc", ".a"}
 # A third of Arrow's bytes: its clients of Flight and S3, which nothing else of Arrow is linked to.
 _UNUSED_ARROW = ("libarrow_flight.", "_flight.", "libarrow_s3.", "_s3fs.")
+#: Of the descriptions of all of AWS's services those that logins use.
+_AWS_DATA = ("botocore", "data")
+_USED_AWS_DATA = {"sts", "sso", "sso-oidc", "signin"}
 # More costs twice the time and wins a few percent.
 _COMPRESSION = 5
 _LAUNCHER_TEXT = """\
@@ -118,7 +126,10 @@ def executor_environment() -> ExecutorEnvironment:
         ConfigurationError: something of it is not installed, or not in a way that tells its files.
     """
     found = [_own(name) for name in _OWN_PACKAGES]
-    found += [_packed(each) for each in installed(EXECUTOR_DISTRIBUTIONS, _OPTIONAL_DISTRIBUTIONS)]
+    optional = [
+        each for name, more in _OPTIONAL_DISTRIBUTIONS.items() if _find(name) is not None for each in (name, *more)
+    ]
+    found += [_packed(each) for each in installed(EXECUTOR_DISTRIBUTIONS, optional)]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return ExecutorEnvironment(python=version, platform=sysconfig.get_platform(), distributions=tuple(found))
 
@@ -230,6 +241,8 @@ def _is_used(parts: Sequence[str]) -> bool:
     name = parts[-1]
     if parts[0] == ".." or _UNUSED_FOLDERS & set(parts):
         # What leads out of the folder of packages are programs, which start the Python of this machine.
+        return False
+    if parts[:2] == _AWS_DATA and len(parts) > 3 and parts[2] not in _USED_AWS_DATA:
         return False
     return Path(name).suffix not in _UNUSED_SUFFIXES and not (parts[0] == "pyarrow" and name.startswith(_UNUSED_ARROW))
 

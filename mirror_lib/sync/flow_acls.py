@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin
-from mirror_lib.cluster.kafka_errors import SecurityDisabledError
+from mirror_lib.cluster.kafka_errors import SecurityDisabledError, UnsupportedRequestError
 from mirror_lib.config.model import FlowConfig
-from mirror_lib.errors import MirrorError
+from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.ledger.rows import AclKind, AclState, ReplicatedAclRow
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.acls import AclFacts, AclPlan, binding_of, plan_acls, row_of
@@ -189,6 +189,15 @@ def _planned(
             f"Cluster {error.where.cluster} has no authorizer: there are no ACLs to carry from {flow.flow.source} to"
         )
         return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
+    except UnsupportedRequestError as error:
+        notice = f"Cluster {error.where.cluster} does not offer its ACLs: none are carried from {flow.flow.source} to"
+        return AclPlan(flow.flow, notice=f"{notice} {flow.flow.target}.")
+    except AuthorizationError as error:
+        raise type(error)(
+            error.what,
+            where=error.where,
+            action=f"{error.action} Or switch the step off: sync.topic.acls.enabled=false.",
+        ) from error
     return plan_acls(flow, topology, facts)
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, ConfigChange
+from mirror_lib.cluster.kafka_errors import PolicyViolationError
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
 from mirror_lib.errors import MirrorError, TopicMissingError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
-from mirror_lib.sync.configs import ConfigFacts, ConfigPlan, TopicConfigSteps, plan_configs
+from mirror_lib.sync.configs import ConfigFacts, ConfigPlan, ConfigRule, TopicConfigSteps, plan_configs
 from mirror_lib.sync.due import SyncStep
 from mirror_lib.sync.due_steps import why_not_due
 from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.refused_configs import INDISPENSABLE, Configs, Outcome, done_without_refused, unsupported
 from mirror_lib.topology.rename import NameFault
 from mirror_lib.topology.selection import FlowTopology
 
@@ -37,6 +39,8 @@ class ConfigSync:
     applied: bool = False
     #: By remote topic.
     failed: tuple[tuple[TopicConfigSteps, MirrorError], ...] = ()
+    #: What the cluster refuses, and topics are done without.
+    notices: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[MirrorError, ...]:
@@ -54,6 +58,7 @@ class ConfigSync:
             **self.plan.to_dict(),
             "applied": self.applied,
             "failed": [{**error.attributes(), "topic": change.topic} for change, error in self.failed],
+            "notices": list(self.notices),
         }
 
 
@@ -87,7 +92,7 @@ def apply_flow_configs(flow: FlowConfig, topology: FlowTopology, ledger: Ledger 
     with flow_admins(flow) as (source, target):
         check_clusters(flow, ledger, cluster_pair(source, target))
         plan = plan_configs(flow, gather_config_facts(topology, source, target, named_topics(flow)))
-        return ConfigSync(plan, applied=True, failed=apply_configs(plan, target))
+        return apply_configs(plan, target)
 
 
 def sync_flow_configs(
@@ -120,6 +125,7 @@ def sync_flow_configs(
         "changed": len(done.plan.changes) - len(done.failed),
         "unchanged": done.plan.unchanged,
         "problems": [str(error) for error in done.errors[:_LINES_SHOWN]],
+        "notices": list(done.notices),
         "failed": len(done.errors),
     }
 
@@ -164,20 +170,44 @@ def gather_config_facts(
     return ConfigFacts(sources, source_configs, target_configs, unreadable, not_created)
 
 
-def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> tuple[tuple[TopicConfigSteps, MirrorError], ...]:
-    """Change the target; returns what the cluster refused, each with its error.
+def apply_configs(plan: ConfigPlan, target: ClusterAdmin) -> ConfigSync:
+    """Change the target, without the changes that it refuses.
 
     Raises:
         MirrorError: the cluster as a whole cannot be reached.
     """
-    outcome = target.alter_topic_configs(
-        {
-            change.topic: [ConfigChange(step.name, step.operation, step.new) for step in change.steps]
-            for change in plan.changes
+    changes = {change.topic: change for change in plan.changes}
+
+    def attempt(wanted: Mapping[str, Configs], validate_only: bool) -> Mapping[str, MirrorError | None]:
+        steps = {
+            topic: [
+                ConfigChange(step.name, step.operation, step.new)
+                for step in changes[topic].steps
+                if step.name in configs
+            ]
+            for topic, configs in wanted.items()
         }
-    )
-    refused = ((change, outcome.get(change.topic)) for change in plan.changes)
-    return tuple((change, error) for change, error in refused if error is not None)
+        # A topic without changes is not asked about.
+        return dict.fromkeys(wanted) | target.alter_topic_configs(steps, validate_only=validate_only)
+
+    wanted = {topic: {step.name: step.new for step in change.steps} for topic, change in changes.items()}
+    done = done_without_refused(wanted, attempt)
+    if unsupported(done.errors):
+        kept = f"cluster {target.cluster} takes no changes of topic configs: {len(changes):,} topics keep theirs."
+        return ConfigSync(plan, applied=True, notices=(kept,))
+    failed = [(changes[topic], error) for topic, error in done.errors.items() if error is not None]
+    forgiven: dict[str, dict[str, MirrorError]] = {}
+    for topic, refused in done.without.items():
+        rules = {step.name: step.rule for step in changes[topic].steps}
+        for name, error in refused.items():
+            known = name not in INDISPENSABLE and rules[name] is not ConfigRule.OVERRIDE
+            # Any other refusal is about this topic, such as a value that contradicts another one.
+            if not known or not isinstance(error, PolicyViolationError):
+                failed.append((changes[topic], error))
+            else:
+                forgiven.setdefault(topic, {})[name] = error
+    notices = Outcome(dict.fromkeys(forgiven), forgiven).notices(target.cluster)
+    return ConfigSync(plan, applied=True, failed=tuple(failed), notices=tuple(notices))
 
 
 def _tell(done: ConfigSync) -> None:
@@ -187,5 +217,7 @@ def _tell(done: ConfigSync) -> None:
     if len(done.plan.changes) > _LINES_SHOWN:
         _log.info("... and %d more.", len(done.plan.changes) - _LINES_SHOWN)
     _log.info("%d topics have the configs that they should have.", done.plan.unchanged)
+    for notice in done.notices:
+        _log.warning("Flow %s: %s", flow, notice)
     for error in done.errors[:_LINES_SHOWN]:
         _log.error("Flow %s: %s", flow, error)

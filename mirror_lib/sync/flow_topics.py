@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,14 @@ from mirror_lib.cluster.admin import ClusterAdmin
 from mirror_lib.cluster.positions import Position
 from mirror_lib.config.model import FlowConfig
 from mirror_lib.config.name_patterns import named_topics
-from mirror_lib.errors import AuthorizationError
+from mirror_lib.errors import AuthorizationError, MirrorError
 from mirror_lib.ledger.store import Ledger
 from mirror_lib.sync.admins import flow_admins
 from mirror_lib.sync.cluster_identity import check_clusters, cluster_pair
 from mirror_lib.sync.heartbeats import mistaken_heartbeats
 from mirror_lib.sync.internal import InternalTopic, ensure_internal_topics
 from mirror_lib.sync.needed_topics import check_needed_topics
+from mirror_lib.sync.refused_configs import INDISPENSABLE, Outcome
 from mirror_lib.sync.stored_positions import stored_positions
 from mirror_lib.sync.topics import TopicFacts, TopicPlan, TopicResult, apply_plan, gather_topic_facts, plan_topics
 from mirror_lib.topology.selection import FlowTopology
@@ -78,7 +80,26 @@ def plan_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | 
         obstacles = check_needed_topics(flow, source, target)
         internal = ensure_internal_topics(flow, source, target, dry_run=True)
         facts, notices = _facts(flow, topology, source, target)
-        return TopicSync(plan_topics(flow, topology, facts), internal, notices=(*obstacles, *notices))
+        plan = plan_topics(flow, topology, facts)
+        # If the user may not create topics, creating them says so.
+        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
+        return TopicSync(plan, internal, notices=(*obstacles, *notices, *_about(internal), *_refused(flow, checked)))
+
+
+def refused_configs(
+    flow: FlowConfig, topology: FlowTopology, source: ClusterAdmin, target: ClusterAdmin
+) -> tuple[str, ...]:
+    """Return a sentence for each config that topics would be created without, since a cluster refuses it.
+
+    Nothing where that cannot be found out: creating the topics says why.
+    """
+    try:
+        internal = ensure_internal_topics(flow, source, target, dry_run=True)
+        plan = plan_topics(flow, topology, _facts(flow, topology, source, target)[0])
+        checked = apply_plan(plan, target, kept=_kept(flow), validate_only=True)
+    except MirrorError:
+        return ()
+    return (*_about(internal), *_refused(flow, checked))
 
 
 def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger | None = None) -> TopicSync:
@@ -99,7 +120,23 @@ def apply_flow_topics(flow: FlowConfig, topology: FlowTopology, ledger: Ledger |
         internal = ensure_internal_topics(flow, source, target)
         facts, notices = _facts(flow, topology, source, target)
         plan = plan_topics(flow, topology, facts)
-        return TopicSync(plan, internal, apply_plan(plan, target), (*obstacles, *notices))
+        results = apply_plan(plan, target, kept=_kept(flow))
+        return TopicSync(plan, internal, results, (*obstacles, *notices, *_about(internal), *_refused(flow, results)))
+
+
+def _kept(flow: FlowConfig) -> frozenset[str]:
+    """Configs that the file sets by name: without them the topic would not be what it asks for."""
+    return INDISPENSABLE | flow.config_rules.override.keys()
+
+
+def _about(internal: Iterable[InternalTopic]) -> Iterator[str]:
+    yield from (topic.notice for topic in internal if topic.notice is not None)
+
+
+def _refused(flow: FlowConfig, results: Iterable[TopicResult]) -> Iterator[str]:
+    """What the target refuses of new topics, a sentence for each config."""
+    without = {result.step.name: result.without for result in results}
+    yield from Outcome(dict.fromkeys(without), without).notices(flow.flow.target)
 
 
 def _facts(
@@ -147,6 +184,7 @@ def sync_flow_topics(
         "grown": len(done.plan.grow),
         "unchanged": done.plan.unchanged,
         "problems": problems[:_LINES_SHOWN],
+        "notices": list(done.notices[:_LINES_SHOWN]),
         "failed": len(problems),
     }
 

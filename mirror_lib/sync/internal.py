@@ -14,6 +14,8 @@ from mirror_lib.config.flow_topology import quarantine_topic as quarantine_topic
 from mirror_lib.config.flow_topology import replication_policy
 from mirror_lib.config.model import FlowConfig, OffsetSyncsLocation, PoisonPolicy
 from mirror_lib.errors import AuthorizationError, ConfigurationError, MirrorError, TopicMissingError, Where
+from mirror_lib.sync.refused_configs import INDISPENSABLE, notice
+from mirror_lib.sync.topics import create_topics
 from mirror_lib.sync.waiting import wait_until_visible
 
 _log = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ class InternalTopic:
     #: Alias of the cluster that it is on.
     cluster: str
     state: InternalTopicState
-    #: What could not be found out about it.
+    #: What could not be found out about it, or what it was made without.
     notice: str | None = None
 
 
@@ -142,13 +144,23 @@ def _ensure(flow: FlowConfig, admin: ClusterAdmin, specs: Iterable[TopicSpec], *
             raise refused
     missing = {name for name, error in found.errors.items() if isinstance(error, TopicMissingError)}
     states = dict.fromkeys(found, InternalTopicState.EXISTS) | dict.fromkeys(missing, InternalTopicState.MISSING)
+    notices: dict[str, str] = {}
+    if missing:
+        done = create_topics(
+            admin, [wanted[name] for name in sorted(missing)], kept=INDISPENSABLE, validate_only=dry_run
+        )
+        for name, without in done.without.items():
+            notices[name] = " ".join(notice(admin.cluster, key, {name: why}) for key, why in sorted(without.items()))
     if missing and not dry_run:
-        for name, error in admin.create_topics([wanted[name] for name in sorted(missing)]).items():
+        for name, error in done.errors.items():
             states[name] = _outcome(flow, admin.cluster, wanted[name], error)
         created = [name for name in missing if states[name] is InternalTopicState.CREATED]
         for late in wait_until_visible(admin, {name: wanted[name].partitions for name in created}).values():
             raise late
-    return [InternalTopic(name, admin.cluster, states.get(name, InternalTopicState.ASSUMED)) for name in sorted(wanted)]
+    return [
+        InternalTopic(name, admin.cluster, states.get(name, InternalTopicState.ASSUMED), notices.get(name))
+        for name in sorted(wanted)
+    ]
 
 
 def _outcome(flow: FlowConfig, cluster: str, spec: TopicSpec, error: MirrorError | None) -> InternalTopicState:
@@ -195,6 +207,6 @@ def _check_compacted(flow: FlowConfig, admin: ClusterAdmin, topics: Iterable[Int
 def _with_notice(topic: InternalTopic, error: MirrorError | None) -> InternalTopic:
     if not isinstance(error, AuthorizationError):
         return topic
-    notice = f"whether topic {topic.name} of cluster {topic.cluster} is compacted is not known: {error}"
-    _log.warning("%s", notice)
-    return replace(topic, notice=notice)
+    unknown = f"whether topic {topic.name} of cluster {topic.cluster} is compacted is not known: {error}"
+    _log.warning("%s", unknown)
+    return replace(topic, notice=unknown)

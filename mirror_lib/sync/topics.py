@@ -6,8 +6,8 @@ shown, compared and tested without a cluster. Topics are never shrunk and never 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mirror_lib.cluster.admin import ClusterAdmin, TopicConfigs, TopicDescription, TopicSpec
@@ -19,6 +19,7 @@ from mirror_lib.sync.cluster_identity import cluster_pair
 from mirror_lib.sync.configs import ConfigRulebook
 from mirror_lib.sync.flow_loops import refuse_own_copies
 from mirror_lib.sync.hidden import hidden_topics
+from mirror_lib.sync.refused_configs import INDISPENSABLE, Configs, Outcome, done_without_refused
 from mirror_lib.sync.target_changes import copied_to
 from mirror_lib.sync.waiting import wait_until_visible
 from mirror_lib.topology.names import FlowId
@@ -152,6 +153,8 @@ class TopicResult:
 
     step: CreateTopic | GrowPartitions
     error: MirrorError | None = None
+    #: Configs that the cluster refused, and that a new topic was made without; each with what the cluster said.
+    without: Mapping[str, MirrorError] = field(default_factory=dict)
 
 
 def plan_topics(flow: FlowConfig, topology: FlowTopology, facts: TopicFacts) -> TopicPlan:
@@ -210,21 +213,27 @@ def _creation(
     return CreateTopic(target, partitions, flow.replication_factor, kept, unknown)
 
 
-def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bool = False) -> tuple[TopicResult, ...]:
+def apply_plan(
+    plan: TopicPlan, target_admin: ClusterAdmin, *, kept: Collection[str] = INDISPENSABLE, validate_only: bool = False
+) -> tuple[TopicResult, ...]:
     """Create and grow topics, and wait until the new partitions have leaders. One topic's error stops no other.
 
-    A topic that somebody has created or grown in the meantime is no error.
+    A topic that somebody has created or grown in the meantime is no error. A config that the cluster refuses is done
+    without.
 
     Args:
+        kept: configs that no topic is done without.
         validate_only: let the target check every step, its policies too, and change nothing.
 
     Raises:
         MirrorError: the cluster as a whole cannot be reached.
     """
     errors: dict[str, MirrorError] = {}
+    without: Mapping[str, Mapping[str, MirrorError]] = {}
     if plan.create:
         specs = [TopicSpec(step.name, step.partitions, step.replication_factor, step.configs) for step in plan.create]
-        errors |= _failed(target_admin.create_topics(specs, validate_only=validate_only))
+        created = create_topics(target_admin, specs, kept=kept, validate_only=validate_only)
+        errors, without = _failed(created.errors), created.without
     if plan.grow:
         counts = {step.name: step.wanted for step in plan.grow}
         errors |= _failed(target_admin.create_partitions(counts, validate_only=validate_only))
@@ -237,7 +246,29 @@ def apply_plan(plan: TopicPlan, target_admin: ClusterAdmin, *, validate_only: bo
         late = wait_until_visible(target_admin, doubtful, seconds=_LOOK_SECONDS)
         for name in doubtful.keys() - late.keys():
             del errors[name]
-    return tuple(TopicResult(step, errors.get(step.name)) for step in steps)
+    return tuple(TopicResult(step, errors.get(step.name), without.get(step.name, {})) for step in steps)
+
+
+def create_topics(
+    admin: ClusterAdmin, specs: Iterable[TopicSpec], *, kept: Collection[str], validate_only: bool = False
+) -> Outcome:
+    """Create topics, without the configs that the cluster refuses.
+
+    Args:
+        kept: configs that no topic is done without.
+        validate_only: the cluster checks everything and creates nothing.
+    """
+    by_name = {spec.name: spec for spec in specs}
+
+    def attempt(wanted: Mapping[str, Configs], check_only: bool) -> Mapping[str, MirrorError | None]:
+        changed = [
+            replace(by_name[name], configs={key: value for key, value in configs.items() if value is not None})
+            for name, configs in wanted.items()
+        ]
+        return admin.create_topics(changed, validate_only=check_only)
+
+    wanted = {name: spec.configs for name, spec in by_name.items()}
+    return done_without_refused(wanted, attempt, kept=kept, validate_only=validate_only)
 
 
 def gather_topic_facts(

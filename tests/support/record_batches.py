@@ -13,6 +13,9 @@ from kafka.record.default_records import DefaultRecordBatch as KafkaPythonReader
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
+from mirror_lib.cluster.batches.assemble import BatchAssembler
+from mirror_lib.cluster.batches.stamp import stamp
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 _ENCODE = {1: gzip_encode, 2: snappy_encode, 3: lz4_encode, 4: zstd_encode}
@@ -113,3 +116,20 @@ def read_with_kafka_python(
     assert reader.validate_crc()
     for record in reader:
         yield record.offset, record.timestamp, record.key, record.value, tuple(record.headers)
+
+
+def ready(*source: SourceRecord, producer_id: int = -1, epoch: int = -1, sequence: int = -1) -> bytearray:
+    """A batch that can be produced."""
+    assembler = BatchAssembler(
+        topic="t",
+        partition=0,
+        start=source[0].offset,
+        end=1 << 40,
+        passthrough_min_bytes=0,
+        batch_max_bytes=1 << 20,
+        target_max_message_bytes=1 << 20,
+        read_committed=False,
+    )
+    (made,) = assembler.feed(batch(source))
+    stamp(made, producer_id, epoch, sequence)
+    return made.payload

@@ -26,6 +26,11 @@ from tests.support.token_endpoint import AUDIENCE, ISSUER, TokenEndpoint
 ADMIN, ADMIN_PASSWORD = "admin", 'adm"in\\1'
 #: May log in, and is allowed nothing.
 ALICE, ALICE_PASSWORD = "alice", "wonderland"
+#: As Azure Event Hubs wants it, with all characters that a connection string may have.
+EVENT_HUBS = "$ConnectionString"
+EVENT_HUBS_PASSWORD = (
+    "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=s3cret+/a#b!%25="
+)
 #: The user of tokens, and of tickets.
 SERVICE, SERVICE_SECRET = "mirror", "t0ken-secret"
 #: The first part of the broker's principal.
@@ -171,7 +176,12 @@ def secure_cluster(
     (stores / "trust.p12").write_bytes(root.truststore())
     mechanisms = {
         "PLAIN": " ".join(
-            f'user_{user}="{quoted(password)}"' for user, password in ((ADMIN, ADMIN_PASSWORD), (ALICE, ALICE_PASSWORD))
+            f'user_{user}="{quoted(password)}"'
+            for user, password in (
+                (ADMIN, ADMIN_PASSWORD),
+                (ALICE, ALICE_PASSWORD),
+                (EVENT_HUBS, EVENT_HUBS_PASSWORD),
+            )
         ),
         "SCRAM-SHA-256": "",
         "SCRAM-SHA-512": "",

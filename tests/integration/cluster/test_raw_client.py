@@ -15,7 +15,6 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from mirror_lib.cluster import broker_connections
 from mirror_lib.cluster.batches.assemble import BatchAssembler
-from mirror_lib.cluster.batches.stamp import stamp
 from mirror_lib.cluster.connection import Connection
 from mirror_lib.cluster.data_connection import Buffer, DataConnection
 from mirror_lib.cluster.error_codes import ErrorCode
@@ -29,7 +28,7 @@ from mirror_lib.errors import BrokerUnreachableError, TopicMissingError
 from mirror_lib.topology.names import TopicPartition
 from tests.support.clusters import KafkaPair
 from tests.support.kafka import admin, consume, create_topic, produce, records
-from tests.support.record_batches import SourceRecord, batch
+from tests.support.record_batches import SourceRecord, ready
 
 T = TypeVar("T")
 
@@ -47,23 +46,6 @@ def asked(cluster: KafkaCluster, question: Callable[[RawClient], Awaitable[T]]) 
             return await question(client)
 
     return asyncio.run(scene())
-
-
-def ready(*source: SourceRecord, producer_id: int = -1, epoch: int = -1, sequence: int = -1) -> bytearray:
-    """A batch that can be produced."""
-    assembler = BatchAssembler(
-        topic="t",
-        partition=0,
-        start=source[0].offset,
-        end=1 << 40,
-        passthrough_min_bytes=0,
-        batch_max_bytes=1 << 20,
-        target_max_message_bytes=1 << 20,
-        read_committed=False,
-    )
-    (made,) = assembler.feed(batch(source))
-    stamp(made, producer_id, epoch, sequence)
-    return made.payload
 
 
 def leader_of(client: RawClient, topic: str, partition: int = 0) -> int:

@@ -185,7 +185,8 @@ def test_a_new_topic_is_created_by_the_same_rules(kafka_pair: KafkaPair, topic_n
 def test_a_topic_that_the_cluster_refuses_stops_no_other(
     kafka_pair: KafkaPair, topic_name: str, tmp_path: Path
 ) -> None:
-    both(kafka_pair, f"{topic_name}-bad", {"min.compaction.lag.ms": "1000000"}, {"max.compaction.lag.ms": "100"})
+    wanted = {"min.compaction.lag.ms": "1000000", "retention.ms": "9000000"}
+    both(kafka_pair, f"{topic_name}-bad", wanted, {"max.compaction.lag.ms": "100"})
     both(kafka_pair, f"{topic_name}-good", {"min.compaction.lag.ms": "1000000"}, {})
     # What was set by hand stays, and contradicts what the source wants.
     flow = a_flow(tmp_path, kafka_pair, f"{topic_name}.*", {"A->B.mirror.configs.never": "max.compaction.lag.ms"})
@@ -196,6 +197,9 @@ def test_a_topic_that_the_cluster_refuses_stops_no_other(
         (f"A.{topic_name}-bad", "request-refused")
     ]
     assert done.failed[0][1].where.topic == f"A.{topic_name}-bad"
+    assert done.notices == ()
+    # What the cluster takes of it is done.
+    eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}-bad").get("retention.ms") == "9000000")
     assert done.exit_code == 1
     eventually(lambda: own_configs(kafka_pair.target, f"A.{topic_name}-good").get("min.compaction.lag.ms") == "1000000")
 

@@ -54,6 +54,7 @@ def test_names_are_quoted_for_the_shell() -> None:
     error = error_for_code(code, where=Where(cluster="B"), doing="fence", needs=needs)
 
     assert "--transactional-id 'mirror:A->B:x-0'" in error.action
+    assert "mirror.fencing=none" in error.action
 
 
 @pytest.mark.parametrize("needs", [WRITE, Needed(WRITE, "B"), None])

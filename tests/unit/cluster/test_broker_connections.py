@@ -49,7 +49,7 @@ def test_given_requests_that_wait_for_a_connection_when_it_is_there_then_no_late
             await waiting.wait()
             # Its first step comes before the turn of those that wait already.
             ask(3)
-            return SimpleNamespace(detach=lambda: None, versions=dict.fromkeys(range(10), (0, 0)))
+            return SimpleNamespace(detach=lambda: None, versions=dict.fromkeys(range(10), (0, 0)), session=None)
 
         brokers._client = SimpleNamespace(shake_hands_with=shake_hands_with)
         for number in range(3):
@@ -64,3 +64,20 @@ def test_given_requests_that_wait_for_a_connection_when_it_is_there_then_no_late
     asyncio.run(scene())
 
     assert Recorder.requests == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("nearly_over", "waiting", "kept"),
+    [(False, False, True), (False, True, True), (True, True, True), (True, False, False)],
+)
+def test_given_a_session_that_ends_soon_then_the_connection_is_replaced_when_no_answer_is_to_come(
+    nearly_over: bool, waiting: bool, kept: bool
+) -> None:
+    closed: list[bool] = []
+    found = SimpleNamespace(
+        connected=lambda: True, is_nearly_over=nearly_over, is_waiting=waiting, close=lambda: closed.append(True)
+    )
+    client: Any = SimpleNamespace(_conns={(NODE, "group"): found})
+
+    assert (broker_connections._Client._connected(client, NODE, "group") is found) is kept  # type: ignore[arg-type]
+    assert closed == ([] if kept else [True])

@@ -229,7 +229,7 @@ class TestSasl:
     @pytest.mark.parametrize(
         ("properties", "message"),
         [
-            ({"sasl.mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM is not supported"),
+            ({"sasl.mechanism": "DIGEST-MD5"}, "DIGEST-MD5 is not supported"),
             ({"sasl.jaas.config": ""}, r"sasl\.jaas\.config is not set"),
             ({"sasl.jaas.config": 'X required username="alice";'}, "does not give password"),
             ({"sasl.jaas.config": "X required;"}, "does not give username and password"),

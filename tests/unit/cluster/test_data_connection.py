@@ -84,6 +84,81 @@ def test_large_and_small_pieces_arrive_in_their_order() -> None:
     talk(echo, scene)
 
 
+class _DueOnce:
+    """A session that has to be renewed at the third request, by a handshake and one message."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.failure: Exception | None = None
+
+    @property
+    def is_due(self) -> bool:
+        self.asked += 1
+        return self.asked == 3
+
+    async def renew(self, ask: Callable[..., Awaitable[memoryview]]) -> None:
+        for number in range(2):
+            assert bytes(await ask(17 + number, 1, (b"login %d" % number,))) == b"login %d" % number
+        if self.failure is not None:
+            raise self.failure
+
+
+def with_session(session: _DueOnce) -> Callable[..., DataConnection]:
+    return lambda transport, **named: DataConnection(transport, session=session, **named)
+
+
+def test_given_a_login_to_renew_then_requests_wait_for_it_in_their_order() -> None:
+    arrived: list[bytes] = []
+
+    def answer(correlation_id: int, body: bytes) -> bytes:
+        arrived.append(body)
+        return echo(correlation_id, body)
+
+    async def scene(connection: DataConnection) -> None:
+        bodies = [b"request %d" % number for number in range(6)]
+        answers = await asyncio.gather(*(connection.request(1, 11, [body]) for body in bodies))
+        assert [bytes(each) for each in answers] == bodies
+        assert not connection.is_renewing
+
+    talk(answer, scene, connect=with_session(_DueOnce()))
+    logins = [b"login 0", b"login 1"]
+    # The first two were under way; the third found that the session is due.
+    assert arrived == [b"request 0", b"request 1", *logins, *(b"request %d" % number for number in range(2, 6))]
+
+
+def test_given_a_login_that_cannot_be_renewed_then_the_connection_ends_and_nothing_more_is_sent() -> None:
+    session, arrived = _DueOnce(), []
+    session.failure = ValueError("refused")
+
+    def answer(correlation_id: int, body: bytes) -> bytes:
+        arrived.append(body)
+        return echo(correlation_id, body)
+
+    async def scene(connection: DataConnection) -> None:
+        waiting = [connection.request(1, 11, [b"request %d" % number]) for number in range(4)]
+        said = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [bytes(each) for each in said[:2] if isinstance(each, memoryview)] == [b"request 0", b"request 1"]
+        for each in said[2:]:
+            assert isinstance(each, ConnectionResetError)
+            assert str(each) == "the login could not be renewed: refused"
+        assert not connection.open
+
+    talk(answer, scene, connect=with_session(session))
+    assert arrived == [b"request 0", b"request 1", b"login 0", b"login 1"]
+
+
+def test_given_a_connection_that_is_closed_while_its_login_is_renewed_then_held_requests_fail() -> None:
+    async def scene(connection: DataConnection) -> None:
+        waiting = [connection.request(1, 11, [b"%d" % number]) for number in range(4)]
+        await asyncio.sleep(0)
+        assert connection.is_renewing
+        connection.close()
+        said = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in said] == [ConnectionResetError] * 4
+
+    talk(echo, scene, connect=with_session(_DueOnce()))
+
+
 def test_requests_under_way_together_get_their_own_answers() -> None:
     async def scene(connection: DataConnection) -> None:
         bodies = [bytes([number]) * (number * 50_000) for number in range(8)]

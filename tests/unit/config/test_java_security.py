@@ -41,6 +41,10 @@ def test_what_only_java_can_do_is_told_with_what_to_do_instead(name: str, value:
     [
         ("sasl.login.callback.handler.class", f"{KAFKA}.oauthbearer.OAuthBearerLoginCallbackHandler"),
         ("sasl.login.callback.handler.class", f"{KAFKA}.oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
+        # docs/clouds.md: no Java is needed for these.
+        ("sasl.client.callback.handler.class", "software.amazon.msk.auth.iam.IAMClientCallbackHandler"),
+        ("sasl.login.callback.handler.class", "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"),
+        ("sasl.login.callback.handler.class", "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler"),
         ("sasl.oauthbearer.jwt.retriever.class", f"{KAFKA}.oauthbearer.DefaultJwtRetriever"),
         ("sasl.oauthbearer.jwt.validator.class", f"{KAFKA}.oauthbearer.DefaultJwtValidator"),
         # An assertion's details mean nothing without its file.

@@ -62,8 +62,10 @@ class FakeAdmin:
         errors: dict[str, MirrorError] = {n: TopicMissingError("missing.") for n in names if n not in found}
         return PerTopic(found, errors)
 
-    def create_topics(self, specs: Iterable[TopicSpec]) -> dict[str, MirrorError | None]:
+    def create_topics(self, specs: Iterable[TopicSpec], *, validate_only: bool) -> dict[str, MirrorError | None]:
         answers = {spec.name: self.refusals.get(spec.name) for spec in specs}
+        if validate_only:
+            return answers
         made = [spec for spec in specs if answers[spec.name] is None]
         self.created += made
         self.policies |= {spec.name: spec.configs["cleanup.policy"] for spec in made}

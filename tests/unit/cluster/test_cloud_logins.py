@@ -1,0 +1,190 @@
+"""Which of a client's properties ask for a cloud service's tokens. Forms: README of aws/aws-msk-iam-auth."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.cluster.azure_tokens import AzureToken
+from mirror_lib.cluster.cloud_logins import region_of
+from mirror_lib.cluster.connection import Connection
+from mirror_lib.cluster.google_tokens import GoogleToken
+from mirror_lib.cluster.msk_tokens import MskIamToken, StaticKeys
+from mirror_lib.cluster.sasl import OAuthLogin, PasswordLogin
+from mirror_lib.config.cloud_classes import AZURE_LOGIN_HANDLERS, GOOGLE_LOGIN_HANDLER, MSK_LOGIN_HANDLER
+from mirror_lib.config.load import load_flow
+from mirror_lib.config.model import ClientSettings
+from mirror_lib.errors import ConfigurationError
+
+SERVERLESS = "boot-1a2b.c3.kafka-serverless.us-east-1.amazonaws.com:9098"
+MSK = "software.amazon.msk.auth.iam.IAMLoginModule required"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+#: Of the list of AWS's endpoints.
+REGIONS = (
+    *("us-east-1", "us-west-2", "eu-central-1", "eu-west-3", "ap-southeast-4", "ap-northeast-1", "sa-east-1"),
+    *("me-central-1", "af-south-1", "il-central-1", "ca-west-1", "mx-central-1", "cn-north-1", "cn-northwest-1"),
+    *("us-gov-west-1", "us-iso-east-1", "us-isob-east-1"),
+)
+
+
+@pytest.fixture(autouse=True)
+def no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def login(servers: str = SERVERLESS, **properties: str) -> OAuthLogin:
+    """As a client's properties name it; `_` stands for `.`."""
+    given = {name.replace("_", "."): value for name, value in properties.items()}
+    settings = {"bootstrap.servers": servers, "security.protocol": "SASL_SSL", **given}
+    connection = Connection.from_settings(ClientSettings(cluster="A", role="admin", properties=settings))
+    assert "s3cret" not in repr(connection)
+    found = pickle.loads(pickle.dumps(connection)).security.sasl
+    assert isinstance(found, OAuthLogin)
+    return found
+
+
+def msk(options: str = "", servers: str = SERVERLESS) -> MskIamToken:
+    source = login(
+        servers,
+        sasl_mechanism="AWS_MSK_IAM",
+        sasl_jaas_config=f"{MSK} {options};",
+        sasl_client_callback_handler_class="software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    ).source
+    assert isinstance(source, MskIamToken)
+    return source
+
+
+def test_both_clients_speak_oauthbearer_to_msk() -> None:
+    given = login(sasl_mechanism="AWS_MSK_IAM", sasl_jaas_config=f"{MSK};")
+    assert given == login(
+        sasl_mechanism="OAUTHBEARER",
+        sasl_jaas_config=f"{OAUTH};",
+        sasl_login_callback_handler_class=MSK_LOGIN_HANDLER,
+    )
+    assert given.mechanism == "OAUTHBEARER"
+
+
+def test_all_options_of_the_login_module_are_taken() -> None:
+    assert msk() == MskIamToken("us-east-1")
+    assert msk('awsProfileName="dev" awsDebugCreds=true') == MskIamToken("us-east-1", profile="dev", log_identity=True)
+    role = 'awsRoleArn="arn:aws:iam::1:role/m" awsRoleSessionName="producer" awsStsRegion="us-west-2"'
+    named = {"role_arn": "arn:aws:iam::1:role/m", "role_session_name": "producer", "sts_region": "us-west-2"}
+    assert msk(role) == MskIamToken("us-east-1", **named)  # type: ignore[arg-type]
+    assert msk(f'{role} awsRoleExternalId="x"').role_external_id == "x"
+    keys = 'awsRoleAccessKeyId="A" awsRoleSecretAccessKey="s3cret" awsRoleSessionToken="s3cret-too"'
+    assert msk(f"{role} {keys}").role_keys == StaticKeys("A", "s3cret", "s3cret-too")
+
+
+def test_given_half_a_key_then_the_error_says_so_without_it() -> None:
+    with pytest.raises(ConfigurationError, match="one of awsRoleAccessKeyId and awsRoleSecretAccessKey") as half:
+        msk('awsRoleArn="r" awsRoleSecretAccessKey="s3cret"')
+    assert "s3cret" not in str(half.value)
+
+
+@given(
+    region=st.sampled_from(REGIONS),
+    before=st.sampled_from(["b-1.x.c1.kafka.", "boot-ab.c1.kafka-serverless.", "vpce-0a-kafka.", ""]),
+    after=st.sampled_from([".amazonaws.com", ".amazonaws.com.cn", ".private", ""]),
+)
+def test_the_region_is_that_of_the_host_name(region: str, before: str, after: str) -> None:
+    assert region_of([f"{before}{region}{after}"]) == region
+
+
+@given(
+    st.lists(st.sampled_from(["kafka", "my-kafka-1", "broker-west", "east-1", "10", "b-1", "localhost"]), min_size=1)
+)
+def test_other_host_names_have_no_region(labels: list[str]) -> None:
+    assert region_of([".".join(labels)]) is None
+
+
+def test_given_no_region_in_the_host_name_then_the_environment_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"AWS region of kafka\.internal, b is unknown") as unknown:
+        msk(servers="kafka.internal:9098,b:1")
+    assert "AWS_REGION" in unknown.value.action
+
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+
+    assert msk(servers="kafka.internal:9098").region == "eu-west-1"
+    assert msk().region == "us-east-1"
+
+
+FILE = r"""
+clusters = A, B
+A.bootstrap.servers = boot-1a2b.c3.kafka-serverless.us-east-1.amazonaws.com:9098
+A.security.protocol = SASL_SSL
+A.sasl.mechanism = AWS_MSK_IAM
+A.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="dev" \
+    awsRoleArn="arn:aws:iam::1:role/m" awsRoleSecretAccessKey="s3cret" awsRoleAccessKeyId="AKIA" awsDebugCreds=true;
+A.sasl.client.callback.handler.class = software.amazon.msk.auth.iam.IAMClientCallbackHandler
+A.consumer.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="reader";
+B.bootstrap.servers = ns.servicebus.windows.net:9093
+B.security.protocol = SASL_SSL
+B.sasl.mechanism = PLAIN
+B.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required username="$ConnectionString" \
+    password="Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=s3cret+/a#b!%25=";
+A->B.enabled = true
+A->B.topics = orders
+"""
+
+
+def test_a_file_of_mirror_maker_2_is_taken_as_it_is_and_shows_no_secret(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.properties"
+    path.write_text(FILE, encoding="ascii")
+    flow = load_flow(path, "A->B")[1]
+
+    def source(settings: ClientSettings) -> object:
+        found = Connection.from_settings(settings).security.sasl
+        assert isinstance(found, OAuthLogin)
+        return found.source
+
+    keys = StaticKeys("AKIA", "s3cret")
+    role = MskIamToken("us-east-1", profile="dev", role_arn="arn:aws:iam::1:role/m", role_keys=keys, log_identity=True)
+    assert source(flow.clients.source_admin) == role
+    assert source(flow.clients.data_consumer) == MskIamToken("us-east-1", profile="reader")
+    assert Connection.from_settings(flow.clients.target_admin).security.sasl == PasswordLogin(
+        "PLAIN",
+        "$ConnectionString",
+        "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=s3cret+/a#b!%25=",
+    )
+    for command in (["check", str(path)], ["show", str(path), "--flow", "A->B"]):
+        for form in ([], ["--json"]):
+            said = CliRunner().invoke(app, ["config", *command, *form])
+            assert said.exit_code == 0, said.output
+            assert "s3cret" not in said.output
+
+
+def test_google_needs_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    def source() -> object:
+        return login(
+            sasl_mechanism="OAUTHBEARER",
+            sasl_jaas_config=f"{OAUTH};",
+            sasl_login_callback_handler_class=GOOGLE_LOGIN_HANDLER,
+        ).source
+
+    assert source() == GoogleToken(None)
+    monkeypatch.setenv("GOOGLE_MANAGED_KAFKA_AUTH_PRINCIPAL", "me@x")
+    assert source() == GoogleToken("me@x")
+
+
+@pytest.mark.parametrize("handler", sorted(AZURE_LOGIN_HANDLERS))
+def test_azure_asks_for_the_namespace(handler: str) -> None:
+    def source(options: str = "") -> object:
+        return login(
+            "ns.servicebus.windows.net:9093",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_jaas_config=f"{OAUTH} {options};",
+            sasl_login_callback_handler_class=handler,
+        ).source
+
+    assert source() == AzureToken("https://ns.servicebus.windows.net/.default")
+    assert source('azure.credential.client-id="app"') == AzureToken("https://ns.servicebus.windows.net/.default", "app")
+    with pytest.raises(ConfigurationError, match="client-secret, which this login does not use") as not_used:
+        source('azure.credential.client-secret="s3cret"')
+    assert "s3cret" not in str(not_used.value)
