@@ -21,7 +21,7 @@ from bench.errors import BenchError
 from bench.pair import Pair
 from bench.process_tree import ProcessTree
 from bench.relay_host import RelayHost
-from bench.settings import Copier, CopySetup, properties, render
+from bench.settings import Copier, CopySetup, write_config
 from bench.topics import Topics
 from bench.workloads import Workload
 from mirror_lib.cli.spark_submit import Job, submit_command
@@ -104,7 +104,7 @@ def measure(pair: Pair, workload: Workload, partitions: int, contestants: Sequen
     gate = threading.Barrier(len(contestants))
     for each in contestants:
         each.directory.mkdir(parents=True, exist_ok=True)
-        each.config.write_text(render(properties(each.setup)), encoding="utf-8")
+        write_config(each.setup, each.config)
 
     def one(contestant: Contestant) -> Timing:
         target = Topics(pair.target.bootstrap_servers)

@@ -12,7 +12,7 @@ from bench.pair import Pair
 from bench.process_tree import ProcessTree, peak_memory, reset_peak_memory, resident_memory
 from bench.relay_host import RelayHost
 from bench.results import Measurement, OwnFigures
-from bench.settings import CopySetup, properties, render
+from bench.settings import CopySetup, properties, render, write_config
 from bench.window import Look, Window, copy_window
 from bench.workloads import Workload
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
@@ -103,7 +103,7 @@ def measure_mirror(pair: Pair, host: RelayHost, copy: Copy, idle_worker_bytes: i
     """
     copy.directory.mkdir(parents=True, exist_ok=True)
     config = copy.directory / "mirror.properties"
-    config.write_text(render(properties(copy.setup)), encoding="utf-8")
+    write_config(copy.setup, config)
     host.prepare(str(config), copy.setup.flow)
     host.warm()
     for pid in host.tree.python_workers():

@@ -37,7 +37,7 @@ from bench.pair import Pair, started_pair
 from bench.phases import seconds_by_phase
 from bench.relay_host import RelayHost
 from bench.report import goal_table
-from bench.settings import Copier, CopySetup, properties, render
+from bench.settings import Copier, CopySetup, write_config
 from mirror_lib.dev.jars import KAFKA_VERSION
 
 _WIDTH = 150
@@ -138,7 +138,7 @@ class _Bench:
         write(source.bootstrap_servers, workload, busy)
         setup = self._setup(f"{prefix}-.*")
         config = self.folder / f"{prefix}.properties"
-        config.write_text(render(properties(setup)), encoding="utf-8")
+        write_config(setup, config)
         began = time.monotonic()
         self.host.prepare(str(config), setup.flow)
         topics_seconds = time.monotonic() - began

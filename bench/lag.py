@@ -33,7 +33,7 @@ from bench.phases import PhaseTime
 from bench.process_tree import ProcessTree
 from bench.relay_host import RelayHost
 from bench.report import goal_table
-from bench.settings import Copier, CopySetup, properties, render
+from bench.settings import Copier, CopySetup, properties, render, write_config
 from mirror_lib.dev.broker import KAFKA_DEFAULT_JVM
 from mirror_lib.dev.jars import KAFKA_VERSION
 from mirror_lib.dev.mm2 import MirrorMaker
@@ -145,7 +145,7 @@ class _Bench:
     def mirror(self, host: RelayHost) -> Sustained:
         before = self._write_before()
         config = self.directory / "mirror.properties"
-        config.write_text(render(properties(self.setup)), encoding="utf-8")
+        write_config(self.setup, config)
         self.tell(f"{self.setup.copier.label}: starting")
         host.prepare(str(config), self.setup.flow)
         host.warm()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 TARGET_ALIAS = "target"
 
@@ -114,6 +115,14 @@ def properties(setup: CopySetup) -> dict[str, str]:
     if setup.copier is Copier.MIRROR:
         settings |= setup.own
     return settings
+
+
+def write_config(setup: CopySetup, path: Path) -> None:
+    """Write the file of a copy by this project, with a ledger beside it: that of another bench knows other clusters."""
+    ledger = {"mirror.ledger.url": f"sqlite:///{path.resolve().with_suffix('.sqlite3')}"}
+    path.write_text(
+        render({**properties(setup), **(ledger if setup.copier is Copier.MIRROR else {})}), encoding="utf-8"
+    )
 
 
 def render(settings: Mapping[str, str]) -> str:
