@@ -76,13 +76,6 @@ _PATTERNS = (
         "it has no effect: remote topics get the source's partition count and replication.factor",
     ),
 )
-#: Values of class settings that never existed or belong elsewhere.
-FOREIGN_CLASSES = {
-    "org.apache.kafka.mirror.LegacyReplicationPolicy": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-    "org.apache.kafka.connect.mirror.LegacyReplicationPolicy": (
-        "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    ),
-}
 #: Old names that this program applies.
 HONOURED = frozenset({"topics.blacklist", "groups.blacklist", "config.properties.blacklist"})
 

@@ -33,6 +33,7 @@ from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.config.security_check import security_problems
 from mirror_lib.config.surroundings import looking_only, surroundings
 from mirror_lib.config.typed import flow_config
+from mirror_lib.config.unclear_names import unclear_names
 from mirror_lib.config.whole_file import (
     cluster_problems,
     flow_problems,
@@ -238,6 +239,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     typed: list[FlowConfig] = []
     if in_spite or not _any_error(problems):
         typed += _typed(file, flows, transforms, problems)
+        problems += _unclear_names(typed, flows)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
 
@@ -299,6 +301,14 @@ def _typed(
             problems.append(_topology_problem(settings, error))
         else:
             yield typed
+
+
+def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> list[Problem]:
+    try:
+        return list(unclear_names(typed, {settings.flow: settings for settings in flows}))
+    except MirrorError:
+        # Reported where the flow's own names are looked at.
+        return []
 
 
 def _is_ended(flow: FlowId, file: FileSettings) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import re
 from collections.abc import Callable
@@ -10,11 +9,12 @@ from collections.abc import Callable
 from mirror_lib.config import own_keys, sync_keys
 from mirror_lib.config.definitions import Definition
 from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
-from mirror_lib.config.foreign_names import FOREIGN_CLASSES
+from mirror_lib.config.foreign_classes import FOREIGN_CLASSES, class_advice
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.topology.java_regex import compile_java, compile_list
 from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
+from mirror_lib.topology.policy import IDENTITY_LIKE
 
 #: Of the producer that writes the data.
 REQUEST_SIZE = "max.request.size"
@@ -98,17 +98,16 @@ def _check_class(key: str) -> Callable[[str], None]:
     def check(text: str) -> None:
         name = text.strip()
         known = KNOWN_CLASSES[key]
-        if name in known or _is_importable(name):
+        if name in known or name in IDENTITY_LIKE or _is_importable(name):
             return
         choice = " or ".join(known)
         if name in FOREIGN_CLASSES:
             raise InvalidValueError(
                 f"a class that exists, and {name} never did in Kafka", f"write {FOREIGN_CLASSES[name]}"
             )
-        guess = difflib.get_close_matches(name, known, 1, 0.7) or [full for full in known if full.endswith("." + name)]
         raise InvalidValueError(
             f"{choice} or the dotted path of a Python class; other Java classes cannot run here",
-            f"did you mean {guess[0]}?" if guess else f"write {name or 'it'} anew in Python and name its dotted path",
+            class_advice(key, name, known),
         )
 
     return check

@@ -92,7 +92,6 @@ def test_misspelt_keys_are_errors_with_a_suggestion(file: Path, line: str, sugge
         "mirror.topics.rename.regex = (",
         "replication.policy.class = com.example.MyPolicy",
         "topic.filter.class = no.such.module.Filter",
-        "replication.policy.separator = ",
         "A->A.enabled = true",
     ],
 )
