@@ -38,13 +38,16 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
     with reporting(as_json) as output:
         problems = (*load.check(file), *_loadable_problems(file))
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
+        warnings = len(problems) - errors - idle
+        without_effect = f", {idle} line(s) without effect" if idle else ""
         columns = ("line", "severity", "key", "message", "suggestion")
         rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
-        output.document({"file": str(file), "errors": errors, "warnings": len(problems) - errors})
+        output.document({"file": str(file), "errors": errors, "warnings": warnings, "no_effect": idle})
         output.document({"problems": [dict(zip(columns, row, strict=True)) for row in rows]})
         for problem in problems:
             output.note(f"{file}: {load.describe(problem)}")
-        output.note(f"{file}: {errors} error(s), {len(problems) - errors} warning(s)")
+        output.note(f"{file}: {errors} error(s), {warnings} warning(s){without_effect}")
         output.exit_code = 2 if errors else 0
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from mirror_lib.config.connect_transforms import FLOW_PREFIXES
 from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
 from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings
-from mirror_lib.config.foreign_names import foreign
-from mirror_lib.config.kafka_names import BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
+from mirror_lib.config.foreign_names import HONOURED, foreign
+from mirror_lib.config.kafka_names import APPLIED, BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
 from mirror_lib.config.masking import masked_text
 from mirror_lib.config.model import Problem, Provenance, Severity
@@ -46,6 +46,8 @@ _SYNCS_ONLY = (
 #: Of Connect's transforms; converters stand with a worker too.
 _ONLY_IN_FLOWS = ("transforms.", "predicates.")
 _SHOWN_LENGTH = 80
+_OWN = "mirror."
+_DELETE = "delete the line"
 
 
 def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowSettings]) -> Iterator[Problem]:
@@ -96,11 +98,11 @@ class _Assignment:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
         client = name.split(".", 1)[0]
         if definition is not None and definition.scope is Scope.FLOW_ONLY:
-            yield self._warning("MM2 drops it silently at the top level", f"write <source>-><target>.{name}")
+            yield self._no_effect("MM2 drops it silently at the top level", self._flow_advice(name))
         elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
             yield self._error(f"{name} belongs to a cluster", f"write <alias>.{name}")
         elif definition is not None and definition.scope is Scope.CLUSTER:
-            yield self._warning("MM2 ignores it at the top level", f"write <target>.{name}")
+            yield self._no_effect("MM2 ignores it at the top level", f"write <target>.{name}, or delete the line")
         elif definition is not None:
             yield from self._defined(definition)
         elif is_transform_key(name):
@@ -109,19 +111,19 @@ class _Assignment:
         elif name in CLIENT_SET:
             yield from self._client_value(name)
         elif name.startswith(_ONLY_IN_FLOWS):
-            yield self._warning("MM2 drops it silently at the top level", f"write <source>-><target>.{name}")
+            yield self._no_effect("MM2 drops it silently at the top level", self._flow_advice(name))
         elif name.startswith((f"{_PROVIDERS}.", f"{_POLICY}.")):
             yield from self._policy_typo(name)
         elif (sentence := foreign(name)) is not None:
-            yield self._warning(sentence)
+            yield self._foreign(name, sentence)
         elif client in BY_CLIENT and "." in name:
-            yield self._warning("MM2 drops it silently at the top level", f"write <alias>.{name}")
+            yield self._no_effect("MM2 drops it silently at the top level", _client_advice(client, name))
         elif self._value_begins_with_arrow():
             yield self._blank_in_flow()
         elif name.startswith(WORKER_PREFIXES):
             return
-        elif name in WORKER_NAMES:
-            yield self._warning("MM2 ignores it at the top level", f"write <target>.{name}")
+        elif name in WORKER_NAMES or name in _CLIENT_NAMES:
+            yield self._no_effect("MM2 ignores it at the top level", _bare_advice(name))
         else:
             yield self._unknown(name, self._top_level_names())
 
@@ -142,21 +144,25 @@ class _Assignment:
             where = "at the top level or under a flow"
             yield self._error(f"{name} does not stand under a cluster", f"write it {where}")
         elif name.startswith(_ONLY_IN_FLOWS):
-            yield self._warning("MM2 ignores it under a cluster", f"write {name} under a flow")
+            yield self._no_effect("MM2 ignores it under a cluster", f"write {name} under a flow, or delete the line")
         elif name in MM2_BY_NAME or name.startswith(f"{_POLICY}."):
-            yield self._warning("MM2 ignores it under a cluster", f"write {name} at the top level or under a flow")
+            todo = f"write {name} at the top level or under a flow, or delete the line"
+            yield self._no_effect("MM2 ignores it under a cluster", todo)
         elif (sentence := foreign(name)) is not None:
-            yield self._warning(sentence)
+            yield self._foreign(name, sentence)
         elif name in _CLIENT_NAMES:
-            kinds = " or ".join(f"{self._place.prefix}{kind}.{name}" for kind in BY_CLIENT if name in BY_CLIENT[kind])
-            yield self._warning("it reaches no client in this form", f"write {kinds}")
+            yield self._no_effect("it reaches no client in this form", _bare_advice(name, self._place.prefix))
         else:
             yield self._unknown(name, (*WORKER_NAMES, *(f"{kind}.{n}" for kind in BY_CLIENT for n in BY_CLIENT[kind])))
 
     def _at_flow(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name)
         kind = _kind(name, _FLOW_CLIENTS)
-        if definition is not None and definition.scope is Scope.TOP:
+        if name in MM2_BY_NAME and MM2_BY_NAME[name].scope is Scope.TOP:
+            yield self._no_effect(
+                f"{name} belongs to the whole file, not to a flow", f"write {name}, or delete the line"
+            )
+        elif definition is not None and definition.scope is Scope.TOP:
             yield self._error(f"{name} belongs to the whole file, not to a flow", f"write {name} without the flow")
         elif name in OWN_BY_NAME and OWN_BY_NAME[name].scope is Scope.CLUSTER:
             yield self._error(f"{name} belongs to a cluster, not to a flow", f"write <alias>.{name}")
@@ -166,7 +172,9 @@ class _Assignment:
             # Judged with all others of the flow.
             return
         elif name.startswith("consumer.override."):
-            yield self._warning("consumer.override.* has no effect", f"write source.consumer.* in {self._place.flow}")
+            rest = name.removeprefix("consumer.override.")
+            todo = f"write {self._place.flow}.source.consumer.{rest}, or delete the line" if rest in APPLIED else None
+            yield self._no_effect("consumer.override.* has no effect on a source connector", todo)
         elif kind is not None:
             if name.startswith(("producer.", "target.producer.")) and not name.startswith("producer.override."):
                 yield self._warning(_SYNCS_ONLY)
@@ -176,12 +184,17 @@ class _Assignment:
         elif name.startswith(f"{_POLICY}."):
             yield from self._policy_typo(name)
         elif name in CLIENT_SET:
-            yield self._warning("it reaches no client in this form", f"write <alias>.{name}")
+            yield self._no_effect("it reaches no client in this form", f"write <alias>.{name}, or delete the line")
         elif (sentence := foreign(name)) is not None:
-            yield self._warning(sentence)
+            yield self._foreign(name, sentence)
         elif name in WORKER_NAMES or name.startswith((*WORKER_PREFIXES, _PROVIDERS)):
             target = self._place.flow.target if self._place.flow else "<target>"
-            yield self._warning("MM2 never looks for it under a flow", f"write {target}.{name}")
+            todo = f"write {target}.{name}, or delete the line" if name in WORKER_BY_NAME else None
+            yield self._no_effect("MM2 never looks for it under a flow", todo)
+        elif name in _CLIENT_NAMES:
+            yield self._no_effect(
+                "it reaches no client in this form", _bare_advice(name, f"{self._place.flow}.source.")
+            )
         else:
             yield self._unknown(name, self._flow_names())
 
@@ -190,12 +203,16 @@ class _Assignment:
         flows = [f"{a}{ARROW}{b}." for a in self._clusters for b in self._clusters if a != b]
         start, arrow, rest = key.partition(ARROW)
         if start in self._clusters and rest.startswith(f"{start}."):
-            yield self._error("a flow leads from one cluster to another one")
+            yield self._no_effect("a flow leads from one cluster to another one")
             return
         head = start + arrow + rest.split(".", 1)[0] + "."
         guess = difflib.get_close_matches(head, flows, 1, 0.6)
-        todo = f"did you mean {guess[0]}{rest.split('.', 1)[-1]}?" if guess else "write SOURCE->TARGET.name"
-        yield self._error(f"{key} belongs to no flow between the clusters ({aliases})", todo)
+        message = f"{key} belongs to no flow between the clusters ({aliases})"
+        if guess:
+            yield self._error(message, f"did you mean {guess[0]}{rest.split('.', 1)[-1]}?")
+        else:
+            message = f"it belongs to no flow between the clusters ({aliases})"
+            yield self._no_effect(message, "add its clusters to clusters, or delete the line")
 
     def _defined(self, definition: Definition) -> Iterator[Problem]:
         if definition.instead:
@@ -208,14 +225,22 @@ class _Assignment:
             yield from self._client_value(name)
             return
         guess = _closest(name, BY_CLIENT[kind])
-        todo = f"did you mean {guess}?" if guess else None
-        yield self._warning(f"{name} is no setting of Kafka's {kind}, which takes it without using it", todo)
+        message = f"{name} is no setting of Kafka's {kind}, which takes it without using it"
+        if guess in APPLIED:
+            # With the right name it would count.
+            yield self._warning(message, f"did you mean {guess}?")
+        else:
+            yield self._no_effect(message, f"did you mean {guess}? Else delete the line" if guess else None)
 
     def _connection(self, name: str) -> Iterator[Problem]:
         if name in CLIENT_SET:
             yield from self._client_value(name)
         else:
-            yield self._warning("only connection settings count here", _did_you_mean(_closest(name, CLIENT_SET)))
+            guess = _closest(name, CLIENT_SET)
+            if guess:
+                yield self._warning("only connection settings count here", f"did you mean {guess}?")
+            else:
+                yield self._no_effect("only connection settings count here")
 
     def _client_value(self, name: str) -> Iterator[Problem]:
         yield from self._value(lambda text: check_client_value(name, text))
@@ -273,6 +298,9 @@ class _Assignment:
         if guess is None and self._place.level is Level.TOP and "." in name:
             alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)
             todo = f"did you mean {alias}.{name.split('.', 1)[1]}?" if alias else None
+        if todo is None and not name.startswith(_OWN):
+            return self._no_effect("it is no setting of MirrorMaker 2 nor of this program")
+        todo = todo or "delete the line; `mirror config keys` lists all settings"
         return self._error(f"{self._key} is no setting of MirrorMaker 2 nor of this program", todo)
 
     def _top_level_names(self) -> tuple[str, ...]:
@@ -284,6 +312,19 @@ class _Assignment:
         names = (name for name in (*MM2_BY_NAME, *OWN_BY_NAME) if name not in top)
         clients = (prefix + name for prefix, kind in _FLOW_CLIENTS.items() for name in BY_CLIENT[kind])
         return (*names, *clients, *OLD_NAMES.values())
+
+    def _foreign(self, name: str, sentence: str) -> Problem:
+        """What MM2 ignores as well, except for names that count here."""
+        return self._warning(sentence) if name in HONOURED else self._no_effect(sentence)
+
+    def _flow_advice(self, name: str) -> str:
+        definition = MM2_BY_NAME.get(name)
+        if definition is not None and definition.instead:
+            return _DELETE
+        return f"write <source>-><target>.{name}, or delete the line"
+
+    def _no_effect(self, message: str, suggestion: str | None = None) -> Problem:
+        return self._problem(Severity.NO_EFFECT, f"{self._key}: {message}", suggestion or _DELETE)
 
     def _error(self, message: str, suggestion: str | None = None) -> Problem:
         return self._problem(Severity.ERROR, message, suggestion)
@@ -308,5 +349,22 @@ def _closest(name: str, known: Iterable[str], cutoff: float = 0.75) -> str | Non
     return next(iter(difflib.get_close_matches(name, sorted(known), 1, cutoff)), None)
 
 
-def _did_you_mean(guess: str | None) -> str | None:
-    return f"did you mean {guess}?" if guess else None
+def _client_advice(kind: str, name: str) -> str:
+    """Where a client's setting counts, for one that stands at the top level."""
+    rest = name.partition(".")[2]
+    if rest.startswith("override."):
+        rest = rest.removeprefix("override.")
+        where = f"<source>-><target>.{name}" if kind == "producer" else f"<source>-><target>.source.consumer.{rest}"
+    else:
+        where = f"<alias>.{name}"
+    return f"write {where}, or delete the line" if rest in APPLIED else _DELETE
+
+
+def _bare_advice(name: str, prefix: str = "<alias>.") -> str:
+    """Where a setting counts that stands without its client; only for those that have an effect here."""
+    if name not in APPLIED:
+        return _DELETE
+    if name in CLIENT_SET:
+        return f"write {prefix}{name}, or delete the line"
+    kinds = " or ".join(f"{prefix}{kind}.{name}" for kind in BY_CLIENT if name in BY_CLIENT[kind])
+    return f"write {kinds}, or delete the line"

@@ -62,6 +62,6 @@ def class_advice(key: str, name: str, known: Sequence[str]) -> str:
     if any(part in simple.lower() for part in _KEEPING):
         return f"if it keeps topic names, write {IDENTITY_CLASS}; else {anew}"
     return (
-        f"if it keeps topic names, write {IDENTITY_CLASS}; if it renames them, that and mirror.topics.rename.regex with "
-        f"mirror.topics.rename.replacement; else {anew}"
+        f"if it keeps topic names, write {IDENTITY_CLASS}; if it renames them, that and mirror.topics.rename.regex "
+        f"with mirror.topics.rename.replacement; else {anew}"
     )

@@ -208,7 +208,7 @@ class FlowConfig(_Frozen):
 
     flow: FlowId
     enabled: bool = False
-    #: `source.cluster.alias`: the name that remote topics, positions and heartbeats have the source by; None: the flow's.
+    #: `source.cluster.alias`: what remote topics, positions and heartbeats call the source; None: the flow's name.
     source_cluster_alias: str | None = None
     #: `target.cluster.alias`: the same of the target.
     target_cluster_alias: str | None = None

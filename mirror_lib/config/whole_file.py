@@ -162,8 +162,8 @@ def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | 
             f"flow {flow}: with neither alias nor separator topics keep their names, as with MM2; heartbeats of the "
             "source are not copied, since they would mix with the target's own",
             setting,
-            f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if MM2 has run "
-            "with them, since its internal topics are named by them",
+            f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if MM2 "
+            "has run with them, since its internal topics are named by them",
         )
     left_out = f", and leaves out topics whose names contain {target!r}" if len(target) == 1 else ""
     return _warning(
