@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 class Severity(StrEnum):
     """How bad a finding is.
 
-    An error stops a flow from running. A warning says that something has no effect here, or another one than meant. What
-    MM2 ignores as well has no effect: the line can be deleted, and never stops anything.
+    An error stops a flow from running. A warning says that something has no effect here, or another one than meant.
+    What MM2 ignores as well has no effect: the line can be deleted, and never stops anything.
     """
 
     ERROR = "error"

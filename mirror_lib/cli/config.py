@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ from mirror_lib.cli.flow_options import capped_table
 from mirror_lib.cli.output import JsonOption, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import Problem
+    from mirror_lib.config.model import FlowConfig, Problem
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -66,12 +66,34 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
     except load.InvalidConfigurationError:
         return
     yield from meeting_problems(config)
+    yield from dict.fromkeys(_login_problems(file, config.enabled_flows))
     clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
     if clusters and (missing := missing_for_kerberos()) is not None:
         yield Problem(
             severity=Severity.WARNING,
             message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, for {missing}",
         )
+
+
+def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
+    """What every connection of a run would be refused for."""
+    from mirror_lib.cluster.login_check import login_errors
+    from mirror_lib.config.load import explain
+    from mirror_lib.config.model import Problem, Severity
+
+    for flow in flows:
+        explained = explain(file, flow.flow)
+        unknown = {name.partition("/")[0]: True for name, setting in explained.items() if "/" in name and setting.later}
+        for client, error in login_errors(flow, unknown):
+            names = (f"{client}/sasl.jaas.config", f"{client}/security.protocol")
+            setting = next((explained[name] for name in names if name in explained), None)
+            yield Problem(
+                severity=Severity.ERROR,
+                message=f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
+                key=None if setting is None else setting.key,
+                line=None if setting is None else setting.line,
+                suggestion=(error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
+            )
 
 
 @_app.command()

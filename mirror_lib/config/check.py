@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mirror_lib.config.connect_transforms import FLOW_PREFIXES
 from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
-from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings
+from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings, is_pattern_list
 from mirror_lib.config.foreign_names import HONOURED, foreign
 from mirror_lib.config.kafka_names import APPLIED, BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
@@ -16,6 +16,7 @@ from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.overridden import winner_over
 from mirror_lib.config.own_keys import LEDGER_URL, OWN_BY_NAME
 from mirror_lib.config.pem_lines import broken_pem
+from mirror_lib.config.placeholders import advice_for, placeholder_in
 from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.config.values import check_client_value, check_value
 from mirror_lib.topology.java_types import parse_list
@@ -92,7 +93,18 @@ class _Assignment:
             Level.FLOW: self._at_flow,
             Level.NO_FLOW: self._at_no_flow,
         }
-        yield from checks[self._place.level](self._place.name)
+        found = list(checks[self._place.level](self._place.name))
+        yield from found
+        if not any(problem.severity in (Severity.ERROR, Severity.NO_EFFECT) for problem in found):
+            yield from self._placeholder()
+
+    def _placeholder(self) -> Iterator[Problem]:
+        """Of a value that a provider returned nothing is said: it is a secret until known otherwise."""
+        left = placeholder_in(self._place.name, self._setting.value)
+        if left is not None and self._setting.written is None and not self._setting.later:
+            shown = "NAME" if self._is_secret() else left
+            which = "a placeholder" if self._is_secret() else f"the placeholder {left}"
+            yield self._warning(f"{which} is taken as it is written", advice_for(shown))
 
     def _at_top_level(self, name: str) -> Iterator[Problem]:
         definition = MM2_BY_NAME.get(name) or OWN_BY_NAME.get(name) or WORKER_BY_NAME.get(name)
@@ -260,7 +272,10 @@ class _Assignment:
             must = f"must be {self._reason(str(error))}"
             winner = self._winner(self._setting)
             if winner is None:
-                yield self._error(f"{self._key} {must}", getattr(error, "suggestion", None))
+                left = placeholder_in(self._place.name, self._setting.value)
+                shown = "NAME" if self._is_secret() else left
+                todo = getattr(error, "suggestion", None) if not (left and shown) else advice_for(shown)
+                yield self._error(f"{self._key} {must}", todo)
                 return
             line = "" if winner.line is None else f" in line {winner.line}"
             yield self._warning(f"{must}; it has no effect, since {winner.key}{line} overrides it", "delete the line")
@@ -315,6 +330,8 @@ class _Assignment:
 
     def _foreign(self, name: str, sentence: str) -> Problem:
         """What MM2 ignores as well, except for names that count here."""
+        if name in HONOURED and not is_pattern_list(self._setting.value):
+            return self._no_effect("it was renamed in 2.7, is ignored by MM2 4.0, and its value is no list of regexes")
         return self._warning(sentence) if name in HONOURED else self._no_effect(sentence)
 
     def _flow_advice(self, name: str) -> str:

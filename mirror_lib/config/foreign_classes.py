@@ -14,9 +14,9 @@ FOREIGN_CLASSES = {
 }
 
 _REGEX = (
-    "renames by a regex: write {identity} and the same regex in mirror.topics.rename.regex and "
+    f"renames by a regex: write {IDENTITY_CLASS} and the same regex in mirror.topics.rename.regex and "
     "mirror.topics.rename.replacement"
-).format(identity=IDENTITY_CLASS)
+)
 _MAP = f"renames topics one by one: write {IDENTITY_CLASS} and mirror.topics.rename = source:target, ..."
 #: Published policies that do more than keep names; what each does, and how to write it here.
 _KNOWN_POLICIES = {

@@ -23,6 +23,7 @@ from mirror_lib.config.derive import (
 from mirror_lib.config.file_stamps import FileStamp
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.flow_transforms import TransformsReader, transform_settings
+from mirror_lib.config.foreign_formats import LARGEST_FILE_BYTES, foreign_format
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
 from mirror_lib.config.named_exclusions import about_excluded
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
@@ -213,10 +214,15 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     """
     stamp = FileStamp.of(Path(path))
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as opened:
+            # One byte more than a properties file may have says enough about a larger one.
+            data = opened.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
         raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
+    other = foreign_format(data)
+    if other is not None:
+        return _Read(FileSettings(), (), (), (), (other,), (stamp,))
     parsed = parse_properties(data)
     problems = list(parsed.problems)
     entries = {key: entry for key, entry in parsed.effective.items() if key not in without}

@@ -105,10 +105,10 @@ cluster (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`); [secrets.
 `config.providers.<name>.param.allowlist.pattern` limits the environment variables, `param.allowed.paths` the files. A
 variable that no provider knows stays as it is, with a warning.
 
-**Findings** of `mirror config check` have three severities. An *error* refuses the file; it names the line, the reason, and
-what to write instead. A *warning* says what differs from MM2, or from what the line seems to mean. *No effect* is a line that
-MM2 ignores as well: it can be deleted, and refuses no file. A key that nearly has the name of a setting is a misspelling and
-an error, although MM2 would ignore it, since whoever wrote it expects its effect.
+**Findings** of `mirror config check` have three severities. An *error* refuses the file; it names line, reason, and
+what to write instead. A *warning* says what differs from MM2, or from what the line seems to mean. *No effect* is a
+line that MM2 ignores as well: it can be deleted, and refuses no file. A key that nearly has the name of a setting is a
+misspelling and an error, although MM2 would ignore it, since its author expects its effect.
 """
 
 

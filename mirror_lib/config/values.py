@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from collections.abc import Callable
 
 from mirror_lib.config import own_keys, sync_keys
+from mirror_lib.config.addresses import AddressError, parse_addresses
 from mirror_lib.config.definitions import Definition
-from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
+from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
 from mirror_lib.config.foreign_classes import FOREIGN_CLASSES, class_advice
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
@@ -18,9 +18,10 @@ from mirror_lib.topology.policy import IDENTITY_LIKE
 
 #: Of the producer that writes the data.
 REQUEST_SIZE = "max.request.size"
+#: Settings of clients that count here and are times.
+_MILLISECONDS = ("request.timeout.ms", "metadata.max.age.ms")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9_+]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):([0-9]{1,5})\Z", re.ASCII)
 _JAVA = "org.apache.kafka.connect.mirror"
 #: What this program has for MM2's classes.
 KNOWN_CLASSES = {
@@ -65,6 +66,12 @@ def check_client_value(name: str, text: str) -> None:
         raise ValueError("one of " + ", ".join(IsolationLevel))
     elif name == REQUEST_SIZE:
         parse_request_size(text)
+    elif name == OFFSET_RESET:
+        parse_offset_reset(text.strip())
+    elif name in _MILLISECONDS:
+        milliseconds = parse_value(ValueType.LONG, text)
+        if not isinstance(milliseconds, int) or milliseconds < 0:
+            raise ValueError("a whole number of milliseconds, at least 0")
 
 
 def parse_request_size(text: str) -> int:
@@ -80,18 +87,23 @@ def parse_request_size(text: str) -> int:
 
 
 def check_bootstrap_servers(text: str) -> None:
-    """Host and port of each, as `ClientUtils.parseAndValidateAddresses` wants them.
+    """Host and port of each.
 
     Raises:
         ValueError: a member is not an address.
     """
-    members = [member for member in parse_list(text) if member]
-    if not members:
-        raise ValueError("a list of addresses such as host1:9092,host2:9092")
-    for member in members:
-        match = _HOST_AND_PORT.match(member)
-        if match is None or int(match[1]) > 65535:
-            raise ValueError(f"a list of addresses such as host1:9092,host2:9092; {member!r} is none")
+    try:
+        parse_addresses(text)
+    except AddressError as error:
+        member = error.member or ""
+        repeated = member.lstrip("=")
+        if repeated != member:
+            raise InvalidValueError(str(error), f"remove the second = before {repeated}") from error
+        if member and ":" not in member:
+            raise InvalidValueError(str(error), f"write {member}:9092, or the port of its listener") from error
+        if member.startswith(":"):
+            raise InvalidValueError(str(error), f"write the host before {member}") from error
+        raise
 
 
 def _check_class(key: str) -> Callable[[str], None]:
