@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from mirror_lib.config.connect_transforms import FLOW_PREFIXES
 from mirror_lib.config.definitions import MM2_BY_NAME, TOP_LEVEL, WORKER_BY_NAME, Definition, Scope
@@ -11,6 +11,7 @@ from mirror_lib.config.derive import OLD_NAMES, FileSettings, FlowSettings, is_p
 from mirror_lib.config.foreign_names import HONOURED, foreign
 from mirror_lib.config.kafka_names import APPLIED, BY_CLIENT, CLIENT_SET, WORKER_NAMES, WORKER_PREFIXES
 from mirror_lib.config.keys import ARROW, Level, Place, place_of
+from mirror_lib.config.list_doubts import list_doubts
 from mirror_lib.config.masking import masked_text
 from mirror_lib.config.model import Problem, Provenance, Severity
 from mirror_lib.config.overridden import winner_over
@@ -49,6 +50,10 @@ _ONLY_IN_FLOWS = ("transforms.", "predicates.")
 _SHOWN_LENGTH = 80
 _OWN = "mirror."
 _DELETE = "delete the line"
+#: Of settings that a warning lists.
+_TUNING_SHOWN = 8
+#: Reported as without effect by themselves.
+_NO_CLIENT = "consumer.override."
 
 
 def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[FlowSettings]) -> Iterator[Problem]:
@@ -64,9 +69,33 @@ def key_problems(file: FileSettings, clusters: Sequence[str], flows: Sequence[Fl
     problems, lines_of_pem = broken_pem(file.values())
     yield from problems
     aliases = frozenset(clusters)
+    yield from _tuning(file.values(), aliases)
     for setting in file.values():
         if setting.key is not None and setting.key not in lines_of_pem:
             yield from _Assignment(setting, setting.key, place_of(setting.key, aliases), clusters, winner).problems()
+
+
+def _tuning(settings: Iterable[Provenance], clusters: Collection[str]) -> Iterator[Problem]:
+    """One warning for all settings that tune Java's clients: there may be dozens, and each says the same."""
+    found = []
+    for setting in settings:
+        place = place_of(setting.key or "", clusters)
+        if place.level not in (Level.CLUSTER, Level.FLOW) or place.name in MM2_BY_NAME:
+            continue
+        kind = _kind(place.name, _CLUSTER_CLIENTS if place.level is Level.CLUSTER else _FLOW_CLIENTS)
+        if kind is not None and kind[1] in BY_CLIENT[kind[0]] - APPLIED and not place.name.startswith(_NO_CLIENT):
+            found.append((setting.line, kind[1]))
+    if found:
+        names = sorted({name for _, name in found})
+        shown = ", ".join(names[:_TUNING_SHOWN]) + (", ..." if len(names) > _TUNING_SHOWN else "")
+        lines = ", ".join(str(line) for line, _ in sorted(found, key=lambda each: each[0] or 0)[:_TUNING_SHOWN])
+        yield Problem(
+            severity=Severity.WARNING,
+            message=f"{shown} tune Java's clients and have no effect here (line {lines}"
+            f"{', ...' if len(found) > _TUNING_SHOWN else ''})",
+            line=found[0][0],
+            suggestion="leave them for MM2; mirror.fetch.*, mirror.batch.* and mirror.produce.* do that here",
+        )
 
 
 class _Assignment:
@@ -230,7 +259,11 @@ class _Assignment:
         if definition.instead:
             yield self._warning(definition.instead)
             return
-        yield from self._value(lambda text: check_value(definition, text))
+        doubts = [self._warning(what, todo) for what, todo in list_doubts(definition.name, self._setting.value)]
+        yield from doubts
+        found = list(self._value(lambda text: check_value(definition, text)))
+        # A regex that was cut at a comma is broken because of it.
+        yield from (each.model_copy(update={"suggestion": doubts[-1].suggestion}) if doubts else each for each in found)
 
     def _client(self, kind: str, name: str) -> Iterator[Problem]:
         if name in BY_CLIENT[kind]:

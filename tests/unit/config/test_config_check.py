@@ -111,7 +111,7 @@ def test_values_that_cannot_be_used_are_errors(file: Path, line: str) -> None:
         "dedicated.mode.enable.internal.rest = true",
         "forwarding.admin.class = com.example.Admin",
         "key.converter = x",
-        "A->B.producer.linger.ms = 1",
+        "A->B.producer.client.id = me",
         "config.providers.x.class = y",
     ],
 )
@@ -183,15 +183,12 @@ def test_what_mm2_ignores_as_well_refuses_no_file(file: Path, line: str, todo: s
 @pytest.mark.parametrize(
     "line",
     [
-        "A.consumer.fetch.min.bytes = 1",
-        "B.producer.compression.type = lz4",
         "B.offset.flush.timeout.ms = 1",
         "B.offset.storage.topic = x",
         "B.group.id = x",
         "offset.storage.replication.factor = -1",
         "config.storage.replication.factor = 1",
         "status.storage.replication.factor = 1",
-        "A->B.producer.override.linger.ms = 1",
         "A->B.use.defaults.from = source",
         "replication.policy.my.own = 1",
         "ssl.truststore.location = /x",
@@ -235,10 +232,10 @@ def test_a_blank_that_disables_a_flow_is_a_warning(file: Path) -> None:
 
 
 def test_a_setting_that_another_layer_hides_is_a_warning(file: Path) -> None:
-    problem = _one(file, "A->B.consumer.fetch.min.bytes = 1\nA.consumer.fetch.min.bytes = 2\n")
+    problem = _one(file, "A->B.consumer.client.rack = a\nA.consumer.client.rack = b\n")
     assert problem.line == 5
-    assert "A.consumer.fetch.min.bytes wins" in problem.message
-    assert "A->B.source.consumer.fetch.min.bytes" in (problem.suggestion or "")
+    assert "A.consumer.client.rack wins" in problem.message
+    assert "A->B.source.consumer.client.rack" in (problem.suggestion or "")
 
 
 def test_an_alias_with_the_separator_is_a_warning(file: Path) -> None:
@@ -308,3 +305,31 @@ def test_an_exclusion_of_ones_own_that_lets_the_source_weaken_the_target_is_told
 )
 def test_an_exclusion_that_keeps_the_targets_safety_is_no_problem(file: Path, text: str) -> None:
     assert _problems(file, text) == []
+
+
+def test_settings_that_tune_javas_clients_are_one_line(file: Path) -> None:
+    text = (
+        "A.consumer.fetch.min.bytes = 1\nB.producer.compression.type = lz4\nA->B.producer.override.linger.ms = 1\n"
+        "A.consumer.client.rack = r1\nB.producer.batch.size = 1\n"
+    )
+    (told,) = _problems(file, text)
+
+    assert (told.severity, told.line) == (Severity.WARNING, 5)
+    assert "batch.size, compression.type, fetch.min.bytes, linger.ms tune" in told.message
+    assert "(line 5, 6, 7, 9)" in told.message
+
+
+def test_a_lost_backslash_is_doubted(file: Path) -> None:
+    told = _one(file, "A->B.topics = orders, products\\..*")
+    assert (told.severity, told.line) == (Severity.WARNING, 5)
+    assert told.suggestion == "write products\\\\..* if a dot is meant"
+
+    file.write_text(_BASE + "A->B.topics = products\\\\..*\n")
+    assert list(check(file)) == []
+
+
+def test_a_comma_in_a_regex_splits_the_list(file: Path) -> None:
+    problems = _problems(file, "A->B.topics = order[0-9]{1,3}")
+    assert "order[0-9]{1 and 3} are two members" in problems[0].message
+    assert [problem.severity for problem in problems] == [Severity.WARNING, Severity.ERROR]
+    assert all("without a comma" in (problem.suggestion or "") for problem in problems)
