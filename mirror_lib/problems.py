@@ -29,3 +29,5 @@ class Problem(BaseModel):
     key: str | None = None
     line: int | None = None
     suggestion: str | None = None
+    #: The whole key that a misspelt one was meant to be.
+    rename_to: str | None = None

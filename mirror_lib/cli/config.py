@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mirror_lib.cli import config_import, config_import_topics
+from mirror_lib.cli.config_written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import capped_table
-from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
     from mirror_lib.config.model import FlowConfig, Problem
@@ -30,12 +31,26 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command()
-def check(file: FileArgument, as_json: JsonOption = False) -> None:
+def check(
+    file: FileArgument,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write a corrected copy, and check the copy. Values are not changed.")
+    ] = False,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", help="Where --fix writes; default FILE.fixed.", metavar="PATH")
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Let --fix write over the file itself.")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """List every problem of a file; exit code 2 when one of them is an error."""
     from mirror_lib.config import load
     from mirror_lib.config.model import Severity
 
     with reporting(as_json) as output:
+        if fix:
+            target = file if in_place else output_file or Path(f"{file}.fixed")
+            file = _write_fixed(file, target, output, force=in_place or force)
         problems = (*load.check(file), *_loadable_problems(file))
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
         idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
@@ -49,6 +64,21 @@ def check(file: FileArgument, as_json: JsonOption = False) -> None:
             output.note(f"{file}: {load.describe(problem)}")
         output.note(f"{file}: {errors} error(s), {warnings} warning(s){without_effect}")
         output.exit_code = 2 if errors else 0
+
+
+def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
+    """Write the corrected copy, and show what differs."""
+    from mirror_lib.config import load
+    from mirror_lib.config.fixes import fix
+
+    problems = load.check(file)
+    fixed = fix(read_bytes(file), problems)
+    write_file(target, fixed.data, force=force)
+    for change in fixed.changes:
+        output.note(f"{target}: line {change.line}: {change.what}")
+    changes = [{"line": each.line, "what": each.what} for each in fixed.changes]
+    output.document({"fixed": str(target), "changes": changes})
+    return target
 
 
 def _loadable_problems(file: Path) -> Iterator[Problem]:

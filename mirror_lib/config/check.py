@@ -250,7 +250,8 @@ class _Assignment:
         guess = difflib.get_close_matches(head, flows, 1, 0.6)
         message = f"{key} belongs to no flow between the clusters ({aliases})"
         if guess:
-            yield self._error(message, f"did you mean {guess[0]}{rest.split('.', 1)[-1]}?")
+            meant = guess[0] + rest.split(".", 1)[-1]
+            yield self._error(message, f"did you mean {meant}?").model_copy(update={"rename_to": meant})
         else:
             message = f"it belongs to no flow between the clusters ({aliases})"
             yield self._no_effect(message, "add its clusters to clusters, or delete the line")
@@ -342,14 +343,15 @@ class _Assignment:
     def _unknown(self, name: str, known: Iterable[str]) -> Problem:
         guess = _closest(name, known)
         prefix = self._place.prefix
-        todo = f"did you mean {prefix}{guess}?" if guess else None
+        meant = f"{prefix}{guess}" if guess else None
         if guess is None and self._place.level is Level.TOP and "." in name:
             alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)
-            todo = f"did you mean {alias}.{name.split('.', 1)[1]}?" if alias else None
-        if todo is None and not name.startswith(_OWN):
+            meant = f"{alias}.{name.split('.', 1)[1]}" if alias else None
+        if meant is None and not name.startswith(_OWN):
             return self._no_effect("it is no setting of MirrorMaker 2 nor of this program")
-        todo = todo or "delete the line; `mirror config keys` lists all settings"
-        return self._error(f"{self._key} is no setting of MirrorMaker 2 nor of this program", todo)
+        todo = f"did you mean {meant}?" if meant else "delete the line; `mirror config keys` lists all settings"
+        problem = self._error(f"{self._key} is no setting of MirrorMaker 2 nor of this program", todo)
+        return problem.model_copy(update={"rename_to": meant})
 
     def _top_level_names(self) -> tuple[str, ...]:
         heads = tuple(f"{alias}.{name}" for alias in self._clusters for name in ("bootstrap.servers",))
