@@ -50,6 +50,8 @@ _ONLY_IN_FLOWS = ("transforms.", "predicates.")
 _SHOWN_LENGTH = 80
 _OWN = "mirror."
 _DELETE = "delete the line"
+#: What git leaves where both sides have changed a file.
+_CONFLICTS = ("<<<<<<<", ">>>>>>>")
 #: Of settings that a warning lists.
 _TUNING_SHOWN = 8
 #: Reported as without effect by themselves.
@@ -343,6 +345,9 @@ class _Assignment:
     def _unknown(self, name: str, known: Iterable[str]) -> Problem:
         guess = _closest(name, known)
         prefix = self._place.prefix
+        if self._key.startswith(_CONFLICTS):
+            message = f"{self._key} marks a merge that was not finished, so the lines of both sides count"
+            return self._error(message, "finish the merge")
         meant = f"{prefix}{guess}" if guess else None
         if guess is None and self._place.level is Level.TOP and "." in name:
             alias = _closest(name.split(".", 1)[0], self._clusters, 0.6)

@@ -64,6 +64,8 @@ def test_all_problems_are_told_at_once_with_their_lines(file: Path) -> None:
         ("replication.policy.class = DefaultReplicationPolicy", "connect.mirror.DefaultReplicationPolicy"),
         ("A -> B.tasks.max = 1", "A->B.tasks.max"),
         ("mirror.something.else = 1", "mirror config keys"),
+        ("<<<<<<< HEAD", "finish the merge"),
+        (">>>>>>> branch", "finish the merge"),
     ],
 )
 def test_misspelt_keys_are_errors_with_a_suggestion(file: Path, line: str, suggestion: str) -> None:
