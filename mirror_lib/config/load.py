@@ -21,6 +21,7 @@ from mirror_lib.config.derive import (
     top_level,
 )
 from mirror_lib.config.file_stamps import FileStamp
+from mirror_lib.config.first_start import OFFSET_RESET, first_starts
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.flow_transforms import TransformsReader, transform_settings
 from mirror_lib.config.foreign_formats import LARGEST_FILE_BYTES, foreign_format
@@ -301,6 +302,7 @@ def _typed(
                 # Classes and regexes that do not work are found now rather than by the first run.
                 flow_topology(typed)
                 problems += _exclusions(settings, typed)
+                problems += _first_start_problems(settings, typed)
         except ValueError as error:
             problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
         except MirrorError as error:
@@ -321,6 +323,15 @@ def _is_ended(flow: FlowId, file: FileSettings) -> bool:
     """Whether the file says that a flow does not run; it may say nothing of it."""
     written = file.get(f"{flow}.enabled")
     return written is not None and written.value.strip().lower() == "false"
+
+
+def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
+    try:
+        first_starts(flow)
+    except ConfigurationError as error:
+        setting = settings.clients["data_consumer"][OFFSET_RESET]
+        todo = error.action[:1].lower() + error.action[1:].rstrip(".")
+        yield Problem(severity=Severity.ERROR, message=error.what, key=setting.key, line=setting.line, suggestion=todo)
 
 
 def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:

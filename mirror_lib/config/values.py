@@ -67,7 +67,9 @@ def check_client_value(name: str, text: str) -> None:
     elif name == REQUEST_SIZE:
         parse_request_size(text)
     elif name == OFFSET_RESET:
-        parse_offset_reset(text.strip())
+        # Without a first start of its own, a flow refuses none: that needs its other settings.
+        if text.strip() != "none":
+            parse_offset_reset(text.strip())
     elif name in _MILLISECONDS:
         milliseconds = parse_value(ValueType.LONG, text)
         if not isinstance(milliseconds, int) or milliseconds < 0:
