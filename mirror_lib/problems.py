@@ -8,10 +8,15 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Severity(StrEnum):
-    """An error stops a flow from running; a warning says that something has no effect or another one than meant."""
+    """How bad a finding is.
+
+    An error stops a flow from running. A warning says that something has no effect here, or another one than meant.
+    What MM2 ignores as well has no effect: the line can be deleted, and never stops anything.
+    """
 
     ERROR = "error"
     WARNING = "warning"
+    NO_EFFECT = "no effect"
 
 
 class Problem(BaseModel):
@@ -24,3 +29,5 @@ class Problem(BaseModel):
     key: str | None = None
     line: int | None = None
     suggestion: str | None = None
+    #: The whole key that a misspelt one was meant to be.
+    rename_to: str | None = None

@@ -76,7 +76,7 @@ class _Names:
 
     @property
     def checkpoints(self) -> tuple[NamePattern]:
-        return (patterns.literal(replication_policy(self.flow).checkpoints_topic(self.flow.flow.source)),)
+        return (patterns.literal(replication_policy(self.flow).checkpoints_topic(self.flow.source_alias)),)
 
     @property
     def quarantine(self) -> tuple[NamePattern, ...]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mirror_lib.cli import config_import, config_import_topics
+from mirror_lib.cli.config_written import ForceOption, read_bytes, write_file
 from mirror_lib.cli.flow_options import capped_table
-from mirror_lib.cli.output import JsonOption, reporting
+from mirror_lib.cli.output import JsonOption, Output, reporting
 
 if TYPE_CHECKING:
-    from mirror_lib.config.model import Problem
+    from mirror_lib.config.model import FlowConfig, Problem
 
 FileArgument = Annotated[Path, typer.Argument(help="The MirrorMaker 2 properties file.", metavar="FILE")]
 
@@ -30,22 +31,54 @@ def register(app: typer.Typer) -> None:
 
 
 @_app.command()
-def check(file: FileArgument, as_json: JsonOption = False) -> None:
+def check(
+    file: FileArgument,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write a corrected copy, and check the copy. Values are not changed.")
+    ] = False,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", help="Where --fix writes; default FILE.fixed.", metavar="PATH")
+    ] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Let --fix write over the file itself.")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """List every problem of a file; exit code 2 when one of them is an error."""
     from mirror_lib.config import load
     from mirror_lib.config.model import Severity
 
     with reporting(as_json) as output:
+        if fix:
+            target = file if in_place else output_file or Path(f"{file}.fixed")
+            file = _write_fixed(file, target, output, force=in_place or force)
         problems = (*load.check(file), *_loadable_problems(file))
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        idle = sum(problem.severity is Severity.NO_EFFECT for problem in problems)
+        warnings = len(problems) - errors - idle
+        without_effect = f", {idle} line(s) without effect" if idle else ""
         columns = ("line", "severity", "key", "message", "suggestion")
         rows = [(p.line, p.severity.value, p.key, p.message, p.suggestion) for p in problems]
-        output.document({"file": str(file), "errors": errors, "warnings": len(problems) - errors})
+        output.document({"file": str(file), "errors": errors, "warnings": warnings, "no_effect": idle})
         output.document({"problems": [dict(zip(columns, row, strict=True)) for row in rows]})
         for problem in problems:
             output.note(f"{file}: {load.describe(problem)}")
-        output.note(f"{file}: {errors} error(s), {len(problems) - errors} warning(s)")
+        output.note(f"{file}: {errors} error(s), {warnings} warning(s){without_effect}")
         output.exit_code = 2 if errors else 0
+
+
+def _write_fixed(file: Path, target: Path, output: Output, *, force: bool) -> Path:
+    """Write the corrected copy, and show what differs."""
+    from mirror_lib.config import load
+    from mirror_lib.config.fixes import fix
+
+    problems = load.check(file)
+    fixed = fix(read_bytes(file), problems)
+    write_file(target, fixed.data, force=force)
+    for change in fixed.changes:
+        output.note(f"{target}: line {change.line}: {change.what}")
+    changes = [{"line": each.line, "what": each.what} for each in fixed.changes]
+    output.document({"fixed": str(target), "changes": changes})
+    return target
 
 
 def _loadable_problems(file: Path) -> Iterator[Problem]:
@@ -63,12 +96,34 @@ def _loadable_problems(file: Path) -> Iterator[Problem]:
     except load.InvalidConfigurationError:
         return
     yield from meeting_problems(config)
+    yield from dict.fromkeys(_login_problems(file, config.enabled_flows))
     clusters = sorted({cluster for flow in config.enabled_flows for cluster in uses_kerberos(flow)})
     if clusters and (missing := missing_for_kerberos()) is not None:
         yield Problem(
             severity=Severity.WARNING,
             message=f"{', '.join(clusters)}: sasl.mechanism=GSSAPI will fail on this machine, for {missing}",
         )
+
+
+def _login_problems(file: Path, flows: Iterable[FlowConfig]) -> Iterator[Problem]:
+    """What every connection of a run would be refused for."""
+    from mirror_lib.cluster.login_check import login_errors
+    from mirror_lib.config.load import explain
+    from mirror_lib.config.model import Problem, Severity
+
+    for flow in flows:
+        explained = explain(file, flow.flow)
+        unknown = {name.partition("/")[0]: True for name, setting in explained.items() if "/" in name and setting.later}
+        for client, error in login_errors(flow, unknown):
+            names = (f"{client}/sasl.jaas.config", f"{client}/security.protocol")
+            setting = next((explained[name] for name in names if name in explained), None)
+            yield Problem(
+                severity=Severity.ERROR,
+                message=f"cluster {error.where.cluster}: {error.what.rstrip('.')}",
+                key=None if setting is None else setting.key,
+                line=None if setting is None else setting.line,
+                suggestion=(error.action[:1].lower() + error.action[1:]).rstrip(".") or None,
+            )
 
 
 @_app.command()

@@ -44,12 +44,17 @@ def write_or_print(text: str, path: Path | None, *, force: bool, as_json: bool) 
         ConfigurationError: there is a file already, or it cannot be written.
     """
     if path is not None:
-        _write(path, text, force=force)
+        write_file(path, text.encode("ascii"), force=force)
     elif not as_json:
         typer.echo(text, nl=False)
 
 
-def _write(path: Path, text: str, *, force: bool) -> None:
+def write_file(path: Path, data: bytes, *, force: bool) -> None:
+    """Write a file that may hold passwords, readable for its owner alone; it appears whole.
+
+    Raises:
+        ConfigurationError: there is a file already, or it cannot be written.
+    """
     from mirror_lib.errors import ConfigurationError
 
     if path.exists() and not force:
@@ -58,8 +63,8 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     try:
         partial.unlink(missing_ok=True)
         # Created with its mode, so that its secrets are at no moment readable for others.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(text)
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
         partial.replace(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.", action="Name another file.") from error

@@ -6,17 +6,15 @@ records. Flows speak the Java clients' property names; the mapping is here and i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mirror_lib.cluster.security import Security, read_security
+from mirror_lib.config.addresses import AddressError, parse_addresses
 from mirror_lib.config.model import ClientSettings
 from mirror_lib.errors import ConfigurationError, Where
 
-#: Java's `ClientUtils.HOST_PORT_PATTERN`: a listener name may stand before the host.
-_HOST_PORT = re.compile(r"(?:[0-9A-Za-z%._-]*://)?(\[[0-9A-Za-z%._:-]+\]|[0-9A-Za-z%._:-]+):([0-9]+)")
 _DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 _DEFAULT_METADATA_MAX_AGE_MS = 300_000
 #: The range of librdkafka's `socket.timeout.ms`.
@@ -94,19 +92,18 @@ class Connection:
 
 
 def _bootstrap_servers(text: str, where: Where) -> tuple[str, ...]:
-    servers = []
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        match = _HOST_PORT.fullmatch(entry)
-        if match is None or not 0 < int(match.group(2)) < 65_536:
+    try:
+        return parse_addresses(text)
+    except AddressError as error:
+        if error.member is None:
             raise ConfigurationError(
-                f"bootstrap.servers: {entry} is no broker address.", where=where, action="Write it as host:port."
-            )
-        servers.append(f"{match.group(1)}:{match.group(2)}")
-    if not servers:
+                "bootstrap.servers is not set.",
+                where=where,
+                action="List the brokers as host:port, separated by commas.",
+            ) from error
         raise ConfigurationError(
-            "bootstrap.servers is not set.", where=where, action="List the brokers as host:port, separated by commas."
-        )
-    return tuple(servers)
+            f"bootstrap.servers: {error.member} is no broker address.", where=where, action="Write it as host:port."
+        ) from error
 
 
 def _milliseconds(properties: Mapping[str, str], name: str, default: int, where: Where) -> int:
@@ -117,8 +114,9 @@ def _milliseconds(properties: Mapping[str, str], name: str, default: int, where:
         value = int(text.strip())
     except ValueError:
         value = -1
-    if value <= 0:
+    if value < 0:
         raise ConfigurationError(
-            f"{name}={text} is no positive number.", where=where, action="Give it in milliseconds."
+            f"{name}={text} is no number of milliseconds.", where=where, action="Give it in milliseconds."
         )
-    return value
+    # Java takes nothing as a time; here each request needs some.
+    return max(value, 1)

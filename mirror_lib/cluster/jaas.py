@@ -10,7 +10,7 @@ _FLAGS = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 
 _TOKEN = re.compile(
     r"""
-      (?P<blank>[\x00-\x20]+ | //[^\r\n]* | /\*.*?\*/ | /[^\r\n]*)
+      (?P<blank>[\x00-\x20]+ | //[^\r\n]* | /\*.*?(?:\*/|\Z) | /[^\r\n]*)
     | (?P<quoted>"(?:[^"\\\r\n]|\\[^\r\n])*" | '(?:[^'\\\r\n]|\\[^\r\n])*')
     | (?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+))
     | (?P<word>[A-Za-z_$\x80-\U0010ffff][A-Za-z0-9_$.\x80-\U0010ffff-]*)

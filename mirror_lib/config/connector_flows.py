@@ -15,6 +15,7 @@ from mirror_lib.config.connector_merge import MergedFlow, Setting, merge, same_v
 from mirror_lib.config.connector_reasons import client_reason, connector_reason, worker_reason
 from mirror_lib.config.definitions import MM2_BY_NAME, Scope
 from mirror_lib.config.derive import OLD_NAMES
+from mirror_lib.config.foreign_classes import FOREIGN_CLASSES
 from mirror_lib.config.import_questions import ANY_TEXT, KAFKA_VERSION, Answers, Question
 from mirror_lib.config.kafka_names import CLIENT_SET
 from mirror_lib.config.kafka_release import Release, kafka_release
@@ -23,17 +24,12 @@ from mirror_lib.config.legacy_text import Listed, Placed
 from mirror_lib.config.values import KNOWN_CLASSES
 from mirror_lib.errors import ConfigurationError
 from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import IDENTITY_LIKE
 
 _BYTES = frozenset({"org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter"})
 _IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 #: Policies of others that do what Kafka's own does since 3.0.
-_SAME_AS_IDENTITY = frozenset(
-    {
-        "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
-        "org.apache.kafka.connect.mirror.LegacyReplicationPolicy",
-        "org.apache.kafka.mirror.LegacyReplicationPolicy",
-    }
-)
+_SAME_AS_IDENTITY = IDENTITY_LIKE | FOREIGN_CLASSES.keys()
 _POLICY = "replication.policy.class"
 #: `DefaultTopicFilter` before Kafka 4.3 (KAFKA-17200).
 _OLD_EXCLUDE = r".*[\-\.]internal, .*\.replica, __.*"

@@ -143,16 +143,15 @@ MM2_FLOW = (
         STRING,
         None,
         "2.4",
-        "Alias of the source.",
-        "the alias is always the one in the name of the flow",
+        "What remote topics, positions, checkpoints and heartbeats call the source; by default its name in the flow. "
+        "At the top level it counts for every flow.",
     ),
     _flow(
         "target.cluster.alias",
         STRING,
         None,
         "2.4",
-        "Alias of the target.",
-        "the alias is always the one in the name of the flow",
+        "What offset-syncs, heartbeats and the search for circles call the target; by default its name in the flow.",
     ),
     _flow("admin.timeout.ms", LONG, "60000", "2.4", "Longest wait for one administrative request, milliseconds."),
     _flow(

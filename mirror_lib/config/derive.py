@@ -17,6 +17,7 @@ from mirror_lib.config.kafka_names import CLIENT_SET
 from mirror_lib.config.keys import written_pairs
 from mirror_lib.config.model import Provenance
 from mirror_lib.config.own_keys import FLOW_KEYS
+from mirror_lib.topology.java_regex import compile_list
 from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
 from mirror_lib.topology.names import FlowId
 
@@ -198,10 +199,22 @@ def _connector_settings(file: FileSettings, flow: FlowId) -> dict[str, Provenanc
     return _with_aliases(settings)
 
 
+def is_pattern_list(text: str) -> bool:
+    """Whether a text is a list of names and Java regexes."""
+    try:
+        compile_list(parse_list(text))
+    except ValueError:
+        return False
+    return True
+
+
 def _with_aliases(settings: dict[str, Provenance]) -> dict[str, Provenance]:
-    """Old names count where the new one is absent, judged after all layers (KIP-629, `ConfigUtils`)."""
+    """Old names count where the new one is absent, judged after all layers (KIP-629, `ConfigUtils`).
+
+    A list that Java could not read does not count: MM2 4.0 ignores the name, and earlier versions did not run with it.
+    """
     for new, old in OLD_NAMES.items():
-        if old in settings:
+        if old in settings and is_pattern_list(settings[old].value):
             settings.setdefault(new, settings[old])
     return settings
 

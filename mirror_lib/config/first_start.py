@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from mirror_lib.config.model import FirstStart, FlowConfig, TopicFirstStart
 from mirror_lib.errors import ConfigurationError, Where
@@ -13,6 +13,11 @@ from mirror_lib.topology.java_regex import compile_java
 EARLIEST, LATEST = FirstStart(reset="earliest"), FirstStart(reset="latest")
 
 _RESETS = ("earliest", "latest")
+OFFSET_RESET = "auto.offset.reset"
+_NUMBER = "([-+]?[0-9]+)"
+_DURATION = re.compile(
+    rf"([-+]?)P(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}(?:[.,]([0-9]{{0,9}}))?S)?)?", re.IGNORECASE
+)
 _OFFSET = re.compile(r"offset\s+([0-9]{1,18})")
 _MEANING = "earliest, latest, an offset such as `offset 4711`, or a time such as 2026-01-31T00:00:00Z"
 
@@ -40,6 +45,44 @@ def parse_first_start(text: str) -> FirstStart | None:
     if milliseconds < 0:
         raise ValueError("a time after 1970")
     return FirstStart(timestamp_ms=milliseconds)
+
+
+def parse_offset_reset(text: str) -> FirstStart:
+    """`auto.offset.reset` of Java's consumer (`AutoOffsetResetStrategy`, KIP-1106); a duration is taken from now.
+
+    Raises:
+        ValueError: Java refuses it, or a batch cannot follow it; the message completes "must be".
+    """
+    if text in _RESETS:
+        return FirstStart(reset=text)
+    if text == "none":
+        raise ValueError("earliest, latest or by_duration:...; with none MM2 copies nothing of partitions that are new")
+    kind, colon, duration = text.partition(":")
+    if kind != "by_duration" or not colon:
+        raise ValueError("earliest, latest, or by_duration: and a duration such as P7D")
+    started = datetime.now(UTC) - _duration(duration)
+    return FirstStart(timestamp_ms=max(0, round(started.timestamp() * 1000)))
+
+
+def _duration(text: str) -> timedelta:
+    """What `java.time.Duration.parse` reads, if it is not negative."""
+    found = _DURATION.fullmatch(text)
+    if found is None or text.upper().endswith(("P", "T")):
+        raise ValueError(f"by_duration: and an ISO 8601 duration such as P7D or PT36H; {text!r} is none")
+    sign, days, hours, minutes, seconds, fraction = found.groups()
+    try:
+        total = timedelta(
+            days=int(days or 0),
+            hours=int(hours or 0),
+            minutes=int(minutes or 0),
+            seconds=float(f"{seconds or 0}.{fraction or 0}"),
+        )
+        total = -total if sign == "-" else total
+        if total >= timedelta(0) and datetime.now(UTC) - total:
+            return total
+    except OverflowError:
+        pass
+    raise ValueError(f"by_duration: and a duration between nothing and now; {text!r} is none")
 
 
 def parse_topic_first_starts(text: str) -> tuple[TopicFirstStart, ...]:
@@ -90,11 +133,12 @@ def first_starts(flow: FlowConfig) -> FirstStarts:
 
 
 def _consumer_reset(flow: FlowConfig) -> FirstStart:
-    reset = flow.clients.data_consumer.properties.get("auto.offset.reset", "earliest")
-    if reset not in _RESETS:
+    reset = flow.clients.data_consumer.properties.get(OFFSET_RESET, "earliest")
+    try:
+        return parse_offset_reset(reset)
+    except ValueError as error:
         raise ConfigurationError(
-            f"auto.offset.reset is {reset!r}: a flow can begin a topic at its earliest or its latest offset.",
+            f"{OFFSET_RESET} is {reset!r}; it must be {error}.",
             where=Where(flow=str(flow.flow)),
-            action=f"Set {flow.flow.source}.consumer.auto.offset.reset to earliest or latest, or mirror.first.start.",
-        )
-    return FirstStart(reset=reset)
+            action=f"Set {flow.flow.source}.consumer.{OFFSET_RESET} to earliest or latest, or mirror.first.start.",
+        ) from error

@@ -38,6 +38,7 @@ def flow_topology(flow: FlowConfig, only: Sequence[str] = ()) -> FlowTopology:
         rename=rename_rules(flow),
         heartbeats_replication_enabled=flow.heartbeats_replication_enabled,
         handovers=flow.handovers,
+        aliases=(flow.source_alias, flow.target_alias),
         way_back=flow.way_back,
     )
     return topology.include_only(only) if only else topology
@@ -65,7 +66,7 @@ def offset_syncs_topic(flow: FlowConfig) -> str:
     It carries the alias of the cluster that it is not on (mm2 `MirrorSourceConfig.offsetSyncsTopic`).
     """
     on_source = flow.offset_syncs_topic_location is OffsetSyncsLocation.SOURCE
-    return replication_policy(flow).offset_syncs_topic(flow.flow.target if on_source else flow.flow.source)
+    return replication_policy(flow).offset_syncs_topic(flow.target_alias if on_source else flow.source_alias)
 
 
 def quarantine_topic(flow: FlowConfig) -> str:
@@ -150,7 +151,7 @@ def rename_rules(flow: FlowConfig) -> RenameRules:
 
 
 def _aliases(flow: FlowConfig) -> dict[str, str]:
-    return {SOURCE_ALIAS: flow.flow.source, TARGET_ALIAS: flow.flow.target}
+    return {SOURCE_ALIAS: flow.source_alias, TARGET_ALIAS: flow.target_alias}
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 """Names that MM2 4.x does not know but that stand in real files: of older and newer versions, of KIP-382's text, of
-vendor documents, of MirrorMaker 1. MM2 ignores them silently; here each says what happens instead."""
+vendor documents, of MirrorMaker 1, of brokers. MM2 ignores them silently; here each says what happens instead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 _NEVER_EXISTED = "it stands in KIP-382 and in vendor documents but never existed in MM2"
 _NOT_MM2 = "it is no setting of MM2 and has no effect"
 _MM1 = "it belongs to MirrorMaker 1"
+_BROKER = "it is a setting of brokers and has no effect"
 
 #: What is true of a name at every level of the file.
 _EXACT = {
@@ -35,6 +36,38 @@ _EXACT = {
     "refresh.topics": "it has no effect; write refresh.topics.enabled",
     "refresh.groups": "it has no effect; write refresh.groups.enabled",
     "enable": "it has no effect; write enabled",
+    "max.tasks": "it has no effect; write tasks.max",
+    "heartbeats.enabled": "it has no effect; write emit.heartbeats.enabled",
+    "heartbeat.enabled": "it has no effect; write emit.heartbeats.enabled",
+    "checkpoints.enabled": "it has no effect; write emit.checkpoints.enabled",
+    "checkpoint.enabled": "it has no effect; write emit.checkpoints.enabled",
+    "offset-syncs.enabled": "it has no effect; write emit.offset-syncs.enabled",
+    "offset.syncs.enabled": "it has no effect; write emit.offset-syncs.enabled",
+    "sync.consumer.offsets.enabled": "it has no effect; write sync.group.offsets.enabled",
+    "replication.enabled": "it has no effect; write <source>-><target>.enabled",
+    "replication.flows": "it has no effect; write <source>-><target>.enabled = true for each flow",
+    "topics.include": "it has no effect; write topics",
+    "topics.regex": "it has no effect; write topics",
+    "topics.pattern": "it has no effect; write topics",
+    "topics.exclude.pattern": "it has no effect; write topics.exclude",
+    "topicsPattern": "it belongs to Strimzi; write topics",
+    "topicsExcludePattern": "it belongs to Strimzi; write topics.exclude",
+    "groupsPattern": "it belongs to Strimzi; write groups",
+    "groupsExcludePattern": "it belongs to Strimzi; write groups.exclude",
+    "groups.include": "it has no effect; write groups",
+    "topic.whitelist": "it never was a setting of MM2 and has no effect; write topics",
+    "topic.blacklist": "it never was a setting of MM2 and has no effect; write topics.exclude",
+    "replication.topics": f"{_NOT_MM2}; write topics",
+    "offsets.topic.replication.factor": f"{_BROKER}; write offset-syncs.topic.replication.factor or "
+    "offset.storage.replication.factor",
+    "transaction.state.log.replication.factor": _BROKER,
+    "transaction.state.log.min.isr": _BROKER,
+    "min.insync.replicas": _BROKER,
+    "default.replication.factor": f"{_BROKER}; write replication.factor",
+    "num.partitions": f"{_BROKER}; remote topics get the source's partition count",
+    "auto.create.topics.enable": f"{_BROKER}; remote topics are created by the flow",
+    "log.dirs": _BROKER,
+    "zookeeper.connect": _BROKER,
     "consumer.config": f"{_MM1}; connection settings stand under the alias of the source cluster",
     "producer.config": f"{_MM1}; connection settings stand under the alias of the target cluster",
     "num.streams": f"{_MM1}; write tasks.max",
@@ -60,6 +93,11 @@ _EXACT = {
 #: Pattern, how it is shown to people, sentence.
 _PATTERNS = (
     (
+        re.compile(r"(?:emit|sync|refresh)\..+\.interval\.(?:ms|minutes)"),
+        "emit|sync|refresh.*.interval.ms",
+        "it has no effect; MM2 counts in seconds: write the same with .interval.seconds",
+    ),
+    (
         re.compile(r"source\.replication\.topic\..+"),
         "source.replication.topic.*",
         f"{_NOT_MM2}; topics are renamed by mirror.topics.rename=source:target, and `mirror config import-topics` "
@@ -76,13 +114,6 @@ _PATTERNS = (
         "it has no effect: remote topics get the source's partition count and replication.factor",
     ),
 )
-#: Values of class settings that never existed or belong elsewhere.
-FOREIGN_CLASSES = {
-    "org.apache.kafka.mirror.LegacyReplicationPolicy": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-    "org.apache.kafka.connect.mirror.LegacyReplicationPolicy": (
-        "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    ),
-}
 #: Old names that this program applies.
 HONOURED = frozenset({"topics.blacklist", "groups.blacklist", "config.properties.blacklist"})
 

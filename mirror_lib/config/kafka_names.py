@@ -71,6 +71,13 @@ _PRODUCER = _EVERY_CLIENT | _names(
 
 _ADMIN = _EVERY_CLIENT | _names("bootstrap.controllers default.api.timeout.ms retries")
 
+#: Those that have an effect here; all others tune Java's clients.
+APPLIED = CLIENT_SET | _names(
+    """
+    auto.offset.reset client.id client.rack isolation.level max.request.size metadata.max.age.ms request.timeout.ms
+    """
+)
+
 #: The names that a client knows, by the prefix of its settings.
 BY_CLIENT = {"consumer": _CONSUMER, "producer": _PRODUCER, "admin": _ADMIN}
 

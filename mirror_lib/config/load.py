@@ -21,8 +21,10 @@ from mirror_lib.config.derive import (
     top_level,
 )
 from mirror_lib.config.file_stamps import FileStamp
+from mirror_lib.config.first_start import OFFSET_RESET, first_starts
 from mirror_lib.config.flow_topology import flow_topology
 from mirror_lib.config.flow_transforms import TransformsReader, transform_settings
+from mirror_lib.config.foreign_formats import LARGEST_FILE_BYTES, foreign_format
 from mirror_lib.config.model import FlowConfig, MirrorConfig, Problem, Provenance, Severity
 from mirror_lib.config.named_exclusions import about_excluded
 from mirror_lib.config.own_keys import FLOW_KEYS, LEDGER_URL
@@ -33,6 +35,7 @@ from mirror_lib.config.secret_keys import is_secret
 from mirror_lib.config.security_check import security_problems
 from mirror_lib.config.surroundings import looking_only, surroundings
 from mirror_lib.config.typed import flow_config
+from mirror_lib.config.unclear_names import unclear_names
 from mirror_lib.config.whole_file import (
     cluster_problems,
     flow_problems,
@@ -212,10 +215,15 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     """
     stamp = FileStamp.of(Path(path))
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as opened:
+            # One byte more than a properties file may have says enough about a larger one.
+            data = opened.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         problem = Problem(severity=Severity.ERROR, message=f"the file cannot be read: {error.strerror}")
         raise InvalidConfigurationError(str(path), (problem,), (stamp,)) from error
+    other = foreign_format(data)
+    if other is not None:
+        return _Read(FileSettings(), (), (), (), (other,), (stamp,))
     parsed = parse_properties(data)
     problems = list(parsed.problems)
     entries = {key: entry for key, entry in parsed.effective.items() if key not in without}
@@ -238,6 +246,7 @@ def _read(path: Path | str, *, without: Collection[str] = (), in_spite: bool = F
     typed: list[FlowConfig] = []
     if in_spite or not _any_error(problems):
         typed += _typed(file, flows, transforms, problems)
+        problems += _unclear_names(typed, flows)
     sources = (stamp, *files_read(providers.values()), *reader.sources)
     return _Read(file, flows, transforms, tuple(typed), in_order(problems), sources)
 
@@ -293,6 +302,7 @@ def _typed(
                 # Classes and regexes that do not work are found now rather than by the first run.
                 flow_topology(typed)
                 problems += _exclusions(settings, typed)
+                problems += _first_start_problems(settings, typed)
         except ValueError as error:
             problems.append(Problem(severity=Severity.ERROR, message=f"flow {settings.flow}: {error}"))
         except MirrorError as error:
@@ -301,10 +311,27 @@ def _typed(
             yield typed
 
 
+def _unclear_names(typed: list[FlowConfig], flows: tuple[FlowSettings, ...]) -> list[Problem]:
+    try:
+        return list(unclear_names(typed, {settings.flow: settings for settings in flows}))
+    except MirrorError:
+        # Reported where the flow's own names are looked at.
+        return []
+
+
 def _is_ended(flow: FlowId, file: FileSettings) -> bool:
     """Whether the file says that a flow does not run; it may say nothing of it."""
     written = file.get(f"{flow}.enabled")
     return written is not None and written.value.strip().lower() == "false"
+
+
+def _first_start_problems(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:
+    try:
+        first_starts(flow)
+    except ConfigurationError as error:
+        setting = settings.clients["data_consumer"][OFFSET_RESET]
+        todo = error.action[:1].lower() + error.action[1:].rstrip(".")
+        yield Problem(severity=Severity.ERROR, message=error.what, key=setting.key, line=setting.line, suggestion=todo)
 
 
 def _exclusions(settings: FlowSettings, flow: FlowConfig) -> Iterator[Problem]:

@@ -208,6 +208,10 @@ class FlowConfig(_Frozen):
 
     flow: FlowId
     enabled: bool = False
+    #: `source.cluster.alias`: what remote topics, positions and heartbeats call the source; None: the flow's name.
+    source_cluster_alias: str | None = None
+    #: `target.cluster.alias`: the same of the target.
+    target_cluster_alias: str | None = None
     emit_heartbeats_enabled: bool = True
 
     replication_policy_class: str = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
@@ -311,6 +315,16 @@ class FlowConfig(_Frozen):
     transforms: _Transforms = Field(default=NO_TRANSFORMS, repr=False)
 
     clients: FlowClients
+
+    @property
+    def source_alias(self) -> str:
+        """The source's name in what is stored in Kafka; everything of the project itself goes by the flow's name."""
+        return self.flow.source if self.source_cluster_alias is None else self.source_cluster_alias
+
+    @property
+    def target_alias(self) -> str:
+        """The target's name in what is stored in Kafka."""
+        return self.flow.target if self.target_cluster_alias is None else self.target_cluster_alias
 
     @property
     def transactions(self) -> bool:

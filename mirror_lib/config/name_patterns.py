@@ -181,7 +181,7 @@ def _remote(flow: FlowConfig, topology: FlowTopology) -> Iterator[NamePattern]:
 def _policy_names(topology: FlowTopology, source: NamePattern) -> Iterator[NamePattern]:
     """What the replication policy makes of all names of a pattern: one that puts something in front keeps prefixes."""
     for probe in _PROBES:
-        probed = topology.policy.format_remote_topic(topology.flow.source, probe)
+        probed = topology.policy.format_remote_topic(topology.source_alias, probe)
         front = probed.removesuffix(probe)
         if front == probed:
             yield EVERYTHING

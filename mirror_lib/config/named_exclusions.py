@@ -25,5 +25,5 @@ def about_excluded(flow: FlowConfig) -> Iterator[str]:
         by_reason.setdefault(exclusion, []).append(name)
     for exclusion, names in by_reason.items():
         shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        why = _WHY[exclusion].format(source=flow.flow.source, target=flow.flow.target)
+        why = _WHY[exclusion].format(source=flow.source_alias, target=flow.target_alias)
         yield f"`topics` of flow {flow.flow} names {shown}, which is not copied ({exclusion.value}): {why}."

@@ -75,6 +75,9 @@ def parse_properties(data: bytes) -> PropertiesFile:
                     suggestion="write a single backslash as \\\\",
                 )
             )
+    if reader.ends_with_only_backslash:
+        # Java takes it for a line that has nothing, neither key nor value.
+        entries.append(Entry("", "", reader.logical_line))
     # A mark of another encoding garbles what stands at the end, and is told already.
     garbled = marked is not None and marked.severity is Severity.ERROR
     if entries and reader.ends_within(entries[-1]) and not garbled:
@@ -123,6 +126,7 @@ class _LineReader:
         self._lines = [line for line in _LINE.findall(text) if line]
         self._next = 0
         self._continued = False
+        self._ended_so = False
         self.logical_line = 0
 
     @property
@@ -133,6 +137,11 @@ class _LineReader:
         """Whether the last line is a key without value and line end: a full disk, or somebody who is still writing."""
         return last.line == len(self._lines) and bool(_ONLY_KEY.match(self._lines[-1].lstrip(" \t\f")))
 
+    @property
+    def ends_with_only_backslash(self) -> bool:
+        """Whether the file ends within a logical line that is one backslash."""
+        return bool(self._lines) and self._next > 0 and self._ended_so
+
     def readline(self) -> str:
         if self.at_end:
             return ""
@@ -141,6 +150,7 @@ class _LineReader:
         if not self._continued:
             self.logical_line = self._next
             # Java begins a new logical line behind one that is only a backslash, so that a comment may follow it.
+            self._ended_so = bool(_ONLY_BACKSLASH.match(line)) and self.at_end
             if _ONLY_BACKSLASH.match(line):
                 return "\n"
             if _COMMENT.match(line):

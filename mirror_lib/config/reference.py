@@ -105,7 +105,10 @@ cluster (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`); [secrets.
 `config.providers.<name>.param.allowlist.pattern` limits the environment variables, `param.allowed.paths` the files. A
 variable that no provider knows stays as it is, with a warning.
 
-**Unknown keys** are errors, with a suggestion; MM2 would ignore them. Names of other versions of MM2 are warnings.
+**Findings** of `mirror config check` have three severities. An *error* refuses the file; it names line, reason, and
+what to write instead. A *warning* says what differs from MM2, or from what the line seems to mean. *No effect* is a
+line that MM2 ignores as well: it can be deleted, and refuses no file. A key that nearly has the name of a setting is a
+misspelling and an error, although MM2 would ignore it, since its author expects its effect.
 """
 
 
@@ -172,7 +175,7 @@ def _other_names() -> str:
     rows = [_row((f"`{name}`", sentence)) for name, sentence in foreign_names()]
     text = (
         "## Names from elsewhere\n\n"
-        "They stand in files for other versions, in KIP-382 or in documents of vendors. Each gives a warning.\n"
+        "They stand in files for other versions, in KIP-382 or in documents of vendors. None refuses a file.\n"
     )
     return "\n".join([text, _row(("name", "what happens")), "|---|---|", *rows]) + "\n"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mirror_lib.config.derive import FlowSettings
 from mirror_lib.problems import Problem, Severity
+from mirror_lib.topology.policy import SOURCE_ALIAS, keeps_names
 from mirror_lib.transform.smt.chain import SmtChain
 from mirror_lib.transform.smt.model import RegexRouter
 
@@ -49,12 +50,12 @@ def _source_regex(settings: FlowSettings, regex: str) -> str | None:
         setting = settings.connector.get(name)
         return default if setting is None else setting.value.strip()
 
-    policy = value(_POLICY, "DefaultReplicationPolicy").rpartition(".")[2]
-    if policy == "IdentityReplicationPolicy":
+    policy = value(_POLICY, "DefaultReplicationPolicy")
+    if keeps_names(policy):
         return regex
-    if policy != "DefaultReplicationPolicy":
+    if policy.rpartition(".")[2] != "DefaultReplicationPolicy":
         return None
-    alias, separator = settings.flow.source, value(_SEPARATOR, ".")
+    alias, separator = value(SOURCE_ALIAS, settings.flow.source), value(_SEPARATOR, ".")
     # A dot is mostly written without a backslash.
     for prefix in (re.escape(alias + separator), alias + re.escape(separator), alias + separator):
         rest = regex.removeprefix(prefix)

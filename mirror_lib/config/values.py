@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
-import re
 from collections.abc import Callable
 
 from mirror_lib.config import own_keys, sync_keys
+from mirror_lib.config.addresses import AddressError, parse_addresses
 from mirror_lib.config.definitions import Definition
-from mirror_lib.config.first_start import parse_first_start, parse_topic_first_starts
-from mirror_lib.config.foreign_names import FOREIGN_CLASSES
+from mirror_lib.config.first_start import OFFSET_RESET, parse_first_start, parse_offset_reset, parse_topic_first_starts
+from mirror_lib.config.foreign_classes import FOREIGN_CLASSES, class_advice
 from mirror_lib.config.model import IsolationLevel
 from mirror_lib.config.schedule import parse_schedule
 from mirror_lib.topology.java_regex import compile_java, compile_list
 from mirror_lib.topology.java_types import ValueType, parse_list, parse_value
+from mirror_lib.topology.policy import IDENTITY_LIKE
 
 #: Of the producer that writes the data.
 REQUEST_SIZE = "max.request.size"
+#: Settings of clients that count here and are times.
+_MILLISECONDS = ("request.timeout.ms", "metadata.max.age.ms")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9_+]+://)?(?:\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):([0-9]{1,5})\Z", re.ASCII)
 _JAVA = "org.apache.kafka.connect.mirror"
 #: What this program has for MM2's classes.
 KNOWN_CLASSES = {
@@ -65,6 +66,14 @@ def check_client_value(name: str, text: str) -> None:
         raise ValueError("one of " + ", ".join(IsolationLevel))
     elif name == REQUEST_SIZE:
         parse_request_size(text)
+    elif name == OFFSET_RESET:
+        # Without a first start of its own, a flow refuses none: that needs its other settings.
+        if text.strip() != "none":
+            parse_offset_reset(text.strip())
+    elif name in _MILLISECONDS:
+        milliseconds = parse_value(ValueType.LONG, text)
+        if not isinstance(milliseconds, int) or milliseconds < 0:
+            raise ValueError("a whole number of milliseconds, at least 0")
 
 
 def parse_request_size(text: str) -> int:
@@ -80,35 +89,39 @@ def parse_request_size(text: str) -> int:
 
 
 def check_bootstrap_servers(text: str) -> None:
-    """Host and port of each, as `ClientUtils.parseAndValidateAddresses` wants them.
+    """Host and port of each.
 
     Raises:
         ValueError: a member is not an address.
     """
-    members = [member for member in parse_list(text) if member]
-    if not members:
-        raise ValueError("a list of addresses such as host1:9092,host2:9092")
-    for member in members:
-        match = _HOST_AND_PORT.match(member)
-        if match is None or int(match[1]) > 65535:
-            raise ValueError(f"a list of addresses such as host1:9092,host2:9092; {member!r} is none")
+    try:
+        parse_addresses(text)
+    except AddressError as error:
+        member = error.member or ""
+        repeated = member.lstrip("=")
+        if repeated != member:
+            raise InvalidValueError(str(error), f"remove the second = before {repeated}") from error
+        if member and ":" not in member:
+            raise InvalidValueError(str(error), f"write {member}:9092, or the port of its listener") from error
+        if member.startswith(":"):
+            raise InvalidValueError(str(error), f"write the host before {member}") from error
+        raise
 
 
 def _check_class(key: str) -> Callable[[str], None]:
     def check(text: str) -> None:
         name = text.strip()
         known = KNOWN_CLASSES[key]
-        if name in known or _is_importable(name):
+        if name in known or name in IDENTITY_LIKE or _is_importable(name):
             return
         choice = " or ".join(known)
         if name in FOREIGN_CLASSES:
             raise InvalidValueError(
                 f"a class that exists, and {name} never did in Kafka", f"write {FOREIGN_CLASSES[name]}"
             )
-        guess = difflib.get_close_matches(name, known, 1, 0.7) or [full for full in known if full.endswith("." + name)]
         raise InvalidValueError(
             f"{choice} or the dotted path of a Python class; other Java classes cannot run here",
-            f"did you mean {guess[0]}?" if guess else f"write {name or 'it'} anew in Python and name its dotted path",
+            class_advice(key, name, known),
         )
 
     return check

@@ -14,9 +14,9 @@ from mirror_lib.topology.filters import CONFIG_PROPERTIES_EXCLUDE
 from mirror_lib.topology.java_regex import compile_java, compile_list, compile_replacement
 from mirror_lib.topology.java_types import parse_list, parse_raw_boolean
 from mirror_lib.topology.names import FlowId
+from mirror_lib.topology.policy import IDENTITY_CLASS, SOURCE_ALIAS, TARGET_ALIAS, keeps_names
 
 _SEPARATOR = "replication.policy.separator"
-_IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 _RENAME_REGEX = "mirror.topics.rename.regex"
 _REPLACEMENT = "mirror.topics.rename.replacement"
 #: Of MM2's default exclusions those by which a target keeps its records.
@@ -87,7 +87,8 @@ def provider_problems(file: Settings) -> Iterator[Problem]:
 
 def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Problem]:
     """Problems of the effective settings of one flow."""
-    yield from _alias_problems(settings)
+    if _is_true(settings, "enabled"):
+        yield from _alias_problems(settings)
     yield from _old_name_problems(settings)
     yield from _layer_problems(settings, file)
     if _is_true(settings, "enabled"):
@@ -97,18 +98,80 @@ def flow_problems(settings: FlowSettings, file: FileSettings) -> Iterator[Proble
 def _alias_problems(settings: FlowSettings) -> Iterator[Problem]:
     setting = settings.connector.get(_SEPARATOR)
     separator = "." if setting is None else setting.value
+    yield from _other_aliases(settings, separator)
     policy = settings.connector.get("replication.policy.class")
-    if policy is not None and policy.value.strip() == _IDENTITY:
+    if policy is not None and keeps_names(policy.value.strip()):
+        yield from _identity_like(policy)
         return
+    alias = _alias(settings, SOURCE_ALIAS, settings.flow.source)
     if not separator:
-        yield _error("replication.policy.separator must not be empty", setting)
-    elif separator in settings.flow.source:
+        yield _no_separator(settings.flow, alias, _alias(settings, TARGET_ALIAS, settings.flow.target), setting)
+    elif separator in alias:
         yield _warning(
-            f"the alias {settings.flow.source} holds the separator {separator!r}: remote topics of this cluster "
+            f"the alias {alias} holds the separator {separator!r}: remote topics of this cluster "
             "are not recognised, so that cycles are not prevented",
             setting,
             "choose another alias or another replication.policy.separator",
         )
+
+
+def _alias(settings: FlowSettings, name: str, default: str) -> str:
+    setting = settings.connector.get(name)
+    return default if setting is None else setting.value.strip()
+
+
+def _other_aliases(settings: FlowSettings, separator: str) -> Iterator[Problem]:
+    """What an alias of its own changes, which reads as a remark and renames every topic."""
+    flow = settings.flow
+    for name, usual, named in (
+        (
+            SOURCE_ALIAS,
+            flow.source,
+            "remote topics, positions and checkpoints of flow {flow} carry the alias {alias!r}",
+        ),
+        (TARGET_ALIAS, flow.target, "offset-syncs and heartbeats of flow {flow} carry the alias {alias!r}"),
+    ):
+        alias = _alias(settings, name, usual)
+        setting = settings.connector.get(name)
+        if setting is None or alias == usual or not (alias or separator):
+            # Neither alias nor separator is one matter, see `_no_separator`.
+            continue
+        example = f" (orders becomes {alias}{separator}orders by the default policy)" if name == SOURCE_ALIAS else ""
+        yield _warning(
+            f"{setting.key}: {named.format(flow=flow, alias=alias)} instead of {usual!r}, as with MM2{example}",
+            setting,
+            f"keep the line if MM2 has run with it; for a new flow delete it, or use {alias or usual} in clusters",
+        )
+
+
+def _identity_like(policy: Provenance) -> Iterator[Problem]:
+    name = policy.value.strip()
+    if name != IDENTITY_CLASS:
+        yield _warning(
+            f"{policy.key}: {name} keeps topic names and is taken as {IDENTITY_CLASS}; heartbeats topics alone are "
+            "called <source>.heartbeats on the target, where that class mixes them",
+            policy,
+            f"write {IDENTITY_CLASS}, which MM2 has since 3.0",
+        )
+
+
+def _no_separator(flow: FlowId, source: str, target: str, setting: Provenance | None) -> Problem:
+    """A warning that says how topics are called; only circles are refused, which needs all flows of the file."""
+    if not source:
+        return _warning(
+            f"flow {flow}: with neither alias nor separator topics keep their names, as with MM2; heartbeats of the "
+            "source are not copied, since they would mix with the target's own",
+            setting,
+            f"for a new flow write replication.policy.class = {IDENTITY_CLASS} and delete both lines; keep them if MM2 "
+            "has run with them, since its internal topics are named by them",
+        )
+    left_out = f", and leaves out topics whose names contain {target!r}" if len(target) == 1 else ""
+    return _warning(
+        f"flow {flow}: without a separator topic orders becomes {source}orders, as with MM2, which then does not "
+        f"recognise remote topics{left_out}",
+        setting,
+        "keep the line if MM2 has run with it; for a new flow set another replication.policy.separator",
+    )
 
 
 def _old_name_problems(settings: FlowSettings) -> Iterator[Problem]:

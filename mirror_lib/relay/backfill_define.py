@@ -248,7 +248,7 @@ def estimate(
 
 
 def _positions(flow: FlowConfig, clusters: FlowClusters, backfill: Backfill) -> Mapping[TopicPartition, StoredPosition]:
-    topic, alias = flow.offset_storage_topic, flow.flow.source
+    topic, alias = flow.offset_storage_topic, flow.source_alias
     with PositionStore(clusters.positions_connection, topic, alias, connector=backfill.connector) as store:
         return store.read_all().positions
 

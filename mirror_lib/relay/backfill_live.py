@@ -54,7 +54,7 @@ class LiveSide:
         self._lease = lease
         self._run_id = run_id
         connection = Connection.from_settings(flow.clients.target_internal)
-        topic, source = flow.offset_storage_topic, flow.flow.source
+        topic, source = flow.offset_storage_topic, flow.source_alias
         self._live = PositionStore(connection, topic, source)
         self._own = PositionStore(connection, topic, source, connector=backfill.connector)
         self._snapshot = PositionSnapshot()

@@ -91,7 +91,7 @@ class FlowClusters:
             flow=flow,
             source_admin=source_admin(flow, admin_seconds),
             target_admin=target_admin(flow, admin_seconds),
-            positions=PositionStore(internal, flow.offset_storage_topic, flow.flow.source, connector=connector),
+            positions=PositionStore(internal, flow.offset_storage_topic, flow.source_alias, connector=connector),
             positions_connection=internal,
             source_data=Connection.from_settings(clients.data_consumer),
             target_data=Connection.from_settings(clients.data_producer),

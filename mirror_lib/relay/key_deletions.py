@@ -321,7 +321,7 @@ class _Writing:
             positions=PositionTopic(
                 self._clusters.positions_connection,
                 flow.offset_storage_topic,
-                flow.flow.source,
+                flow.source_alias,
                 flush_seconds=0.0,
             ),
         )

@@ -412,7 +412,7 @@ class _Run:
             positions=PositionTopic(
                 clusters.positions_connection,
                 self._flow.offset_storage_topic,
-                self._flow.flow.source,
+                self._flow.source_alias,
                 self._flow.offset_flush_interval_ms / 1000,
                 self._planner.connector if self._planner else SOURCE_CONNECTOR,
             ),

@@ -96,7 +96,7 @@ class AclRewrite:
         if not covered:
             return []
         prefix = self._topology.policy.format_remote_topic(
-            self._topology.flow.source, "" if acl.name == WILDCARD else acl.name
+            self._topology.source_alias, "" if acl.name == WILDCARD else acl.name
         )
         remote = [self._topology.remote_topic(topic) for topic in covered]
         others = [(name, AclPattern.LITERAL) for name in remote if not name.startswith(prefix)]

@@ -100,7 +100,7 @@ class HeartbeatEmitter:
         try:
             writer = self._writers.get(pair.flow) or self._opened(pair, spec)
             emitted = replace(emitted, timestamp_ms=_now_ms())
-            writer.write([Heartbeat(pair.flow.source, pair.flow.target, emitted.timestamp_ms)])
+            writer.write([Heartbeat(pair.source_alias, pair.target_alias, emitted.timestamp_ms)])
         except MirrorError as error:
             # The topic may have been deleted: look again the next time.
             self._writers.pop(pair.flow, None)
@@ -138,11 +138,14 @@ class HeartbeatCheck:
     upstreams: tuple[UpstreamHeartbeat, ...]
     #: Topics that hold records which are no heartbeats.
     unreadable: tuple[str, ...] = ()
+    #: What heartbeats call the source, where that is not the flow's name for it.
+    source_alias: str | None = None
 
     @property
     def source(self) -> UpstreamHeartbeat:
         """The flow's own source."""
-        return next(upstream for upstream in self.upstreams if upstream.cluster == self.flow.source)
+        alias = self.flow.source if self.source_alias is None else self.source_alias
+        return next(upstream for upstream in self.upstreams if upstream.cluster == alias)
 
     @property
     def source_is_cut_off(self) -> bool:
@@ -197,7 +200,8 @@ def check_flow_heartbeats(
         tail, place = _read_tail(Connection.from_settings(flow.clients.target_internal), topic, ends.get(topic, {}))
         tails.append(replace(tail, arrived_ms=_arrival_ms(ledger, flow.flow, topic, place)))
     upstreams = check_upstreams(topology, tails, now_ms=_now_ms(), max_age_seconds=allowed, written_ms=written_ms)
-    return HeartbeatCheck(flow.flow, allowed, upstreams, tuple(tail.topic for tail in tails if tail.unreadable))
+    unreadable = tuple(tail.topic for tail in tails if tail.unreadable)
+    return HeartbeatCheck(flow.flow, allowed, upstreams, unreadable, flow.source_alias)
 
 
 def _ensure_topic(pair: FlowConfig, admin: ClusterAdmin, spec: TopicSpec) -> None:

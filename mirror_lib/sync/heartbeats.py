@@ -165,7 +165,7 @@ def topics_to_read(topology: FlowTopology, target_topics: Iterable[str]) -> tupl
     return tuple(
         topic
         for topic in heartbeat_topics(topology.policy, target_topics)
-        if ancestry(topology.policy, topic)[:1] == (topology.flow.source,)
+        if ancestry(topology.policy, topic)[:1] == (topology.source_alias,)
     )
 
 
@@ -189,11 +189,11 @@ def check_upstreams(
             have arrived.
     """
     policy = topology.policy
-    own = policy.format_remote_topic(topology.flow.source, policy.heartbeats_topic())
+    own = policy.format_remote_topic(topology.source_alias, policy.heartbeats_topic())
     # A topic of an application may be called like heartbeats of a cluster: it says nothing about any.
     tails = [tail for tail in tails if tail.newest is not None or not tail.unreadable or tail.topic == own]
     names = [tail.topic for tail in tails]
-    clusters = upstream_clusters(policy, names) | {topology.flow.source}
+    clusters = upstream_clusters(policy, names) | {topology.source_alias}
     judged = (
         _judge(
             cluster, replication_hops(policy, names, cluster), _tail_of(policy, tails, cluster), now_ms, max_age_seconds
@@ -202,7 +202,7 @@ def check_upstreams(
     )
     found = sorted(judged, key=lambda upstream: (upstream.hops or 0, upstream.cluster))
     return tuple(
-        _overdue(upstream, written_ms) if upstream.cluster == topology.flow.source else upstream for upstream in found
+        _overdue(upstream, written_ms) if upstream.cluster == topology.source_alias else upstream for upstream in found
     )
 
 

@@ -74,7 +74,7 @@ def offset_syncs_topic(flow: FlowConfig) -> TopicSpec:
 def checkpoints_topic(flow: FlowConfig) -> TopicSpec:
     """MM2's topic of checkpoints, on the target (mm2 `MirrorCheckpointConnector.createInternalTopics`)."""
     return TopicSpec(
-        name=replication_policy(flow).checkpoints_topic(flow.flow.source),
+        name=replication_policy(flow).checkpoints_topic(flow.source_alias),
         partitions=1,
         replication_factor=flow.checkpoints_topic_replication_factor,
         configs={_CLEANUP_POLICY: _COMPACT},

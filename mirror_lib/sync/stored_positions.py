@@ -17,6 +17,6 @@ def stored_positions(flow: FlowConfig) -> dict[TopicPartition, Position]:
     """
     connection = Connection.from_settings(flow.clients.target_internal)
     timeout = flow.admin_timeout_ms / 1000
-    with PositionStore(connection, flow.offset_storage_topic, flow.flow.source, timeout=timeout) as store:
+    with PositionStore(connection, flow.offset_storage_topic, flow.source_alias, timeout=timeout) as store:
         positions = store.read_all().positions
     return {source: stored.position for source, stored in positions.items()}

@@ -9,6 +9,7 @@ from typing import TypeVar
 from mirror_lib.errors import ConfigurationError
 
 _T = TypeVar("_T")
+_KAFKA = "org.apache.kafka."
 
 
 def load_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: str) -> Callable[[Mapping[str, str]], _T]:
@@ -43,7 +44,8 @@ def load_class(name: str, known: Mapping[str, type[_T]], base: type[_T], key: st
 def _imported(name: str, known: Mapping[str, type[_T]], base: type[_T], key: str) -> type[_T]:
     module, dot, attribute = name.rpartition(".")
     base_path = f"{base.__module__}.{base.__name__}"
-    choices = f"Use {' or '.join(known)}, or the dotted path of a Python class derived from {base_path}."
+    kafkas = [each for each in known if each.startswith(_KAFKA)]
+    choices = f"Use {' or '.join(kafkas)}, or the dotted path of a Python class derived from {base_path}."
     if not dot:
         raise ConfigurationError(f"{key}: {name!r} is not the full name of a class.", action=choices)
     try:

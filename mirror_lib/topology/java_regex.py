@@ -227,10 +227,13 @@ class _Translation:
     # Structure
 
     def _alternatives(self) -> str:
+        return "|".join(self._branches())
+
+    def _branches(self) -> list[str]:
         branches = [self._sequence()]
         while self._took("|"):
             branches.append(self._sequence())
-        return "|".join(branches)
+        return branches
 
     def _sequence(self) -> str:
         parts = []
@@ -306,7 +309,11 @@ class _Translation:
         if not self._took("?"):
             opening, number = "(", self._open()
         elif self._peek(2) in ("<=", "<!"):
-            opening = "(?" + self._take(2)
+            sign = self._take(2)
+            # Python's lookbehind has one width, Java's alternatives may differ: each looks behind by itself.
+            body = self._split_lookbehind(sign)
+            self._flags = before
+            return body
         elif self._took("<"):
             opening, number = self._named_group()
         elif self._peek() in (":", "=", "!", ">"):
@@ -322,6 +329,16 @@ class _Translation:
         if number is not None:
             self._closed.add(number)
         return f"{opening}{body})"
+
+    def _split_lookbehind(self, sign: str) -> str:
+        branches = self._branches()
+        if not self._took(")"):
+            raise self._error("has an opening parenthesis without a closing one")
+        each = [f"(?{sign}{branch})" for branch in branches]
+        if len(each) == 1:
+            return each[0]
+        # Behind none of the alternatives, or behind one of them.
+        return f"(?:{''.join(each)})" if sign == "<!" else f"(?:{'|'.join(each)})"
 
     def _open(self) -> int:
         self._opened += 1

@@ -160,10 +160,31 @@ def _looks_like_heartbeats(topic: str) -> bool:
     return topic.endswith(_HEARTBEATS)
 
 
+IDENTITY_CLASS = f"{_JAVA_PACKAGE}.IdentityReplicationPolicy"
+#: Classes from before KIP-690 that keep topic names, as published; each is taken as `IdentityReplicationPolicy`. They
+#: keep the names of heartbeats topics too, which would mix the heartbeats of both clusters.
+IDENTITY_LIKE = frozenset(
+    {
+        # Strimzi's MirrorMaker 2 extensions.
+        "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
+        # AWS's samples for migrations to MSK.
+        "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy",
+        "ch.mawileo.kafka.mm2.IdentityReplicationPolicy",
+        "ch.mawileo.kafka.mm2.PrefixlessReplicationPolicy",
+        "com.kafka.mirror.PrefixlessReplicationPolicy",
+    }
+)
+
 _KNOWN: dict[str, type[ReplicationPolicy]] = {
     f"{_JAVA_PACKAGE}.DefaultReplicationPolicy": DefaultReplicationPolicy,
-    f"{_JAVA_PACKAGE}.IdentityReplicationPolicy": IdentityReplicationPolicy,
+    IDENTITY_CLASS: IdentityReplicationPolicy,
+    **dict.fromkeys(IDENTITY_LIKE, IdentityReplicationPolicy),
 }
+
+
+def keeps_names(class_name: str) -> bool:
+    """Whether a policy's class, by its Java name, gives remote topics the names of their sources."""
+    return class_name == IDENTITY_CLASS or class_name in IDENTITY_LIKE
 
 
 def policy_for(class_name: str, options: Mapping[str, str]) -> ReplicationPolicy:

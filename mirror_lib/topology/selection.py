@@ -50,6 +50,18 @@ class FlowTopology:
     way_back: bool = False
     #: Topics of a limited run, see `include_only`.
     limits: tuple[PatternList, ...] = ()
+    #: What MM2 calls source and target in names, where that is not the flow's name (`source.cluster.alias`).
+    aliases: tuple[str, str] | None = None
+
+    @property
+    def source_alias(self) -> str:
+        """The source's name in remote topics."""
+        return self.flow.source if self.aliases is None else self.aliases[0]
+
+    @property
+    def target_alias(self) -> str:
+        """The target's name in topics that were copied from it."""
+        return self.flow.target if self.aliases is None else self.aliases[1]
 
     def replicates(self, topic: str) -> bool:
         """Whether the flow takes a topic of the source."""
@@ -58,7 +70,7 @@ class FlowTopology:
     def exclusion(self, topic: str) -> Exclusion | None:
         """Why the flow does not take a topic of the source, None if it does."""
         heartbeats = self.heartbeats_replication_enabled and self.policy.is_heartbeats_topic(topic)
-        if self.policy.is_internal_topic(topic):
+        if self.policy.is_internal_topic(topic) or self._is_heartbeats_of_target(topic):
             return Exclusion.INTERNAL
         if self.is_cycle(topic) and not self._leads_home(topic):
             return Exclusion.CYCLE
@@ -83,11 +95,19 @@ class FlowTopology:
             source = self.policy.topic_source(current)
             if source is None:
                 return False
-            if source == self.flow.target:
+            if source == self.target_alias:
                 return True
             seen.add(current)
             current = self.policy.upstream_topic(current)
         return False
+
+    def _is_heartbeats_of_target(self, topic: str) -> bool:
+        """Whether the copy would have the name of the topic that heartbeats of the target's own are written to.
+
+        Only policies that keep its name do that; the records of both could not be told apart.
+        """
+        heartbeats = self.policy.heartbeats_topic()
+        return topic == heartbeats and self.remote_topic(topic) == heartbeats
 
     def _leads_home(self, topic: str) -> bool:
         """Whether a flow back gives a copy of the target's topic its name there.
@@ -96,7 +116,7 @@ class FlowTopology:
         """
         return (
             self.way_back
-            and self.policy.topic_source(topic) == self.flow.target
+            and self.policy.topic_source(topic) == self.target_alias
             and self.remote_topic(topic) == self.policy.upstream_topic(topic)
         )
 
@@ -109,7 +129,7 @@ class FlowTopology:
         if explicit is not None:
             return explicit
         renamed = None if self.policy.is_heartbeats_topic(topic) else self.rename.regex_name(topic)
-        return self.policy.format_remote_topic(self.flow.source, topic) if renamed is None else renamed
+        return self.policy.format_remote_topic(self.source_alias, topic) if renamed is None else renamed
 
     def is_remote(self, target_topic: str) -> bool:
         """Whether a topic of the target is one that this flow writes, as far as its name tells.
@@ -119,7 +139,7 @@ class FlowTopology:
         """
         if target_topic in self.rename.explicit.values():
             return True
-        return self.policy.topic_source(target_topic) == self.flow.source and not self.policy.is_checkpoints_topic(
+        return self.policy.topic_source(target_topic) == self.source_alias and not self.policy.is_checkpoints_topic(
             target_topic
         )
 
@@ -129,7 +149,7 @@ class FlowTopology:
         The rule of `MirrorCheckpointTask.renameTopicPartition`: a topic that was itself copied from the target leads
         back to its original.
         """
-        if self.policy.topic_source(topic) == self.flow.target:
+        if self.policy.topic_source(topic) == self.target_alias:
             return self.policy.original_topic(topic)
         return self.remote_topic(topic)
 
@@ -202,7 +222,13 @@ class FlowTopology:
         )
 
     def _is_reserved(self, target_topic: str) -> bool:
-        return self.policy.is_internal_topic(target_topic) or target_topic == self.policy.heartbeats_topic()
+        if target_topic == self.policy.heartbeats_topic():
+            return True
+        # Without an alias the policy's own names begin with its separator, as those of hidden topics may.
+        prefix = self.policy.format_remote_topic(self.source_alias, "")
+        if prefix.startswith(".") and target_topic.startswith(prefix):
+            return self.policy.is_mm2_internal_topic(target_topic)
+        return self.policy.is_internal_topic(target_topic)
 
 
 def ancestry(policy: ReplicationPolicy, topic: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def gather(flow: FlowConfig, ledger: Ledger, topics: Sequence[str] = ()) -> Gath
         source = stack.enter_context(source_admin(flow))
         target = stack.enter_context(target_admin(flow))
         check_clusters(flow, ledger, cluster_pair(source, target))
-        positions = stack.enter_context(PositionStore(internal, flow.offset_storage_topic, flow.flow.source))
+        positions = stack.enter_context(PositionStore(internal, flow.offset_storage_topic, flow.source_alias))
         return _Gathering(flow, ledger, topology, source, target, positions).run()
 
 

@@ -158,3 +158,32 @@ def is_ahead(shared: SharedFlow, topic: str) -> bool:
         watermarks(shared.pair.target, remote, partition)[1] > stored[TopicPartition(topic, partition)].offset + 20
         for partition in range(PARTITIONS)
     )
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("naming", "remote"),
+    [
+        ({"source.cluster.alias": "prod", "target.cluster.alias": "dr"}, "prod.{topic}"),
+        ({"source.cluster.alias": "", "target.cluster.alias": "", "replication.policy.separator": ""}, "{topic}"),
+    ],
+    ids=["an alias of its own", "neither alias nor separator"],
+)
+def test_our_flow_goes_on_under_the_names_that_mirror_maker_gave(
+    interop_pair: KafkaPair, topic_name: str, tmp_path: Path, naming: dict[str, str], remote: str
+) -> None:
+    """By other names, or without the positions that are stored by the alias, everything would be copied again."""
+    shared = shared_flow(tmp_path, interop_pair, topics=topic_name, settings=naming)
+    target_topic = remote.format(topic=topic_name)
+    create_topic(interop_pair.source, topic_name)
+    produce(interop_pair.source, topic_name, records(50))
+    with MirrorMaker(tmp_path / "mm2") as mirror_maker:
+        mirror_maker.start(shared.properties).wait_started()
+        wait_until(lambda: copied(shared, target_topic) == 50, mirror_maker, "the copy")
+    produce(interop_pair.source, topic_name, records(30, start=50))
+
+    done = shared.ours.run()
+
+    assert done.errors == ()
+    assert contents(interop_pair.target, target_topic) == contents(interop_pair.source, topic_name)
+    assert len(contents(interop_pair.target, target_topic)) == 80

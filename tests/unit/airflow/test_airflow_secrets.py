@@ -291,6 +291,6 @@ def test_a_driver_inside_the_cluster_is_refused_and_told_what_works_there(
 
 
 def test_a_file_with_errors_is_refused_before_spark_starts(submit: Any, file: Path) -> None:
-    file.write_text(f"{_FILE}nonsense = 1\n")
+    file.write_text(f"{_FILE}mirror.nonsense = 1\n")
     with pytest.raises(InvalidConfigurationError, match="nonsense"):
         submit()

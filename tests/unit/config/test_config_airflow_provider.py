@@ -181,7 +181,7 @@ def test_secrets_are_told_before_the_file_can_be_refused(file: Path, monkeypatch
         _FILE.replace("= airflow\n", "= airflow, env\n")
         + "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
         + "mirror.ledger.url = postgresql://me:${env:LEDGER_PASSWORD}@host/db\nparis.ssl.key.password = inline\n"
-        + "nonsense = 1\n"
+        + "mirror.nonsense = 1\n"
     )
     told: dict[str, tuple[str, tuple[str, ...]]] = {}
 

@@ -237,9 +237,13 @@ def test_whatever_goes_in_is_placed_or_listed(consumer: dict[str, str], producer
 _safe_values = st.text(st.characters(codec="ascii", exclude_categories=["C"], exclude_characters="\"'#$ "), min_size=1)
 
 
+#: Settings whose values are checked.
+_OF_A_TYPE = {"security.protocol", "isolation.level", "request.timeout.ms", "metadata.max.age.ms"}
+
+
 @given(
     st.dictionaries(
-        st.sampled_from(sorted((CLIENT_SET | BY_CLIENT["consumer"]) - {"security.protocol", "isolation.level"})),
+        st.sampled_from(sorted((CLIENT_SET | BY_CLIENT["consumer"]) - _OF_A_TYPE)),
         _safe_values,
     )
 )

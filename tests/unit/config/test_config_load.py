@@ -13,8 +13,8 @@ from mirror_lib.config.model import FlowConfig, IsolationLevel, OffsetSyncsLocat
 from mirror_lib.errors import ConfigurationError
 
 _PROJECT = Path(__file__).resolve().parents[3]
-#: `transforms` of Connect are a part of the field of that name.
-_OTHERWISE_TYPED = ("enabled", "offset.storage.topic", "transforms")
+#: `transforms` of Connect are a part of the field of that name; aliases are the flow's unless they are set.
+_OTHERWISE_TYPED = ("enabled", "offset.storage.topic", "transforms", "source.cluster.alias", "target.cluster.alias")
 _BASE = """\
 clusters = A, B
 A.bootstrap.servers = a:9092

@@ -154,3 +154,10 @@ def test_a_mark_before_an_odd_number_of_bytes_is_the_one_error() -> None:
     problems = parse_properties(_MARKED.encode("utf-16") + b"x").problems
     (problem,) = (each for each in problems if each.severity is Severity.ERROR)
     assert "UTF-16" in problem.message
+
+
+@pytest.mark.parametrize("end", ["\\", "\\\n", "  \\\r\n"])
+def test_a_lone_backslash_at_the_end_is_an_empty_key_as_in_java(end: str) -> None:
+    parsed = parse_properties(f"a = 1\n{end}".encode())
+
+    assert [(entry.key, entry.value, entry.line) for entry in parsed.entries] == [("a", "1", 1), ("", "", 2)]

@@ -277,7 +277,7 @@ def test_an_unknown_version_is_a_question() -> None:
     ],
 )
 def test_a_java_policy_is_a_question(answer: str, expected: str | None) -> None:
-    connectors = flow(replication__policy__class="com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy")
+    connectors = flow(replication__policy__class="com.example.TopicReplicationPolicy")
 
     assert list(questions(imported(connectors))) == ["A->B.replication.policy.class"]
     lines = assignments(imported(connectors, f"A->B.replication.policy.class={answer}"))

@@ -228,7 +228,7 @@ class TestConnectTransforms:
 
         assert [(each.severity, each.key) for each in problems] == [
             (Severity.ERROR, "A->B.transforms.route.type"),
-            (Severity.WARNING, "transforms.route.type"),
+            (Severity.NO_EFFECT, "transforms.route.type"),
         ]
 
     def test_one_that_is_not_known_is_refused_by_name(self, file: Path) -> None:

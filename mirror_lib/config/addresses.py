@@ -1,0 +1,41 @@
+"""`bootstrap.servers` as Java's clients read it (`ClientUtils` and `Utils.HOST_PORT_PATTERN`)."""
+
+from __future__ import annotations
+
+import re
+
+from mirror_lib.topology.java_types import parse_list
+
+#: A listener name may stand before the host; IPv6 addresses may do without brackets.
+_ADDRESS = re.compile(r"(?:[0-9A-Za-z%._-]*://)?\[?([0-9A-Za-z%._:-]+)\]?:([0-9]{1,5})")
+_HIGHEST_PORT = 65_535
+_MEANING = "a list of addresses such as host1:9092,host2:9092"
+
+
+class AddressError(ValueError):
+    """A text that is no list of addresses; the message completes "must be"."""
+
+    def __init__(self, member: str | None) -> None:
+        self.member = member
+        super().__init__(_MEANING if member is None else f"{_MEANING}; {member!r} is none")
+
+
+def parse_addresses(text: str) -> tuple[str, ...]:
+    """The brokers of a list as `host:port`, IPv6 addresses in brackets.
+
+    Raises:
+        AddressError: the list is empty, or a member is no address. Java reads `:9092` as this machine, which is what a
+            host that somebody forgot to fill in would become; it is none here.
+    """
+    members = [member for member in parse_list(text) if member]
+    if not members:
+        raise AddressError(None)
+    return tuple(map(_address, members))
+
+
+def _address(member: str) -> str:
+    found = _ADDRESS.fullmatch(member)
+    if found is None or not 0 < int(found[2]) <= _HIGHEST_PORT:
+        raise AddressError(member)
+    host = f"[{found[1]}]" if ":" in found[1] else found[1]
+    return f"{host}:{found[2]}"

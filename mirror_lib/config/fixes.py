@@ -1,0 +1,87 @@
+"""A corrected copy of a properties file: misspelt keys by their right names, lines without effect as comments. Pure.
+
+Only what is certain is changed: values are the author's.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mirror_lib.config.model import Problem, Severity
+from mirror_lib.config.properties import parse_properties
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One corrected line; values are not repeated, since they may be secrets."""
+
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class FixedFile:
+    """The bytes of the copy, and what differs from the original."""
+
+    data: bytes
+    changes: tuple[Change, ...]
+
+
+def fix(data: bytes, problems: Iterable[Problem]) -> FixedFile:
+    """Correct what the problems of a file say for certain.
+
+    Args:
+        data: the original; no line is added or taken away, so its line numbers hold for the copy.
+        problems: of the original.
+    """
+    changes: list[Change] = []
+    if data.startswith(codecs.BOM_UTF8):
+        data = data.removeprefix(codecs.BOM_UTF8)
+        changes.append(Change(1, "removed the byte order mark"))
+    lines = [line for line in _LINE.findall(data.decode("iso-8859-1")) if line]
+    places: dict[str, list[int]] = {}
+    for entry in parse_properties(data).entries:
+        places.setdefault(entry.key, []).append(entry.line)
+    for problem in problems:
+        # Of a repeated key only the last line is reported.
+        found = places.pop(problem.key or "", [])
+        new = problem.rename_to
+        if new is None and problem.severity is not Severity.NO_EFFECT:
+            places[problem.key or ""] = found
+            continue
+        for line in found:
+            if new is not None and new not in places and _renamed(lines, line, problem.key or "", new):
+                changes.append(Change(line, f"renamed {problem.key} to {new}"))
+            else:
+                _comment_out(lines, line)
+                changes.append(Change(line, f"made {problem.key} a comment"))
+        if new is not None:
+            places.setdefault(new, [])
+    return FixedFile("".join(lines).encode("iso-8859-1"), tuple(sorted(changes, key=lambda change: change.line)))
+
+
+def _renamed(lines: list[str], line: int, old: str, new: str) -> bool:
+    """Whether the key stands in the line as it is, so that it could be replaced."""
+    text = lines[line - 1]
+    start = len(text) - len(text.lstrip(" \t\f"))
+    if not old or not text.startswith(old, start):
+        return False
+    lines[line - 1] = text[:start] + new + text[start + len(old) :]
+    return True
+
+
+def _comment_out(lines: list[str], line: int) -> None:
+    """A comment ends with its natural line, so each line of a continued assignment becomes one."""
+    at = line - 1
+    while at < len(lines):
+        is_continued = bool(_CONTINUED.search(lines[at].rstrip("\r\n")))
+        lines[at] = f"# {lines[at]}"
+        at += 1
+        if not is_continued:
+            return

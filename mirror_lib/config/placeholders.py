@@ -1,0 +1,35 @@
+"""Placeholders that a template left in a file: Kafka takes them as they are."""
+
+from __future__ import annotations
+
+import re
+
+#: `${NAME}` is no variable of Kafka's, which has a provider and a colon; braces and angle brackets are of templates.
+_ANYWHERE = re.compile(
+    r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\{\{[^{}]*\}\}|\$\([A-Z_][A-Z0-9_]*\)|%\([A-Za-z_]\w*\)s|@@\w+@@"
+)
+#: In addresses and passwords; elsewhere they are a part of regexes (`(?<name>...)`).
+_BRACKETS = re.compile(r"<[A-Za-z][\w .-]*>|\$[A-Z_][A-Z0-9_]*|\{[A-Za-z][\w .-]*\}|\[[A-Z][A-Z_ -]+\]")
+_BRACKETED = ("bootstrap.servers", "sasl.jaas.config", "password")
+
+
+def placeholder_in(name: str, text: str) -> str | None:
+    """The first placeholder in the value of a setting, None without one.
+
+    Args:
+        name: the setting's, without or with what stands before it.
+    """
+    found = _ANYWHERE.search(text)
+    if found is None and name.endswith(_BRACKETED):
+        found = _BRACKETS.search(text)
+    return None if found is None else found[0]
+
+
+def advice_for(placeholder: str) -> str:
+    """How to fill it in."""
+    name = re.sub(r"\W+", "_", placeholder).strip("_").upper() or "NAME"
+    return (
+        f"fill in {placeholder} before the file is used (envsubst, helm template), or write ${{env:{name}}} with "
+        "config.providers = env and config.providers.env.class = "
+        "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+    )

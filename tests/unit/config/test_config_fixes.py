@@ -1,0 +1,98 @@
+"""A corrected copy of a file: it passes, keeps its line numbers and values, and the original stays as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from mirror_lib.cli.main import app
+from mirror_lib.config.fixes import fix
+from mirror_lib.config.load import check
+from mirror_lib.config.model import Severity
+from mirror_lib.config.properties import parse_properties
+
+BASE = b"clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
+FIXABLE = (
+    *(b"A->B.topcs = orders", b"replication.facter = 1", b"  A.boostrap.servers=c:1", b"B->C.enabled = true"),
+    *(b"foo.bar = 1", b"max.tasks = 3", b"num.streams = 4 \\\n  5", b"north->south.topics = x", b"A.what.ever = \\\\"),
+    *(b"sync.topic.confgs.enabled = false", b"mirror.shedule = 5m", b"topics.whitelist = x"),
+)
+
+
+def fixed_file(file: Path, data: bytes) -> bytes:
+    file.write_bytes(data)
+    return fix(data, check(file)).data
+
+
+@given(st.lists(st.sampled_from(FIXABLE), max_size=6), st.sampled_from([b"\n", b"\r\n"]))
+def test_the_copy_passes_and_keeps_lines_and_values(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], end: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "fixes.properties"
+    data = b"".join([BASE, *(line + b"\n" for line in lines)]).replace(b"\n", end)
+
+    copy = fixed_file(file, data)
+    file.write_bytes(copy)
+
+    assert [problem for problem in check(file) if problem.severity is not Severity.WARNING] == []
+    assert copy.count(end) == data.count(end)
+    values = {entry.line: entry.value for entry in parse_properties(data).entries}
+    assert all(values[entry.line] == entry.value for entry in parse_properties(copy).entries)
+
+
+def test_a_right_key_that_is_set_is_not_set_again(tmp_path: Path) -> None:
+    copy = fixed_file(tmp_path / "m.properties", BASE + b"tasks.max = 2\ntask.max = 9\n")
+
+    assert copy.endswith(b"tasks.max = 2\n# task.max = 9\n")
+
+
+def test_values_are_the_authors(tmp_path: Path) -> None:
+    data = BASE + b"tasks.max = many\n"
+
+    assert fixed_file(tmp_path / "m.properties", data) == data
+
+
+def test_the_command_writes_a_copy_and_shows_what_differs(tmp_path: Path) -> None:
+    file = tmp_path / "m.properties"
+    data = BASE + b"A->B.topcs = orders\nmy.password = hush\n"
+    file.write_bytes(data)
+
+    done = CliRunner().invoke(app, ["config", "check", str(file), "--fix"])
+
+    copy = tmp_path / "m.properties.fixed"
+    assert done.exit_code == 0
+    assert file.read_bytes() == data
+    assert copy.read_bytes() == BASE + b"A->B.topics = orders\n# my.password = hush\n"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert "line 5: renamed A->B.topcs to A->B.topics" in done.stdout
+    assert "line 6: made my.password a comment" in done.stdout
+    assert "hush" not in done.output
+
+
+def test_nothing_is_written_over_unless_asked(tmp_path: Path) -> None:
+    file = tmp_path / "m.properties"
+    file.write_bytes(BASE + b"foo.bar = 1\n")
+    command = ["config", "check", str(file), "--fix"]
+
+    taken = CliRunner().invoke(app, [*command, "--output", str(file)])
+    assert taken.exit_code == 2
+    assert file.read_bytes().endswith(b"\nfoo.bar = 1\n")
+
+    done = CliRunner().invoke(app, [*command, "--in-place", "--json"])
+    assert json.loads(done.stdout)["changes"] == [{"line": 5, "what": "made foo.bar a comment"}]
+    assert file.read_bytes().endswith(b"\n# foo.bar = 1\n")
+
+
+def test_what_cannot_be_fixed_is_told_of_the_copy(tmp_path: Path) -> None:
+    file = tmp_path / "m.properties"
+    file.write_bytes(BASE + b"tasks.max = many\nfoo.bar = 1\n")
+
+    done = CliRunner().invoke(app, ["config", "check", str(file), "--fix"])
+
+    assert done.exit_code == 2
+    assert "m.properties.fixed: line 5: error: tasks.max must be" in done.stdout
